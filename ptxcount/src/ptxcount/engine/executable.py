@@ -18,7 +18,7 @@ from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGIS
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
 from ..ptx.parser import parse_cached
-from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
+from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
 from .code_blocks import CodeBlock
@@ -81,7 +81,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow, instructions = analyse(kernel), kernel.instructions
         _rebind_atomics(instructions, steps, flow)
-    operands = [leaf for i in instructions for operand in i.operands for leaf in leaves(operand)]
+    operands = [leaf for i in instructions for operand in i.operands for leaf in iter_leaves(operand)]
     named = {leaf.name for leaf in operands if isinstance(leaf, Symbol)}
     all_variables = {**program.variables, **kernel.variables}
     pending = [*named]
@@ -154,7 +154,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
             for name in instruction.reads | instruction.writes
         )
         dead: list[list[str]] = [[] for _ in instructions]
-        for name, index in {name: index for name, index in uses if name not in flow.outliving}.items():
+        for name, index in {name: index for name, index in uses if name not in flow.live_across_blocks}.items():
             # The schedule reads the barrier number when threads arrive.
             if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
                 dead[index].append(name)

@@ -35,9 +35,9 @@ def parse(text: str) -> Program:
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:
-    """List the tokens that one kernel depends on: all but other kernels, debug sections, source lines and comments.
+    """List the tokens of a module, except other kernels, debug sections, source lines and comments.
 
-    Raises `PtxSyntaxError` as `parse` does.
+    One kernel depends on no other tokens. Raises `PtxSyntaxError` as `parse` does.
     """
     parser = _Parser(Stream(text), {})
     declarations = [*parser.iter_declarations(), ("", len(text))]
@@ -63,6 +63,8 @@ _GRID_OF_CLUSTERS = ".blocksareclusters"
 
 
 class _Parser:
+    """Parses the declarations of a module into ``program``. ``files`` are the source files by ``.file`` number."""
+
     def __init__(self, stream: Stream, files: dict[int, str]) -> None:
         self._stream, self._files = stream, files
         self.program = Program(files=files)
@@ -73,11 +75,12 @@ class _Parser:
         return self.program
 
     def iter_declarations(self) -> Iterator[tuple[str, int]]:
-        """Parse each declaration; yield the kernel's name, or else the directive, and the offset in the text."""
+        """Parse each declaration; yield a kernel's name, or else the directive, and where it begins in the text."""
         while (first := self._stream.peek()).kind != "end":
             yield self._parse_declaration(), first.start
 
     def _parse_declaration(self) -> str:
+        """Parse a declaration; return a kernel's name, or else the directive, such as ``.global``."""
         stream = self._stream
         while stream.accept(".visible", ".extern", ".weak", ".common"):
             pass
@@ -148,17 +151,20 @@ class _Parser:
     def _take_alignment(self) -> int:
         line, align = self._stream.peek().line, self._stream.take_integer()
         if align <= 0 or align & (align - 1):
-            raise PtxSyntaxError(line, f"an alignment is a power of two, not {align}")
+            raise PtxSyntaxError(line, f"the alignment is {align}; it must be a power of two")
         return align
 
     def _take_count(self) -> int:
-        count = self._stream.take_integer()
+        line, count = self._stream.peek().line, self._stream.take_integer()
         if not 0 < count < 2**32:
-            self._stream.fail(f"a number of elements (not {count}) before")
+            raise PtxSyntaxError(line, f"an array has {count} elements; the number must be 1 to 4294967295")
         return count
 
     def _parse_initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
-        """Parse initial values, up to the ``;``, into ``values`` and ``addresses``; return the problem, or ""."""
+        """Parse initial values, up to the ``;``, into ``values`` and ``addresses``; return the last problem, or "".
+
+        ``addresses`` are as in `Variable`: an address is 8 zero bytes in ``values``.
+        """
         stream, problem = self._stream, ""
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
@@ -177,7 +183,7 @@ class _Parser:
         return problem
 
     def _parse_address(self) -> tuple[str, int]:
-        """Parse ``name`` or ``generic(name)``, and a number added to it."""
+        """Parse ``name`` or ``generic(name)``, and numbers added to it; return the name and the sum of the numbers."""
         stream, offset = self._stream, 0
         name = stream.take("name", "a variable's name")
         if name == "generic" and stream.accept("("):
@@ -188,6 +194,7 @@ class _Parser:
         return name, offset
 
     def _parse_entry(self) -> str:
+        """Parse a kernel after ``.entry``, except its body; return its name."""
         stream = self._stream
         line, name = stream.peek().line, stream.take("name", "a kernel's name")
         if name in self.program.entries:
@@ -234,11 +241,11 @@ class _Parser:
 
     def _make_body_parser(self) -> Callable[[Entry], None]:
         """Skip a body; return a function that parses it into an entry."""
-        block, files = self._stream.skip_block(), self._files
+        open_block, files = self._stream.skip_block(), self._files
 
         def parse_into(entry: Entry) -> None:
-            inner = _Parser(block(), files)
-            Body(inner._stream, entry, files, inner.parse_variable).parse()
+            parser = _Parser(open_block(), files)
+            Body(parser._stream, entry, files, parser.parse_variable).parse()
 
         return parse_into
 
@@ -255,6 +262,7 @@ class _Parser:
         return tuple(names) if names != [""] else ()
 
     def _parse_parameter(self, entry: Entry) -> None:
+        """Parse a parameter of a kernel into its entry; set the entry's problem if the parameter is not supported."""
         hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
         parameter = replace(self.parse_variable(".param"), hidden=hidden)
@@ -264,6 +272,7 @@ class _Parser:
 
 
 def _encode_value(value: int | float, element: Type) -> bytes:
+    """Return the bytes of an initial value. Integers wrap around; a float out of range is a `FloatingPointError`."""
     if element.kind != "f":
         value = int(value) % 2**element.bits
     with np.errstate(over="raise"):
