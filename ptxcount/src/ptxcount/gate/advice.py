@@ -65,7 +65,7 @@ class _LaunchPatterns:
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
         """List the two groups of an access: those to its array with its lane stride, and those at its source line."""
         return [
-            (self.find_array(pattern), "lane", pattern.lane),
+            (self.find_array(pattern), "lane", pattern.lane_stride),
             (self.find_array(pattern), "line", pattern.access.source.line),
         ]
 
@@ -82,7 +82,7 @@ class _LaunchPatterns:
         for neighbour in self.patterns:
             if (
                 neighbour.access.space == "global"
-                and neighbour.lane == pattern.lane
+                and neighbour.lane_stride == pattern.lane_stride
                 and self.find_array(neighbour) == self.find_array(pattern)
             ):
                 offset = pattern.measure_offset(neighbour)
@@ -94,13 +94,15 @@ class _LaunchPatterns:
         """Describe the lane stride if it is a row of the array, or a scalar argument in elements; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
-        scalars = self._scalars if pattern.stride >= SECTOR else []
-        return next((f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.stride), "")
+        scalars = self._scalars if pattern.lane_distance >= SECTOR else []
+        return next(
+            (f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.lane_distance), ""
+        )
 
     def has_row_stride(self, pattern: Pattern) -> bool:
         """Tell if the lane stride equals the stride of an axis of the array other than the last."""
         array = self._array_arguments.get(self.find_array(pattern))
-        return array is not None and pattern.stride in array.strides[:-1]
+        return array is not None and pattern.lane_distance in array.strides[:-1]
 
 
 def find_advice(
@@ -119,7 +121,7 @@ def find_advice(
             continue
         seen_places.add((place, target))
         remedy = verdict.text.partition("; ")[2] if access.space == "shared" else ""
-        cause = (verdict.code, *target, access.width, pattern.lane, remedy)
+        cause = (verdict.code, *target, access.width, pattern.lane_stride, remedy)
         text = f"{access.kind} of {launch.find_name(pattern)}: {verdict.text}"
         patterns_by_cause.setdefault(cause, {})[pattern] = Advice(verdict.code, text, [place])
     for advice_by_pattern in patterns_by_cause.values():
@@ -164,18 +166,18 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
 
     None if the runs of lanes at consecutive elements fill a sector.
     """
-    if pattern.stride >= 2 * pattern.access.width:
+    if pattern.lane_distance >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
-        return _Verdict(code, f"{pattern.pair} are {pattern.stride} bytes apart{text}")
-    if pattern.step and abs(pattern.step) <= SECTOR:
+        return _Verdict(code, f"{pattern.lane_text} are {pattern.lane_distance} bytes apart{text}")
+    if pattern.execution_stride and abs(pattern.execution_stride) <= SECTOR:
         return _Verdict("PC102", _WALK)
-    length = pattern.run * pattern.access.width
+    length = pattern.run_length * pattern.access.width
     if length >= SECTOR:
         return None
-    if pattern.run < 2:
+    if pattern.run_length < 2:
         return _Verdict("PC108", _SCATTERED)
-    text = f"groups of {pattern.run:.2g} lanes at consecutive elements use {length:.3g} of {SECTOR} bytes of a sector"
-    return _Verdict("PC107", f"{text}: use more threads along x")
+    groups = f"groups of {pattern.run_length:.2g} lanes at consecutive elements"
+    return _Verdict("PC107", f"{groups} use {length:.3g} of {SECTOR} bytes of a sector: use more threads along x")
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
@@ -183,14 +185,14 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
 
     In order: several accesses that fill the gap, exchanged axes, members of structs, a row per lane, any stride.
     """
-    access, stride, width = pattern.access, pattern.stride, pattern.access.width
+    access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
     fields = [
         (offset, neighbour.access) for offset, neighbour in launch.find_neighbours(pattern) if abs(offset) < stride
     ]
     offsets = sorted(
         {offset for offset, neighbour in fields if (neighbour.kind, neighbour.width) == (access.kind, width)}
     )
-    lowest_address = int(pattern.rows[pattern.lanes].min()) + offsets[0]
+    lowest_address = int(pattern.addresses[pattern.lanes].min()) + offsets[0]
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
     if covers_gap and lowest_address % stride == 0 and stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES:
         text = f", {len(offsets)} accesses cover the gap: use one of {stride} bytes; ptxas may merge them already"
@@ -219,34 +221,44 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     the access is shifted on purpose, as in a stencil.
     """
     if (
-        pattern.lane != pattern.access.width
-        or pattern.run < 16
+        pattern.lane_stride != pattern.access.width
+        or pattern.run_length < 16
         or pattern.access.sectors <= pattern.access.ideal_sectors
     ):
         return False
-    is_window = pattern.step is not None and 0 < abs(pattern.step) < LINE  # overlaps itself from step to step
+    is_window = (
+        pattern.execution_stride is not None and 0 < abs(pattern.execution_stride) < LINE
+    )  # overlaps itself from step to step
     starts = _find_warp_starts(pattern)
     if not len(starts) or is_window or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
         return False
     for candidate in launch.patterns:
-        if candidate.lane == pattern.lane and launch.find_array(candidate) == launch.find_array(pattern):
+        if candidate.lane_stride == pattern.lane_stride and launch.find_array(candidate) == launch.find_array(pattern):
             candidate_starts = _find_warp_starts(candidate)
             if np.count_nonzero(candidate_starts) * 2 < len(candidate_starts):
                 return False
     has_one_start = not np.ptp(starts)
-    has_odd_pitch = any(stride is not None and stride % SECTOR for stride in (pattern.warp, pattern.block, pattern.step))
+    has_odd_pitch = any(
+        stride is not None and stride % SECTOR
+        for stride in (pattern.warp_stride, pattern.block_stride, pattern.execution_stride)
+    )
     return has_one_start or has_odd_pitch
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
     """Return the byte offset within a sector of lane 0, for each sampled request without inactive lanes."""
-    return pattern.rows[pattern.lanes.all(axis=1)][:, 0] % SECTOR
+    return pattern.addresses[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 
 def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     """Advise vectors for consecutive elements of one or two bytes, if the access makes a tenth of the requests."""
     access = pattern.access
-    if access.width > 2 or pattern.lane != access.width or pattern.run < 16 or access.requests < 0.1 * launch.requests:
+    if (
+        access.width > 2
+        or pattern.lane_stride != access.width
+        or pattern.run_length < 16
+        or access.requests < 0.1 * launch.requests
+    ):
         return None
     text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: vectors as uchar4"
     return _Verdict("PC106", f"{text} need fewer requests; ptxas may merge them already")

@@ -77,6 +77,7 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     settings = dict(_SETTING.findall(messages))
     calls = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
     compilers, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
+    # Each call of the host compiler runs one preprocessor without a specs file, which could add inputs.
     is_plain = messages.count(_BUILT_IN) == len(compilers) == len(preprocessors) == len(calls) > 0
     if process.returncode or not files or not is_plain or len({*calls}) > 1:
         return None
@@ -93,14 +94,14 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
-    """List the absolute folders that no option such as ``-I/usr/include``, and no environment variable, names."""
+    """Return the include folders of the compilers: absolute ones that no option and no environment variable names."""
     texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
     named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
     return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Return all header names that a file may include, sorted; None if macros compute a name.
+    """Return the header names that a file may include, sorted; None if they are unknown, as if a macro computes one.
 
     In headers of the compilers, macros may compute names: they use only texts of these headers.
     """
@@ -113,9 +114,10 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the innermost of ``folders`` that contains each file, and the file's path in it; else empty texts.
+    """Return, by file, the innermost of ``folders`` that contains it and its path there; two empty texts if none does.
 
-    Symbolic links are resolved: gcc spells the paths of system files differently from their folders.
+    With the folder /inc: {"/inc/sys/a.h": ("/inc", "sys/a.h"), "/k.cu": ("", "")}. Symbolic links are resolved: gcc
+    spells the paths of system files differently from their folders.
     """
     real_folders = {os.path.realpath(folder): folder for folder in folders}
     places = {}
@@ -129,7 +131,8 @@ def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tupl
 class Candidates(msgspec.Struct, frozen=True):
     """Files that nvcc would read if present.
 
-    ``searched`` has file names by subfolder of each of ``folders``. ``beside`` has file names by folder.
+    ``searched`` has lists of file names by subfolder; all are searched in each of ``folders``. ``beside`` has lists of
+    file names by folder, for files next to an including file.
     """
 
     folders: list[str]
@@ -144,7 +147,7 @@ def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], 
     beside: dict[str, set[str]] = defaultdict(set)
     places = find_folders(names_of_file, layout.folders)
     for file, names in names_of_file.items():
-        searched |= {*names, *filter(None, places[file][1:])}
+        searched |= {*names, *filter(None, places[file][1:])}  # also the file: it may appear in an earlier folder
         for subfolder, local_names in _group_names(names).items():
             beside[_join(str(Path(file).parent), subfolder)] |= {*local_names}
     # A header in an option is searched in the current folder first.
@@ -152,6 +155,7 @@ def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], 
 
 
 def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the base names of paths by their folder: ["a.h", "sys/b.h"] -> {"": ["a.h"], "sys": ["b.h"]}."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         folder, base = os.path.split(name)

@@ -45,6 +45,7 @@ class Launch(_LaunchTable, frozen=True, kw_only=True):
     """One launch of a kernel, from a ``[[launch]]`` table.
 
     Paths are relative to ``folder``. ``name`` is from the table, or empty. ``label`` is the name in findings.
+    ``grid`` and ``block`` have three numbers.
     """
 
     folder: Path
@@ -101,6 +102,7 @@ def read_launches(folder: Path) -> list[Launch]:
 
 
 def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
+    """Parse a ``[[launch]]`` table, the ``place``-th at ``line``; raise `TableError` if it is invalid."""
     location = f"launch {place}"
     try:
         entry = msgspec.convert(table, _LaunchTable)
@@ -113,6 +115,7 @@ def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
 
 
 def _expand_extent(extent: int | list[int]) -> list[int]:
+    """Return the lengths along x, y and z: 4 -> [4, 1, 1]."""
     numbers = extent if isinstance(extent, list) else [extent]
     return numbers + [1] * (3 - len(numbers))
 
