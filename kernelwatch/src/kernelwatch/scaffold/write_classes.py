@@ -88,7 +88,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
     ]
     integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
-    over = _choose_axes([name for name in integers if name not in kernel.uses.turns])
+    over = _choose_axes([name for name in integers if name not in kernel.uses.iteration_counts])
     shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
     block = (launch and launch.block) or guess_block(
         planar or len(over) > 1, kernel.most, kernel.exact, kernel.uses.find_block()
@@ -124,7 +124,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     sizes = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
     values: dict[str, list[int] | list[str]] = {axis: [sizes[" " in shape]] for axis in over}
     values |= {
-        name: [4 if name in kernel.uses.turns else 1]
+        name: [4 if name in kernel.uses.iteration_counts else 1]
         for name in (number.name for number in numbers)
         if name not in over
     }
@@ -196,7 +196,7 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
     base, count, dtype = _split_element(parameter, uses)
     name_text = _format_value(parameter.name)
     if _is_array(parameter):
-        if " " not in shape and not uses.is_bounded and not uses.is_plain(parameter.name):
+        if " " not in shape and not uses.is_bounded and not uses.has_plain_indices(parameter.name):
             shape = f"16*{shape}"  # more than enough, because the threads do not check bounds
         index = "*".join(shape.split()) if dtype in ("int32", "uint32", "int64", "uint64") else ""
         if count > 1:
