@@ -80,7 +80,7 @@ REFUSED = [
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
     ("{sums} --entry sums --grid 1 --block 1 {given}", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
-    ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),
+    ("{one} x", "argument 'x': neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "LaunchError: argument --grid: '9999"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "one to three numbers are needed, as in 64,64"),
     ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block.x is 0; 1 to 1024 are allowed"),
@@ -133,9 +133,10 @@ def test_options_without_grid(
 
 def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An unwritable page is refused before the kernel is counted."""
-    for page in (tmp_path / "none" / "page.html", tmp_path):
+    for page, problem in ((tmp_path / "none" / "page.html", "is in no existing folder"), (tmp_path, "is a folder")):
         assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
-        assert capsys.readouterr().err == f"OutputError: --html {page}: give a file in an existing folder\n"
+        expected = f"OutputError: --html {page} {problem}; give a file in an existing folder\n"
+        assert capsys.readouterr().err == expected
 
 
 def test_listing_ends_with_skipped_checks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,7 +166,8 @@ def _check_options(options: argparse.Namespace) -> None:
     if missing and outputs:
         raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
     if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
-        raise OutputError(f"--html {options.html}: give a file in an existing folder")
+        problem = "is a folder" if options.html.is_dir() else "is in no existing folder"
+        raise OutputError(f"--html {options.html} {problem}; give a file in an existing folder")
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
@@ -175,9 +176,8 @@ def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounter
     flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
     if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
-        sys.stderr.write(
-            f"warning: no plain declaration of {cpp_name(entry)} found, so argument names are not checked: check their order\n"
-        )
+        warning = f"no plain declaration of {cpp_name(entry)} found, argument names are not checked: check their order"
+        sys.stderr.write(f"warning: {warning}\n")
     counters = count_compiled(
         compilation.ptx,
         entry,

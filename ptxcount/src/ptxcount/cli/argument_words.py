@@ -98,13 +98,16 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     except (ValueError, ArithmeticError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
-        raise LaunchError(f"argument {_shorten(word)}: structs and lists are nested too deeply") from None
+        raise LaunchError(
+            f"argument {_shorten(word)}: structs and lists are nested too deeply; use fewer levels"
+        ) from None
     if _ARRAY.fullmatch(value):
         raise LaunchError(f"argument {_shorten(word)}: an array needs a name: name={value[:_SHOWN]}")
     example = "int32:7"
     if re.fullmatch(r"-?\d{1,10}", value):
         example = f"int32:{value}; sizes of a 2-D grid or block have commas, --block 32,32"
-    raise LaunchError(f"argument {_shorten(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
+    problem = "neither an array nor a scalar; write, for example, name=float32[64,64] or"
+    raise LaunchError(f"argument {_shorten(word)}: {problem} {example}")
 
 
 def _shorten(word: str) -> str:
@@ -148,11 +151,16 @@ def _fill_array(
 
 
 def _load_array(file: Path, used_bytes: int) -> Argument:
+    """Load the array of a .npy file, in C order; raise as `make_argument`, `EOFError` for an empty file."""
     require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise LaunchError(f"{file}: {error.strerror or 'it is not a NumPy file'}") from None
+        raise LaunchError(f"{file}: {error.strerror or 'it is not a NumPy file; give a .npy file'}") from None
+    except ValueError as error:
+        if "pickle" in str(error):  # NumPy takes any other content for pickled objects, and suggests to allow these
+            raise LaunchError(f"{file}: it has no array of numbers; give a .npy file") from None
+        raise
     if not isinstance(loaded, np.ndarray):  # a .npz archive
         raise ValueError(f"{file} is an archive of arrays; give a .npy file, with one array")
     host_memory.require(used_bytes + loaded.nbytes)
@@ -176,7 +184,7 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
     if isinstance(value, list) and value:
         return [_make_members(member, used_bytes, folder) for member in value]
     if not isinstance(value, str):
-        raise ValueError(f"members of a struct are texts such as 'int32:7', lists and structs: not {value!r}")
+        raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
     return make_argument(f"member={value}", used_bytes, folder)
 
 
@@ -192,12 +200,12 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
     if not isinstance(array, np.ndarray):
         raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
     classes: dict[str, type[ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
-    # A word -> the option of the class and its value, as in "wrap" -> ("address", "wrap").
-    options_by_word: dict[str, tuple[str, Any]] = {flag: (flag, True) for flag in ("normalized", "fractions")}
-    for option, texts in (("filter", FILTERS), ("address", ADDRESSES), ("layout", LAYOUTS)):
-        options_by_word |= {text: (option, text) for text in texts}
     fields = classes[kind].__dataclass_fields__
-    options_by_word = {word: option for word, option in options_by_word.items() if option[0] in fields}
+    # A word -> the option of the class and its value, as in "wrap" -> ("address", "wrap").
+    options_by_word: dict[str, tuple[str, Any]] = {}
+    for option, texts in (("filter", FILTERS), ("address", ADDRESSES), ("layout", LAYOUTS)):
+        options_by_word |= {text: (option, text) for text in texts if option in fields}
+    options_by_word |= {flag: (flag, True) for flag in ("normalized", "fractions") if flag in fields}
     options: dict[str, Any] = {}
     numbers: list[int] = []
     for word in filter(None, map(str.strip, words)):
@@ -208,7 +216,7 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
         elif word in options_by_word:
             options |= [options_by_word[word]]
         else:
-            allowed = ", ".join([*options_by_word, *(["swizzle=BYTES"] if "swizzle" in fields else [])])
+            allowed = ", ".join(options_by_word or ["swizzle=BYTES"])  # a tensor map has no other words
             raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, and numbers")
     if kind == "tensor":
         options["box"] = tuple(numbers)

@@ -30,7 +30,7 @@ def join_flags(include: Sequence[str], flags: str) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """Escape unprintable characters, which a terminal may interpret, except line ends and tabs: ESC -> ``\\x1b``."""
+    """Escape unprintable characters, which a terminal may interpret, except line ends and tabs."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
     )

@@ -94,10 +94,9 @@ class _LaunchPatterns:
         """Describe the lane stride if it is a row of the array, or a scalar argument in elements; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
-        scalars = self._scalars if pattern.lane_distance >= SECTOR else []
-        return next(
-            (f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.lane_distance), ""
-        )
+        elements, rest = divmod(pattern.lane_distance, pattern.access.width)
+        is_scalar = pattern.lane_distance >= SECTOR and not rest and elements in self._scalars
+        return f"{elements} elements (the value of an argument)" if is_scalar else ""
 
     def has_row_stride(self, pattern: Pattern) -> bool:
         """Tell if the lane stride equals the stride of an axis of the array other than the last."""
@@ -186,12 +185,9 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
     In order: several accesses that fill the gap, exchanged axes, members of structs, a row per lane, any stride.
     """
     access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
-    fields = [
-        (offset, neighbour.access) for offset, neighbour in launch.find_neighbours(pattern) if abs(offset) < stride
-    ]
-    offsets = sorted(
-        {offset for offset, neighbour in fields if (neighbour.kind, neighbour.width) == (access.kind, width)}
-    )
+    # The accesses within one stride, by their distance; `offsets` are the distances of those of the same form.
+    fields = [(offset, field.access) for offset, field in launch.find_neighbours(pattern) if abs(offset) < stride]
+    offsets = sorted({offset for offset, field in fields if (field.kind, field.width) == (access.kind, width)})
     lowest_address = int(pattern.addresses[pattern.lanes].min()) + offsets[0]
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
     if covers_gap and lowest_address % stride == 0 and stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES:
@@ -199,7 +195,7 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
         return _Verdict("PC106", text)
     line = access.source.line
     is_unrolled = stride > SECTOR and any(
-        abs(offset) == width and neighbour.source.line == line for offset, neighbour in fields
+        abs(offset) == width and field.source.line == line for offset, field in fields
     )
     if walker := pattern.find_unit_at_stride(width) or ("execution" if is_unrolled else ""):
         text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
@@ -220,15 +216,12 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     Similar accesses have the same array and lane stride. If one is mostly aligned, or starts at most 127 bytes lower,
     the access is shifted on purpose, as in a stencil.
     """
-    if (
-        pattern.lane_stride != pattern.access.width
-        or pattern.run_length < 16
-        or pattern.access.sectors <= pattern.access.ideal_sectors
-    ):
+    access = pattern.access
+    is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
+    if not is_consecutive or access.sectors <= access.ideal_sectors:
         return False
-    is_window = (
-        pattern.execution_stride is not None and 0 < abs(pattern.execution_stride) < LINE
-    )  # overlaps itself from step to step
+    step = pattern.execution_stride
+    is_window = step is not None and 0 < abs(step) < LINE  # successive executions overlap
     starts = _find_warp_starts(pattern)
     if not len(starts) or is_window or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
         return False
@@ -238,11 +231,8 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
             if np.count_nonzero(candidate_starts) * 2 < len(candidate_starts):
                 return False
     has_one_start = not np.ptp(starts)
-    has_odd_pitch = any(
-        stride is not None and stride % SECTOR
-        for stride in (pattern.warp_stride, pattern.block_stride, pattern.execution_stride)
-    )
-    return has_one_start or has_odd_pitch
+    strides = (pattern.warp_stride, pattern.block_stride, step)
+    return has_one_start or any(stride is not None and stride % SECTOR for stride in strides)
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
@@ -253,12 +243,8 @@ def _find_warp_starts(pattern: Pattern) -> Array:
 def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     """Advise vectors for consecutive elements of one or two bytes, if the access makes a tenth of the requests."""
     access = pattern.access
-    if (
-        access.width > 2
-        or pattern.lane_stride != access.width
-        or pattern.run_length < 16
-        or access.requests < 0.1 * launch.requests
-    ):
+    is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
+    if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:
         return None
     text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: vectors as uchar4"
     return _Verdict("PC106", f"{text} need fewer requests; ptxas may merge them already")

@@ -38,14 +38,9 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
     """Return the accesses whose address range overlaps that of ``pattern``, itself included."""
-    active_addresses = pattern.addresses[pattern.lanes]
-    lowest, highest = active_addresses.min(), active_addresses.max()
-    tile = []
-    for candidate in patterns:
-        addresses = candidate.addresses[candidate.lanes]
-        if addresses.min() <= highest and addresses.max() >= lowest:
-            tile.append(candidate)
-    return tile
+    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
+    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
+    return [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
 
 
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | None:

@@ -159,7 +159,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
     _report_findings(_merge_repeated(unwaived), [], options)
     if excesses := [finding for finding in unwaived if finding.level == "error"]:
         excess = count_noun(len(excesses), "count")
-        print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above the limit")
+        print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above a limit")
     if failures:
         print(f"{pins.FILE} has no new counts of some launches: {failed}")
     return 2 if failures else 0

@@ -22,11 +22,14 @@ _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|mod
 _FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 #: Environment variables with include folders for gcc.
 _PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+#: In nvcc's and gcc's messages: the list of include folders that are searched; and each that is missing or repeated.
 _SEARCH = re.compile(r'^#include "\.\.\." search starts here:\n(.*?)^End of search list\.', re.DOTALL | re.MULTILINE)
 _IGNORED = re.compile(r'^ignoring (?:nonexistent|duplicate) directory "(.*)"$', re.MULTILINE)
+#: Variables that nvcc sets; its calls of the host compiler's preprocessor; and that compiler, and its program cc1plus.
 _SETTING = re.compile(r"^#\$ (\w+)=(.*)$", re.MULTILINE)
 _PREPROCESSOR = re.compile(r"^#\$ (.+ -E -x c\+\+ .*)$", re.MULTILINE)
 _COMPILER, _CC1PLUS = re.compile(r"^COLLECT_GCC=(.*)$", re.MULTILINE), re.compile(r"^ (/\S*/cc1plus) -E ", re.MULTILINE)
+#: Message of a host compiler without a specs file, which could add inputs.
 _BUILT_IN = "Using built-in specs."
 #: Texts up to the end of a line that may be part of a directive. Separate patterns match fastest.
 _DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
@@ -75,22 +78,26 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
         files = [str(file) for file in read_rule(rule)]
     messages = process.stderr.decode("utf-8", "surrogateescape")
     settings = dict(_SETTING.findall(messages))
-    calls = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
-    compilers, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
-    # Each call of the host compiler runs one preprocessor without a specs file, which could add inputs.
-    is_plain = messages.count(_BUILT_IN) == len(compilers) == len(preprocessors) == len(calls) > 0
-    if process.returncode or not files or not is_plain or len({*calls}) > 1:
+    # The host compiler as nvcc calls it, as it calls itself, and its program cc1plus: one of each for each call.
+    host_compilers = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
+    gcc_names, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
+    is_plain = messages.count(_BUILT_IN) == len(gcc_names) == len(preprocessors) == len(host_compilers) > 0
+    if process.returncode or not files or not is_plain or len({*host_compilers}) > 1:
         return None
     here, path = settings["_HERE_"], settings["PATH"]
-    programs = [shutil.which(name, path=path) or "" for name in {*calls, *compilers}]
+    programs = [shutil.which(name, path=path) or "" for name in {*host_compilers, *gcc_names}]
     is_called = Path(os.path.realpath(nvcc)).parent.samefile(here)  # otherwise a wrapper that calls another nvcc
     if not is_called or not all(map(is_program, [str(nvcc), *programs])):
         return None
     folders = [line.strip() for text in _SEARCH.findall(messages) for line in text.splitlines() if line[:1] == " "]
     folders = [*dict.fromkeys([*folders, *_IGNORED.findall(messages)])]
-    own = [f"{settings['CICC_PATH']}/cicc", f"{here}/nvcc.profile", f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc"]
-    tools = sorted({str(nvcc), *own, *programs, *preprocessors})
-    return Layout(files, folders, _list_system_folders(folders, words), calls[0], path, tools)
+    nvcc_files = [
+        f"{settings['CICC_PATH']}/cicc",
+        f"{here}/nvcc.profile",
+        f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc",
+    ]
+    tools = sorted({str(nvcc), *nvcc_files, *programs, *preprocessors})
+    return Layout(files, folders, _list_system_folders(folders, words), host_compilers[0], path, tools)
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:

@@ -113,14 +113,6 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
     return float(limit)
 
 
-class _Excess(NamedTuple):
-    """A count of an access above its limit; the ratio orders the accesses of a line."""
-
-    ratio: float
-    value: float
-    allowed: float
-
-
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
     """Yield a finding for each limit in the source that an access of this launch exceeds.
 
@@ -141,13 +133,12 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
             present_name = "wavefronts" if name == "bank_conflicts" else name
             accesses = [access for access in row["accesses"] if access.get(present_name)]
             directives.used_limits |= {limit} if accesses else set()
-            excesses = []
+            worst_ratio, text = limit.number, ""
             for access in accesses:
                 requests = access["requests"] if name in _PER_REQUEST else 1
                 value, unit = access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0
-                if unit and value > limit.number * unit:
-                    excesses.append(_Excess(value / unit, value, limit.number * unit))
-            if excesses:
-                worst = max(excesses, key=lambda excess: excess.ratio)
-                text = f"{name} are {worst.value:g}; at most {worst.allowed:g} are allowed"
+                if unit and value / unit > worst_ratio:
+                    worst_ratio = value / unit
+                    text = f"{name} are {value:g}; at most {limit.number * unit:g} are allowed"
+            if text:
                 yield Diagnostic(row["file"], row["line"], "PC002", text, launch=counts.launch.label)
