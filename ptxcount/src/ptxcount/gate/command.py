@@ -31,7 +31,7 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     text = f"print a [[launch]] entry of {FILE} for each kernel of these files"
     init_parser = commands.add_parser("init", help=text, description=f"{text}; replace the guessed sizes")
-    init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu")
+    init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu", help="file with __global__ functions")
     init_parser.add_argument(
         "-I", "--include", action="append", default=[], metavar="DIR", help="include folder for nvcc"
     )
@@ -60,7 +60,9 @@ def _make_parser() -> argparse.ArgumentParser:
     parsers["check"].add_argument(
         "--changed", metavar="REVISION", help=f"advise only on accesses whose counts differ from REVISION's {pins.FILE}"
     )
-    parsers["check"].add_argument("--format", choices=FORMATS, default="text")
+    parsers["check"].add_argument(
+        "--format", choices=FORMATS, default="text", help="format of the findings (default: %(default)s)"
+    )
     return parser
 
 
@@ -106,11 +108,8 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
     Paths, also in nvcc's flags, are relative to the folder. Paths in messages are relative to the caller's folder.
     """
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
-    options.shown_folder = (
-        options.folder.relative_to(previous_folder)
-        if options.folder.is_relative_to(previous_folder)
-        else options.folder
-    )
+    is_below = options.folder.is_relative_to(previous_folder)
+    options.shown_folder = options.folder.relative_to(previous_folder) if is_below else options.folder
     if not options.folder.is_dir():
         kind = "is a file" if options.folder.exists() else "does not exist"
         raise LaunchError(f"{options.shown_folder} {kind}; pass the folder with {FILE}")
@@ -170,7 +169,8 @@ def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_limits(counts, directives)]
     findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
-    return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
+    unwaived = directives.apply_waivers(findings, counted_lines=set())
+    return [finding for finding in unwaived if finding in findings]  # without those on the waivers themselves
 
 
 def _check_counts(options: argparse.Namespace) -> int:
@@ -194,9 +194,10 @@ def _check_counts(options: argparse.Namespace) -> int:
         gone = [] if lock is None else lock.list_removed(launch_counts)
         text = f"pinned, but no longer in {FILE}: run {_PIN}"
         findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
-    # Without all counts, a waiver without a finding may still be needed.
-    lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
-    reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
+    counted_lines: set[tuple[str, int]] = set()
+    if is_complete:  # else a waiver without a finding may be for a launch that failed
+        counted_lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines}
+    reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=counted_lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))

@@ -56,7 +56,7 @@ class _Snapshot(msgspec.Struct):
     tools_state: str
     files_state: str
 
-    def holds_for(self, compilation: Compilation) -> bool:
+    def is_valid_for(self, compilation: Compilation) -> bool:
         """Tell if the compilation read only files of the snapshot, and no input has changed since.
 
         The snapshot may have more files: those that only host code includes.
@@ -97,7 +97,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
     compilation = compiled.compilation
     with suppress(OSError, ValueError):
         file.unlink(missing_ok=True)
-        if snapshot is not None and snapshot.holds_for(compilation):
+        if snapshot is not None and snapshot.is_valid_for(compilation):
             files = [*map(str, compilation.files)]
             entry = _Entry(**msgspec.structs.asdict(snapshot), ptx=compilation.ptx, files=files, name=compiled.name)
             store_file(file, msgspec.json.encode(entry))
@@ -128,7 +128,7 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if they cannot be listed.
 
-    The list of files is that of the last entry. If nvcc reads other files now, `_Snapshot.holds_for` is false.
+    The list of files is that of the last entry. If nvcc reads other files now, `_Snapshot.is_valid_for` is false.
     """
     with suppress(OSError, PtxError, ValueError, KeyError):
         layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout

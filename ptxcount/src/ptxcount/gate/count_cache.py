@@ -42,7 +42,7 @@ class _Counts(TypedDict):
     warnings: list[tuple[str, str, list[tuple[str | None, int | None]]]]
 
 
-def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def load_or_count(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the counts of a launch from the cache, or compute and store them.
 
     The name of a cache file is a hash of all inputs and of ptxcount's code. The cache is outside of any checkout, so a

@@ -125,7 +125,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, or take its counts from the cache; add the current source lines. Raise as `ptxcount.count`."""
     recipe = _make_recipe(launch)
     compilation, name = _compile_once(recipe)
-    cached = count_cache.cached_counts(
+    cached = count_cache.load_or_count(
         launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
     row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}

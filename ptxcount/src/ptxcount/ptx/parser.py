@@ -30,7 +30,10 @@ def parse(text: str) -> Program:
     Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Here, only a body without
     an end is an error.
     """
-    stream = Stream(_INLINE.sub(lambda part: _LOC.sub(lambda line: " " * len(line[0]), part[0]), text))
+    without_inline_locations = _INLINE.sub(
+        lambda assembly: _LOC.sub(lambda location: " " * len(location[0]), assembly[0]), text
+    )
+    stream = Stream(without_inline_locations)
     return _Parser(stream, stream.find_files()).parse_module()
 
 
@@ -42,9 +45,8 @@ def list_essential_tokens(text: str, entry: str) -> list[str]:
     parser = _Parser(Stream(text), {})
     declarations = [*parser.iter_declarations(), ("", len(text))]
     irrelevant = {".file", ".section", *parser.program.entries} - {entry}
-    stream = Stream(
-        "\n".join(text[start:stop] for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant)
-    )
+    spans = [(start, stop) for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant]
+    stream = Stream("\n".join(text[start:stop] for start, stop in spans))
     tokens = []
     while (token := stream.next()).kind != "end":
         if token.text == ".loc":
@@ -198,7 +200,7 @@ class _Parser:
         stream = self._stream
         line, name = stream.peek().line, stream.take("name", "a kernel's name")
         if name in self.program.entries:
-            raise PtxSyntaxError(line, f"a second kernel named {name!r}")
+            raise PtxSyntaxError(line, f"the kernel {name!r} is defined twice")
         entry = Entry(name, Source(line))
         try:
             if stream.accept("(") and not stream.accept(")"):
@@ -212,17 +214,16 @@ class _Parser:
         while (stop := stream.skip_past(*stops)) not in ("{", ";"):
             if stop == ".pragma":
                 stream.skip_past(";")
-                continue
-            if stop == _GRID_OF_CLUSTERS:
+            elif stop == _GRID_OF_CLUSTERS:
                 entry.has_grid_of_clusters = True
-                continue
-            extents = [stream.take_integer()]
-            while stream.accept(","):
-                extents.append(stream.take_integer())
-            if stop in _PRODUCTS:
-                setattr(entry, _PRODUCTS[stop], prod(extents))
             else:
-                setattr(entry, _EXTENTS[stop], (*extents, 1, 1)[:3])
+                extents = [stream.take_integer()]
+                while stream.accept(","):
+                    extents.append(stream.take_integer())
+                if stop in _PRODUCTS:
+                    setattr(entry, _PRODUCTS[stop], prod(extents))
+                else:
+                    setattr(entry, _EXTENTS[stop], (*extents, 1, 1)[:3])
         if stop == "{":
             entry.body = self._make_body_parser()
             self.program.entries[name] = entry

@@ -122,7 +122,7 @@ class Body:
             stream.parse_statement(lambda: None)
         elif token.kind == "name" and stream.peek(1).text == ":":
             if token.text in self._scopes[-1].labels:
-                raise PtxSyntaxError(token.line, f"a second label {token.text!r}")
+                raise PtxSyntaxError(token.line, f"the label {token.text!r} is defined twice")
             self._scopes[-1].labels[token.text] = len(self._entry.instructions)
             self._label = token.text
             stream.next()

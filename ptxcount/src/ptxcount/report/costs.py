@@ -29,10 +29,12 @@ def _format_amount(amount: object, unit: str) -> str:
 
 
 def _count_units(access: Access) -> int:
+    """Return the cost of an access in the unit of its state space; the other counts are 0."""
     return access.sectors + access.wavefronts + access.addresses
 
 
 def _count_ideal(access: Access) -> int:
+    """Return the least cost of an access in the unit of its state space; for local memory, the actual cost."""
     if access.space == "constant":
         return access.requests
     ideal = access.sectors if access.space == "local" else min(access.sectors, access.ideal_sectors)

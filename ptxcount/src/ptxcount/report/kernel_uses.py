@@ -8,10 +8,10 @@ from functools import cached_property
 
 from ..source.constants import evaluate_constant
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
-from ..source.declarations import Declaration, find_structs
+from ..source.declarations import Declaration, Member, find_structs
 
-#: Structs of a source, as `find_structs` returns them.
-Structs = Mapping[str, list[tuple[str, str, int]]]
+#: Data members of the structs of a source, by the struct's name.
+Structs = Mapping[str, list[Member]]
 _THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;])")
 #: A loop that begins at a literal: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
@@ -44,9 +44,9 @@ def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
-    dtypes = {TYPES.get(member_kind, "") for member_kind, _, _ in members}
+    dtypes = {TYPES.get(member.kind, "") for member in members}
     if len(dtypes) == 1 and all(dtypes):
-        return dtypes.pop(), sum(length or 1 for _, _, length in members)
+        return dtypes.pop(), sum(member.length or 1 for member in members)
     return (TYPES[kind], 1) if kind in TYPES else None
 
 
@@ -135,8 +135,9 @@ class KernelUses:
     def find_block(self) -> tuple[int, int]:
         """Return the block size along x and y; each is 0 if the text does not determine it."""
         width, height = self.find_tile("x"), self.find_tile("y")
-        arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
-        width = width or max((count for count in arrivals if 32 < count <= 1024), default=0)
+        if not width:  # the number of arrivals of an mbarrier
+            arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
+            width = max((count for count in arrivals if 32 < count <= 1024), default=0)
         if not width:  # the length of a shared array that threads index
             lengths = [
                 _guess_width([evaluate_constant(size, self.source) or 0 for size in re.findall(r"\[([^]]*)\]", sizes)])
@@ -144,7 +145,7 @@ class KernelUses:
                 if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
             ]
             width = min([length for length in lengths if 0 < length < 256], default=0)
-        for name, _, step in _LOOP.findall(self.declaration.body):
+        for name, _, step in _LOOP.findall(self.declaration.body):  # rows of a tile, as in ``j += 8``
             stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
             if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self.body):
                 height = evaluate_constant(stride[1], self.source) or 0
@@ -168,7 +169,7 @@ class KernelUses:
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if thread indices are compared with the scalar of this name."""
+        """Tell if the scalar of this name bounds threads: it is compared with more than literals and loop counters."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
@@ -176,7 +177,7 @@ class KernelUses:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """True if thread indices are compared with a scalar parameter."""
+        """True if a scalar parameter bounds threads, as `is_bound` tells."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
     def has_plain_indices(self, name: str) -> bool:

@@ -93,7 +93,7 @@ def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]
         for first in range(0, 32, lane_count):
             group = slice(first, first + lane_count)
             words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
-            load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
-            now.append(load > np.arange(load.max())[:, None])
-            best.append(np.arange(BANKS)[None] < load.sum() if load.any() else np.zeros((0, BANKS), bool))
+            bank_words = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
+            now.append(bank_words > np.arange(bank_words.max())[:, None])
+            best.append(np.arange(BANKS)[None] < bank_words.sum() if len(words) else np.zeros((0, BANKS), bool))
         yield Picture("wavefronts", np.concatenate(now), np.concatenate(best))

@@ -243,12 +243,12 @@ class _ArgumentGuesser:
     def _describe_members(self, struct: str) -> dict[str, Any]:
         """Return the texts of a struct's members by name; an empty dict if the type of any is unknown."""
         members: dict[str, Any] = {}
-        for kind, name, length in self.uses.structs.get(struct, ()):
-            word = self.describe_argument(kind, name, 0).partition("=")[2]
+        for member in self.uses.structs.get(struct, ()):
+            word = self.describe_argument(member.kind, member.name, 0).partition("=")[2]
             if word == "bytes:":  # unknown type
                 return {}
-            member = _parse_nested(word)
-            members[name] = [member] * length if length else member
+            value = _parse_nested(word)
+            members[member.name] = [value] * member.length if member.length else value
         return members
 
 

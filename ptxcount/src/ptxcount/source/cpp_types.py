@@ -98,7 +98,7 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
         text = file.read_text(encoding="utf-8", errors="replace")
         members = find_structs(text).get(name) if name in text else None
         if members:
-            names = [member for _, member, _ in members]
+            names = [member.name for member in members]
             if names != given:
                 raise LaunchError(
                     f"{label} has the members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"

@@ -84,20 +84,27 @@ def guess_template_argument(parameter: str) -> str:
     return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
-def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
-    """Find the structs of a source: by name, the type, name and length of each data member, in order.
+class Member(NamedTuple):
+    """A data member of a struct: type, name, and length, which is 0 if it is no array."""
 
-    The length is 0 if the member is no array. A struct with an unparsable member, or with a virtual function, is left
-    out.
+    kind: str
+    name: str
+    length: int
+
+
+def find_structs(text: str) -> dict[str, list[Member]]:
+    """Return the data members of the structs of a source, by the struct's name.
+
+    A struct with a member that cannot be parsed, or with a virtual function, is left out.
     """
     bodies = [(name, _METHOD.sub("", body[1:-1])) for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text))
               if not re.search(r"\bvirtual\b", body)]  # fmt: skip
     return {struct: members for struct, body in bodies if (members := _parse_members(body)) is not None}
 
 
-def _parse_members(body: str) -> list[tuple[str, str, int]] | None:
-    """Parse data members to type, name and length: "int n, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; else None."""
-    members: list[tuple[str, str, int]] = []
+def _parse_members(body: str) -> list[Member] | None:
+    """Parse data members: "int n, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one cannot be parsed."""
+    members: list[Member] = []
     for statement in filter(str.strip, body.split(";")):
         first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
         kind, _, name = first.strip().rpartition(" ")
@@ -105,7 +112,7 @@ def _parse_members(body: str) -> list[tuple[str, str, int]] | None:
             if match is None:
                 return None
             member_kind = kind if place == 0 else kind.rstrip("*& ") + match[1].strip()
-            members.append((member_kind, match[2], int(match[3] or 0)))
+            members.append(Member(member_kind, match[2], int(match[3] or 0)))
     return members
 
 

@@ -64,8 +64,8 @@ def adapt_jit_function(
     that option, ``block``, if not None, determines the number of warps.
     """
     keywords = _name_arguments(kernel, arguments)
-    while not hasattr(kernel, "params"):
-        if hasattr(kernel, "values") and isinstance(kernel.values, Mapping):  # @triton.heuristics
+    while not hasattr(kernel, "params"):  # unwrap @triton.autotune and @triton.heuristics
+        if hasattr(kernel, "values") and isinstance(kernel.values, Mapping):
             keywords |= {name: choose(keywords) for name, choose in kernel.values.items()}
         kernel = kernel.fn
     values, options = _bind_values(kernel, keywords)
