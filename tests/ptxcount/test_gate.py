@@ -167,7 +167,7 @@ REFUSED = [
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
     (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
-    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
+    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
     ("launch = 1", 1, "only tables [[launch]] are allowed"),
     (
         LAUNCH.replace("[[launch]]", "[[launches]]"),

@@ -150,6 +150,7 @@ class Candidates(msgspec.Struct, frozen=True):
 def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
     """List the files that nvcc may find for the header names of each file, and for names in its options."""
     words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
+    # Options may name headers, as in -include=a.h; nvcc includes cuda_runtime.h itself.
     searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
     beside: dict[str, set[str]] = defaultdict(set)
     places = find_folders(names_of_file, layout.folders)

@@ -22,22 +22,22 @@ def format_markdown(
     ``release`` is that of the current nvcc; empty without nvcc.
     """
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]
-    pinned = [
-        (counts, pinned_lines) for counts in launch_counts if (pinned_lines := lock.find_launch(counts)) is not None
-    ]
-    changed = [
-        (counts, change) for counts, pinned_lines in pinned for change in iter_changes(counts.lines, pinned_lines)
-    ]
+    same_count, new = 0, list[str]()
+    changed: list[tuple[LaunchCounts, Change]] = []
+    for counts in launch_counts:
+        pinned_lines = lock.find_launch(counts)
+        if pinned_lines is None:
+            new.append(counts.launch.label)
+            continue
+        changes = [*iter_changes(counts.lines, pinned_lines)]
+        changed += [(counts, change) for change in changes]
+        same_count += not changes
     changed.sort(key=lambda changed_count: changed_count[1].before / max(changed_count[1].now, 1))
-    lists = {
-        "not counted": failed,
-        "new": sorted(counts.launch.label for counts in launch_counts if lock.find_launch(counts) is None),
-    }
+    lists = {"not counted": failed, "new": sorted(new)}
     if not failed:  # a missing launch may be a failed one
         lists["gone"] = lock.list_removed(launch_counts)
     title = [_describe_lines([change for _, change in changed])] if changed else []
     title += [f"{len(names)} {category}" for category, names in lists.items() if names]
-    same_count = len(pinned) - len({counts.key for counts, _ in changed})
     lines = [f"{same_count} of {len(launch_counts) + len(failures)} launches have equal counts."]
     if lock.nvcc not in ("", release):
         lines.append(f"They were compiled with nvcc {lock.nvcc} before, and with {release or 'none'} now.")

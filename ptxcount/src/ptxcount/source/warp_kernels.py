@@ -68,7 +68,8 @@ def adapt_warp(
 def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
     """Compile a module for a block size, as a launch does; return the PTX and the metadata of its kernels.
 
-    Kernels with tiles depend on the block size. The metadata has their dynamic shared memory in bytes.
+    Kernels with tiles depend on the block size. The metadata has their dynamic shared memory in bytes. The hash is only
+    a key of the cache: it changes with the module's source.
     """
     default_block = module.options["block_dim"]
     module.options["block_dim"] = block
