@@ -61,8 +61,8 @@ class Project:
 
         compilations.forget_files()
         self.layout = None
-        recipe = (self.folder / "k.cu", None, self.flags, "sm_90")
-        return compilations.load_or_compile(recipe, count_compilation)[0].ptx
+        recipe = compilations.Recipe(self.folder / "k.cu", None, self.flags, "sm_90")
+        return compilations.load_or_compile(recipe, count_compilation).compilation.ptx
 
     def is_compiled(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> bool:
         """Compile or use the cache; return True if the source was compiled."""
@@ -81,9 +81,9 @@ class Project:
 
     def list_files(self, recipe: compilations.Recipe) -> compilations.Compiled:
         """Return a compilation with its list of files, and without PTX."""
-        source, _, flags, arch = recipe
-        layout = self.layout or self.query_layout(source, flags, arch)
-        return Compilation("", [source, *map(Path, layout.files if layout else ())]), None
+        layout = self.layout or self.query_layout(recipe.source, recipe.flags, recipe.arch)
+        files = [recipe.source, *map(Path, layout.files if layout else ())]
+        return compilations.Compiled(Compilation("", files), None)
 
 
 @pytest.fixture

@@ -110,6 +110,15 @@ def test_stored_array_is_writable(tmp_path: Path) -> None:
     assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
 
 
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    """A text file and an archive are refused without NumPy's advice to allow pickled objects."""
+    (tmp_path / "text.npy").write_text("0 1 2")
+    np.savez(tmp_path / "arrays.npz", np.zeros(3))
+    for name, problem in (("text.npy", "it has no array of numbers"), ("arrays.npz", "is an archive of arrays")):
+        with pytest.raises(LaunchError, match=f"{name}:? {problem}; give a .npy file"):
+            make_argument(f"a=@{name}", folder=tmp_path)
+
+
 def test_arrays_beyond_memory_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,14 +149,15 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)), ("float32:1e-3", np.float32(1e-3)),
     ("complex64:1+2j", np.complex64(1 + 2j)), ("bytes:00ff", np.void(b"\x00\xff")),
     *((f"{kind}:{end}", np.dtype(kind).type(end)) for kind, *ends in WHOLE for end in ends),
-    *((f"{kind}:{end}", "is out of its range") for kind, low, high in WHOLE for end in (low - 1, high + 1)),
-    ("a=float64[-1]", "neither an array, name=float32[64,64], nor a scalar, int32:7"), ("x", "nor a scalar, int32:7"),
+    *((f"{kind}:{end}", "is out of range; ") for kind, low, high in WHOLE for end in (low - 1, high + 1)),
+    ("a=float64[-1]", "neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),
+    ("x", "or int32:7"),
     ("float32[4]", "an array needs a name: name=float32[4]"),
-    ("1024", "nor a scalar, int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
+    ("1024", "or int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
     ("int32:x", "invalid literal"),
     *((f"o={name}[4]", f"'{name}' is not a NumPy dtype of known size, such as float32")
       for name in ("int99", "object", "longdouble", "float")),
-    ("bytes:0", "'bytes' is not a NumPy dtype"), ("a=float32[4]=twos", "fills are zeros, ones, "),
+    ("bytes:0", "'bytes' is not a NumPy dtype"), ("a=float32[4]=twos", "the fill twos is unknown; fills are "),
     ("a=float32[4]=ones(1)", "fills are"), ("a=float32[4]=permutation", "fills are"),
     ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
     (f"o=float32[{'9' * 5000}]", "Exceeds the limit"), (f"int64:{'9' * 5000}", "Exceeds the limit"),

@@ -67,7 +67,7 @@ def test_ptx_file_needs_no_nvcc(
     assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
     for option in ("--flags -O3", "--arch sm_80"):
         error = read_error(capsys, str(file), *ROW_SUMS.split(), *option.split())
-        assert error.startswith("LaunchError: --flags, --arch, -I: these options are for CUDA C++")
+        assert error.startswith(f"LaunchError: {file} is PTX; remove --flags, --arch and -I")
 
 
 TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4"
@@ -80,7 +80,7 @@ REFUSED = [
     ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
     ("{sums} --entry sums --grid 1 --block 1 {given}", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
-    ("{one} x", "argument 'x': neither an array, name=float32[64,64], nor a scalar, int32:7"),
+    ("{one} x", "argument 'x': neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "LaunchError: argument --grid: '9999"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "one to three numbers are needed, as in 64,64"),
     ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block.x is 0; 1 to 1024 are allowed"),
@@ -133,9 +133,10 @@ def test_options_without_grid(
 
 def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An unwritable page is refused before the kernel is counted."""
-    for page in (tmp_path / "none" / "page.html", tmp_path):
+    for page, problem in ((tmp_path / "none" / "page.html", "is in no existing folder"), (tmp_path, "is a folder")):
         assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
-        assert capsys.readouterr().err == f"OutputError: --html {page}: give a file in an existing folder\n"
+        expected = f"OutputError: --html {page} {problem}; give a file in an existing folder\n"
+        assert capsys.readouterr().err == expected
 
 
 def test_listing_ends_with_skipped_checks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,7 +278,7 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "random(seed,low,high) numbers from low up to, but not including, high",
         "random(seed) floats in [0, 1); integers are valid indices of x itself",
         "error: end the kernel;",
-        "architecture to compile for (default: sm_90)",
+        "architecture to compile for, such as sm_100 (default: sm_90)",
         "Exit codes: 0 ",
     ],
 )

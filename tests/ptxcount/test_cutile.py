@@ -67,11 +67,13 @@ def test_cutile_kernel_gets_arrays_and_maps(arrays: Arrays, monkeypatch: pytest.
     tile = Tile(write_copy(parameters, output=(3, 0)))
     stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
     arrays.count(kernel, 64, arch="sm_80")
+    with pytest.raises(LaunchError, match="takes 3 arguments and 0 tensor maps, not 4 arguments"):
+        arrays.count(kernel, 64, 1, arch="sm_80")
     array, _, constant = tile.constraints
     assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
     ptx = write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0))
     tile.cubin = make_cubin(ptx)
-    with pytest.raises(LaunchError, match=r"cuTile's kernel for sm_90 takes 1 tensor maps, and .* did not run; give"):
+    with pytest.raises(LaunchError, match=r"takes 3 arguments and 1 tensor map, but .* did not run; pass each map"):
         arrays.count(kernel, 64)
     arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
     tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 7, 48: 7 << 56}))

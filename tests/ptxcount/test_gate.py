@@ -100,11 +100,11 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
-    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 a waiver needs a reason"]),
+    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] needs a reason: ignore[rise] reason"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: error: PC007 ignore[bank-conflict] matches no finding"]),
     ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: error: PC009 DirectiveError: ignore[rises] names no finding"]),
-    ([_behind("sector < 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: 'sector < 4' is no limit; write, for "]),
+    ([_behind("sector < 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: 'sector < 4' is no directive; write"]),
     ([_behind("sector <= 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: limit 'sector' names no count; "]),
     ([_behind("requests <= 2 x ideal")], 2, ["scale.cu:6: error: PC009 DirectiveError: requests have no ideal; "]),
     ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: error: PC007 ignore[PC003] matches no finding any more"]),
@@ -167,7 +167,7 @@ REFUSED = [
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
     (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
-    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "two launches have the name 'x'"),
+    (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
     ("launch = 1", 1, "only tables [[launch]] are allowed"),
     (
         LAUNCH.replace("[[launch]]", "[[launches]]"),

@@ -114,7 +114,9 @@ def test_change_compiles_again_if_it_matters(name: str, project: Project) -> Non
     prepare(project)
     project.compile()
     change(project)
-    assert project.is_compiled(lambda _: (Compilation("", []), None)) == is_noticed  # nvcc need not list the files
+    assert (
+        project.is_compiled(lambda _: compilations.Compiled(Compilation("", []), None)) == is_noticed
+    )  # nvcc need not list the files
 
 
 def test_change_while_nvcc_runs_is_not_cached(project: Project) -> None:
@@ -141,9 +143,9 @@ def test_cache_gives_the_ptx_of_nvcc(project: Project) -> None:
         else:
             macros = {"value.h": "VALUE", "near.h": "NEAR", "later.h": "LATER", "inner.h": "INNER"}
             project.write(str(header.relative_to(project.folder)), f"#define {macros[header.name]} {step}\n")
-        recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
+        recipe = compilations.Recipe(project.folder / "k.cu", None, project.flags, "sm_90")
         fresh = compute.compile_recipe(recipe)
-        assert project.compile(lambda _, fresh=fresh: fresh) == fresh[0].ptx  # type: ignore[misc]
+        assert project.compile(lambda _, fresh=fresh: fresh) == fresh.compilation.ptx  # type: ignore[misc]
     assert not project.is_compiled()
-    listed, read = ({*map(os.path.realpath, files)} for files in (project.list_files(recipe)[0].files, fresh[0].files))
-    assert listed == read
+    listed = project.list_files(recipe).compilation
+    assert {*map(os.path.realpath, listed.files)} == {*map(os.path.realpath, fresh.compilation.files)}

@@ -20,7 +20,7 @@ __all__ = ["project", "repository"]
 
 def test_variables_of_compilers_are_in_the_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Environment variables of nvcc, gcc and the loader change the key of a compilation; others do not."""
-    recipe = (project.folder / "k.cu", None, project.flags, "sm_90")
+    recipe = compilations.Recipe(project.folder / "k.cu", None, project.flags, "sm_90")
     before = compilations._find_entry_file(recipe)
     assert before is not None
     for variable in ("CPATH", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN", "LD_PRELOAD", "PATH", "LANG"):

@@ -88,7 +88,7 @@ def test_pin_writes_counts_above_a_limit(repository: Repository) -> None:
         "scale.cu:6: error: PC001 load_sectors_per_re",
         "scale.cu:6: error: PC002 r",
     )
-    assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts above the limit"
+    assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts above a limit"
     assert repository.run("check") == (1, [limit, line])
 
 

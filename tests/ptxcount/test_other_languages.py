@@ -169,7 +169,7 @@ def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.
     assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
     assert adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", 512).grid == 2
     assert (blocks, module.options) == ([32, 256], {"block_dim": 256})
-    with pytest.raises(LaunchError, match=r"dim of the Warp kernel copy is 2.5; give whole numbers"):
+    with pytest.raises(LaunchError, match=r"dim of the Warp kernel copy is 2.5; give one or more integers"):
         ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
     with pytest.raises(LaunchError, match="entry is 'other', but this is the Warp kernel copy; omit entry"):
         ptxcount.count(kernel, "other", 8, 32, [arrays.source, arrays.output])

@@ -74,8 +74,8 @@ INVALID_PTX = [
     (".entry k()\n{\nret;", "line 3: expected '}', found 'end of file'"),
     (".entry k()\n{\nmov.u32 %r1, 5\n}\n.entry other() { ret; }", "line 4: expected ';', found '}'"),
     (".entry k()\n{\nret;\n5 + 5;\n}", "line 4: expected an instruction, found '5'"),
-    (".entry k()\n{\nL: ret;\nL: ret;\n}", "line 4: a second label 'L'"),
-    (".entry k() { ret; }\n.entry k() { ret; }", "line 2: a second kernel named 'k'"),
+    (".entry k()\n{\nL: ret;\nL: ret;\n}", "line 4: the label 'L' is defined twice"),
+    (".entry k() { ret; }\n.entry k() { ret; }", "line 2: the kernel 'k' is defined twice"),
     (".entry k()\n{\n.reg .b32 %r1;\nmov.u32 %r1, {5;\n}", "line 5: expected '}', found 'end of file'"),
     (".global .u32 x", "line 1: expected '{' or '}' or ';', found 'end of file'"),
 ]

@@ -116,7 +116,7 @@ def test_moved_lines_are_no_change(
 def test_largest_increase_comes_first() -> None:
     """`format_markdown` lists the largest relative increase first."""
     sides = [_make_rows(zip("abc", counts, strict=True)) for counts in ((8, 8, 8), (9, 4, 80))]
-    text = format_markdown([_make_counts(sides[1])], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
+    text = format_markdown([_make_counts(sides[1])], [], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
 
 
@@ -124,7 +124,7 @@ def test_small_increases_have_two_digits() -> None:
     """Percentages have two significant digits; the title counts source lines, not launches."""
     sides = [_make_rows([("a", 6722), ("b", 4)]), _make_rows([("a", 6732), ("b", 4)])]
     launches = [_make_counts(sides[1]), _make_counts(sides[1])]
-    title, *lines = format_markdown(launches, pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "").splitlines()
+    title, *lines = format_markdown(launches, [], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "").splitlines()
     assert title == "### Memory transactions: 1 line rose, 0 fell"
     assert [line.rpartition(" (")[2] for line in lines if " rose " in line] == ["+0.15 %)", "+0.15 %)"]
 

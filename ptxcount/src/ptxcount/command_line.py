@@ -56,7 +56,7 @@ class OutputError(LaunchError):
 
 
 class _ArgumentParser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> NoReturn:  # argparse would exit with 2, the code of an `OutputError`
         raise LaunchError(message)
 
 
@@ -90,11 +90,11 @@ def _make_parser() -> argparse.ArgumentParser:
         "-I", action="append", default=[], dest="include", metavar="FOLDER", help="include folder for nvcc"
     )
     parser.add_argument("--flags", metavar="FLAGS", help="options for nvcc, in quotes")
-    parser.add_argument("--arch", help=f"architecture to compile for (default: {ARCH})")
+    parser.add_argument("--arch", help=f"architecture to compile for, such as sm_100 (default: {ARCH})")
     parser.add_argument(
         "--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)"
     )
-    text = f"maximum instructions of a group of blocks (default: {STEP_LIMIT})"
+    text = f"maximum instructions of the blocks that are executed together (default: {STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     parser.add_argument(
         "--time-limit",
@@ -139,6 +139,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _make_report(words: Sequence[str]) -> str:
+    """Return the text to print: the listing or JSON of a launch, or without ``--grid`` the file's kernels."""
     options = _make_parser().parse_intermixed_args(attach_flags(words))
     _check_options(options)
     if options.grid is None:
@@ -148,13 +149,16 @@ def _make_report(words: Sequence[str]) -> str:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise `LaunchError` for a missing file, flags with PTX, a launch without a grid or a block, or a bad output."""
+    """Raise `LaunchError` for a missing file, nvcc's options with PTX, or a launch without a grid or a block.
+
+    Raise `OutputError` for ``--json`` or ``--html`` without a launch, or an ``--html`` that is no file in a folder.
+    """
     file = options.file
     if file is None or not (file.suffix or file.exists()):
         problem = "give a FILE" if file is None else f"{file} does not exist"
         raise LaunchError(f"{problem}; subcommands are {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
-        raise LaunchError("--flags, --arch, -I: these options are for CUDA C++; this source is PTX")
+        raise LaunchError(f"{file} is PTX; remove --flags, --arch and -I, which are for CUDA C++")
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     if missing and (len(missing) == 1 or options.words):
         raise LaunchError(f"the following arguments are required: {', '.join(missing)}")
@@ -162,18 +166,18 @@ def _check_options(options: argparse.Namespace) -> None:
     if missing and outputs:
         raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
     if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
-        raise OutputError(f"--html {options.html}: give a file in an existing folder")
+        problem = "is a folder" if options.html.is_dir() else "is in no existing folder"
+        raise OutputError(f"--html {options.html} {problem}; give a file in an existing folder")
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
-    """Compile and count the launch; also return the compilation and the kernel's mangled name."""
+    """Return the launch's compilation, the kernel's mangled name, and its counters."""
     file = options.file
     flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
     if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
-        sys.stderr.write(
-            f"warning: no plain declaration of {cpp_name(entry)} found: names of arguments are not checked\n"
-        )
+        warning = f"no plain declaration of {cpp_name(entry)} found, argument names are not checked: check their order"
+        sys.stderr.write(f"warning: {warning}\n")
     counters = count_compiled(
         compilation.ptx,
         entry,
@@ -187,8 +191,8 @@ def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounter
         **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):
-        machine = list_machine_accesses(compilation.ptx, entry, flags, options.arch)
-        counters = replace(counters, stack_frame=next((access["bytes"] for access in machine), None))
+        resources = list_machine_accesses(compilation.ptx, entry, flags, options.arch)  # the first is the stack frame
+        counters = replace(counters, stack_frame=resources[0]["bytes"] if resources else None)
     return compilation, entry, counters
 
 
@@ -226,7 +230,7 @@ def _run_count(words: Sequence[str]) -> int:
     try:
         with scratch_folder("ptxcount-"):
             _print_text(_make_report(words))
-    except BrokenPipeError:
+    except BrokenPipeError:  # an OSError without a message: `run_command` returns its exit code
         raise
     except (PtxError, OSError) as error:
         sys.stderr.write(escape_unprintable(f"{type(error).__name__}: {error}\n"))

@@ -90,7 +90,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
     ]
     integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
-    over = _choose_axes([name for name in integers if name not in kernel.uses.turns])
+    over = _choose_axes([name for name in integers if name not in kernel.uses.iteration_counts])
     shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
     block = (launch and launch.block) or guess_block(
         planar or len(over) > 1, kernel.max_threads, kernel.exact_block, kernel.uses.find_block()
@@ -127,7 +127,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     vector_size, matrix_side = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
     values: dict[str, list[int] | list[str]] = {axis: [matrix_side if " " in shape else vector_size] for axis in over}
     for number in numbers:
-        values.setdefault(number.name, [4 if number.name in kernel.uses.turns else 1])
+        values.setdefault(number.name, [4 if number.name in kernel.uses.iteration_counts else 1])
     dtypes = dtypes or _find_written_dtypes(parameters, kernel.uses)[:1]
     values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
     host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
@@ -197,7 +197,7 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
     base, count, dtype = _split_element(parameter, uses)
     name_text = _format_value(parameter.name)
     if _is_array(parameter):
-        if " " not in shape and not uses.is_bounded and not uses.is_plain(parameter.name):
+        if " " not in shape and not uses.is_bounded and not uses.has_plain_indices(parameter.name):
             shape = f"16*{shape}"  # more than enough, because the threads do not check bounds
         index = "*".join(shape.split()) if dtype in ("int32", "uint32", "int64", "uint64") else ""
         if count > 1:

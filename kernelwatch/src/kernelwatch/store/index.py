@@ -166,7 +166,7 @@ def save_cached(path: Path, content: object) -> None:
     """Write a cached file. Errors are ignored: the next review then reads the results again."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write.write(path, msgspec.msgpack.encode(content), is_kept=False)
+        atomic_write.write(path, msgspec.msgpack.encode(content), is_durable=False)
 
 
 def _remove_old(folder: Path) -> None:

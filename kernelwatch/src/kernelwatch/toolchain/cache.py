@@ -55,7 +55,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         entry = _CacheEntry(_make_digest(name, compiled), compiled.messages, compiled.data)
-        atomic_write.write(path, msgspec.json.encode(entry), is_kept=False)
+        atomic_write.write(path, msgspec.json.encode(entry), is_durable=False)
     return compiled
 
 

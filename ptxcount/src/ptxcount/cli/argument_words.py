@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from ..util.regular_files import require_regular
 _ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
-_HANDLE = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
+_DESCRIPTOR = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: Dtypes by names such as float32 and f4. ``float`` and ``int`` are missing: NumPy's have other sizes than CUDA's.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
-#: Fills of an array -> minimum and maximum number of their parameters.
-_FILL_COUNTS = {"zeros": (0, 0), "ones": (0, 0), "arange": (0, 0), "random": (1, 3), "permutation": (1, 1)}
+#: Fills of an array -> the allowed numbers of parameters.
+_FILL_COUNTS = {"zeros": (0,), "ones": (0,), "arange": (0,), "random": (1, 3), "permutation": (1,)}
 #: Maximum characters of an argument in an error.
 _SHOWN = 60
 
@@ -82,9 +82,9 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     try:
         if value.startswith(("{", "[")):
             return _make_members(json.loads(value), used_bytes, folder)
-        if named and (handle := _HANDLE.fullmatch(value)):
-            array = make_argument(f"{named['name']}={handle['rest']}", used_bytes, folder)
-            return _make_handle(handle["kind"], (handle["words"] or "").split(","), array)
+        if named and (descriptor := _DESCRIPTOR.fullmatch(value)):
+            array = make_argument(f"{named['name']}={descriptor['rest']}", used_bytes, folder)
+            return _make_descriptor(descriptor["kind"], (descriptor["words"] or "").split(","), array)
         if named and value.startswith("@"):
             return _load_array(Path(folder or "", value[1:]), used_bytes)
         if match := _BYTES.fullmatch(value):
@@ -92,19 +92,22 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
         if named and (match := _ARRAY.fullmatch(value)):
             numbers = [float(n) for n in (match["numbers"] or "").split(",") if n.strip()]
             shape = [int(n) for n in match["shape"].split(",")]
-            return _make_filled(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
+            return _fill_array(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
         if match := _SCALAR.fullmatch(value):
             return _parse_number(match["value"], _find_dtype(match["dtype"]))
     except (ValueError, ArithmeticError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
-        raise LaunchError(f"argument {_shorten(word)}: structs and lists are nested too deeply") from None
+        raise LaunchError(
+            f"argument {_shorten(word)}: structs and lists are nested too deeply; use fewer levels"
+        ) from None
     if _ARRAY.fullmatch(value):
         raise LaunchError(f"argument {_shorten(word)}: an array needs a name: name={value[:_SHOWN]}")
     example = "int32:7"
     if re.fullmatch(r"-?\d{1,10}", value):
         example = f"int32:{value}; sizes of a 2-D grid or block have commas, --block 32,32"
-    raise LaunchError(f"argument {_shorten(word)}: neither an array, name=float32[64,64], nor a scalar, {example}")
+    problem = "neither an array nor a scalar; write, for example, name=float32[64,64] or"
+    raise LaunchError(f"argument {_shorten(word)}: {problem} {example}")
 
 
 def _shorten(word: str) -> str:
@@ -117,15 +120,21 @@ def _find_dtype(name: str) -> np.dtype[Any]:
     return _DTYPES[name]
 
 
-def _make_filled(
+def _fill_array(
     fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], used_bytes: int
 ) -> Argument:
-    fewest, most_numbers = _FILL_COUNTS.get(fill or "arange", (1, 0))
-    if not fewest <= len(numbers) <= most_numbers or len(numbers) == 2:
-        raise ValueError("fills are zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)")
+    """Make an array with a fill, by default ``arange``; ``numbers`` are the parameters of the fill.
+
+    Raises `ValueError` for an unknown fill or number of parameters, and `MemoryError` as `make_argument`.
+    """
+    fill = fill or "arange"
+    if len(numbers) not in _FILL_COUNTS.get(fill, ()):
+        given = f"{fill}({','.join(f'{number:g}' for number in numbers)})" if numbers else fill
+        fills = "zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)"
+        raise ValueError(f"the fill {given} is unknown; fills are {fills}")
     count = math.prod(shape)
     host_memory.require(used_bytes + count * dtype.itemsize)
-    if fill in (None, "arange"):
+    if fill == "arange":
         return host_memory.make_range(count, dtype).reshape(shape)
     if fill in ("zeros", "ones"):
         return np.full(shape, int(fill == "ones"), dtype)
@@ -142,37 +151,44 @@ def _make_filled(
 
 
 def _load_array(file: Path, used_bytes: int) -> Argument:
+    """Load the array of a .npy file, in C order; raise as `make_argument`, `EOFError` for an empty file."""
     require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
-        raise LaunchError(f"{file}: {error.strerror or 'it is not a NumPy file'}") from None
-    if not isinstance(loaded, np.ndarray):
-        raise ValueError("it must be a .npy file with one array")
+        raise LaunchError(f"{file}: {error.strerror or 'it is not a NumPy file; give a .npy file'}") from None
+    except ValueError as error:
+        if "pickle" in str(error):  # NumPy takes any other content for pickled objects, and suggests to allow these
+            raise LaunchError(f"{file}: it has no array of numbers; give a .npy file") from None
+        raise
+    if not isinstance(loaded, np.ndarray):  # a .npz archive
+        raise ValueError(f"{file} is an archive of arrays; give a .npy file, with one array")
     host_memory.require(used_bytes + loaded.nbytes)
     return np.array(loaded, order="C")
 
 
 def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
-    if dtype.kind in "iu" and not np.iinfo(dtype).min <= int(text) <= np.iinfo(dtype).max:
-        raise OverflowError(f"{text} is out of its range")
+    if dtype.kind in "iu":
+        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+        if not lowest <= int(text) <= highest:
+            raise OverflowError(f"{text} is out of range; {dtype} has {lowest} to {highest}")
     with np.errstate(all="ignore"):
         value: np.generic = np.array([text]).astype(dtype)[0]
     return value
 
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """Make a struct from a mapping, or an embedded array from a list; members are texts such as ``int32:7``."""
+    """Make a struct from a mapping, an embedded array from a list, or a value from a text such as ``int32:7``."""
     if isinstance(value, Mapping) and value:
         return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
     if isinstance(value, list) and value:
         return [_make_members(member, used_bytes, folder) for member in value]
     if not isinstance(value, str):
-        raise ValueError(f"members of a struct are texts such as 'int32:7', lists and structs: not {value!r}")
+        raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
     return make_argument(f"member={value}", used_bytes, folder)
 
 
-def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
+def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
     """Make a texture, a surface or a tensor map of an array; raise `LaunchError` for unknown ``words``.
 
     For textures and surfaces, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the
@@ -183,27 +199,27 @@ def _make_handle(kind: str, words: Sequence[str], array: object) -> ArrayDescrip
 
     if not isinstance(array, np.ndarray):
         raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
-    options_by_word: dict[str, tuple[str, Any]] = {flag: (flag, True) for flag in ("normalized", "fractions")}
+    classes: dict[str, type[ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
+    fields = classes[kind].__dataclass_fields__
+    # A word -> the option of the class and its value, as in "wrap" -> ("address", "wrap").
+    options_by_word: dict[str, tuple[str, Any]] = {}
     for option, texts in (("filter", FILTERS), ("address", ADDRESSES), ("layout", LAYOUTS)):
-        options_by_word |= {text: (option, text) for text in texts}
+        options_by_word |= {text: (option, text) for text in texts if option in fields}
+    options_by_word |= {flag: (flag, True) for flag in ("normalized", "fractions") if flag in fields}
     options: dict[str, Any] = {}
     numbers: list[int] = []
     for word in filter(None, map(str.strip, words)):
         if word.isdigit():
             numbers.append(int(word))
-        elif word.removeprefix("swizzle=").isdigit():
-            options["swizzle"] = int(word[8:])
+        elif "swizzle" in fields and word.removeprefix("swizzle=").isdigit():
+            options["swizzle"] = int(word.removeprefix("swizzle="))
         elif word in options_by_word:
             options |= [options_by_word[word]]
         else:
-            allowed = ", ".join(options_by_word)
-            raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, swizzle=BYTES, and numbers")
+            allowed = ", ".join(options_by_word or ["swizzle=BYTES"])  # a tensor map has no other words
+            raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, and numbers")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:
         options["channels"] = numbers[0]
-    kinds: dict[str, Callable[..., ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
-    try:
-        return kinds[kind](array, **options)
-    except TypeError:
-        raise LaunchError(f"{kind}: it does not take {', '.join(options)}") from None
+    return classes[kind](array, **options)

@@ -17,7 +17,7 @@ def is_gate_command(words: Sequence[str]) -> bool:
 
 
 def parse_dimensions(text: str) -> Index3:
-    """Parse ``X``, ``X,Y`` or ``X,Y,Z`` to three numbers, 1 for a missing one; raise `ArgumentTypeError` for others."""
+    """Parse one to three numbers: ``32,8`` -> (32, 8, 1). Raise `ArgumentTypeError` for any other text."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
         raise ArgumentTypeError(f"{text[:60]!r}: one to three numbers are needed, as in 64,64")
     x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
@@ -30,20 +30,20 @@ def join_flags(include: Sequence[str], flags: str) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """Escape characters that a terminal could interpret, except line ends and tabs."""
+    """Escape unprintable characters, which a terminal may interpret, except line ends and tabs."""
     return "".join(
         character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
     )
 
 
 def plain(name: object, longest: int = 240) -> str:
-    """Return a name in one line of at most ``longest`` characters, with unprintable ones replaced."""
+    """Return a name in one line of at most ``longest`` characters. Unprintable characters become U+FFFD."""
     shown = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(name))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def attach_flags(words: Sequence[str]) -> list[str]:
-    """Join ``--flags -O3`` to ``--flags=-O3``: argparse would parse nvcc's flags as its own options."""
+    """Return the words with ``--flags -O3`` as ``--flags=-O3``: argparse would parse ``-O3`` as its own option."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] == "--flags":

@@ -18,7 +18,7 @@ from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGIS
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import End, Flow, analyse
 from ..ptx.parser import parse_cached
-from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, leaves
+from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
 from .code_blocks import CodeBlock
@@ -81,7 +81,9 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow, instructions = analyse(kernel), kernel.instructions
         _rebind_atomics(instructions, steps, flow)
-    operands = [leaf for instruction in instructions for operand in instruction.operands for leaf in leaves(operand)]
+    operands = [
+        leaf for instruction in instructions for operand in instruction.operands for leaf in iter_leaves(operand)
+    ]
     named = {leaf.name for leaf in operands if isinstance(leaf, Symbol)}
     all_variables = {**program.variables, **kernel.variables}
     pending = [*named]
@@ -151,7 +153,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
             steps[-1] = lambda chunk: None  # the schedule executes branches
         last_use: dict[str, int] = {}
         for index, instruction in enumerate(instructions):
-            last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.outliving, index)
+            last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.live_across_blocks, index)
         dead: list[list[str]] = [[] for _ in instructions]
         for name, index in last_use.items():
             # The schedule reads the barrier number when threads arrive.

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from ..isa.runtime_calls import FUNCTIONS
 from ..ptx.program import (
-    GIVEN,
+    CALL_SPACE,
     TYPES,
     Address,
     Entry,
@@ -101,7 +101,7 @@ class _Inliner:
         if self._callers and copy.opcode == "ret":
             copy = replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         elif copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
-            space = GIVEN if "param::entry" not in copy.modifiers and self._is_call_parameter(copy) else "param"
+            space = CALL_SPACE if "param::entry" not in copy.modifiers and self._is_call_parameter(copy) else "param"
             names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
             copy = replace(copy, modifiers=tuple(names))
         is_jump_table = copy.opcode == "brx" and [type(operand) for operand in copy.operands] == [Register, Group]

@@ -185,7 +185,7 @@ class Schedule:
 
     def _find_needed_registers(self) -> frozenset[str]:
         """Find the registers that ready threads and those at barriers still need."""
-        return self._flow.needed(frozenset([*self._ready, *self._barriers.find_continuations()]))
+        return self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
         """Let threads arrive at the barrier of a basic block, and wait there unless it is a ``bar.arrive``."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..counting.transactions import WORD
-from ..ptx.program import GIVEN, TYPES, Address, Group, Instruction, Operand, Register
+from ..ptx.program import CALL_SPACE, TYPES, Address, Group, Instruction, Operand, Register
 from .address_sums import TracedSums, trace_sums
 
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
@@ -19,7 +19,7 @@ _BREAKS = frozenset(
 )
 _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
 #: State spaces other than shared memory; an access without a space may be to shared memory.
-_OTHER_SPACES = frozenset(("global", "local", "const", "param", GIVEN))
+_OTHER_SPACES = frozenset(("global", "local", "const", "param", CALL_SPACE))
 _RELEASES = frozenset(("release", "acq_rel"))
 
 #: Instructions that need a zero-extended 16-bit value. A 16-bit load gives it; a merged 32-bit load does not.

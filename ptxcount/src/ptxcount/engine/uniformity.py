@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..ptx.flow import BasicBlock, End, Flow
-from ..ptx.program import GIVEN, Immediate, Instruction, Register, Special, leaves
+from ..ptx.program import CALL_SPACE, Immediate, Instruction, Register, Special, iter_leaves
 from .dominators import Dominators
 
 #: Prefixes of special registers that are divergent within a warp.
@@ -64,11 +64,11 @@ def _is_divergent(instruction: Instruction, divergent: set[str], whole_shuffles:
     opcode, modifiers, operands = instruction.opcode, instruction.modifiers, instruction.operands
     if opcode in _UNIFORM_OPCODES or (opcode == "match" and "all" in modifiers):
         return False
-    if opcode in _DIVERGENT_OPCODES or GIVEN in modifiers:
+    if opcode in _DIVERGENT_OPCODES or CALL_SPACE in modifiers:
         return True
     if "idx" in modifiers and id(instruction) in whole_shuffles:
         return isinstance(operands[2], Register) and operands[2].name in divergent
-    specials = (leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Special))
+    specials = (leaf.name for operand in operands for leaf in iter_leaves(operand) if isinstance(leaf, Special))
     return not instruction.reads.isdisjoint(divergent) or any(name.startswith(_LANE_REGISTERS) for name in specials)
 
 
@@ -107,7 +107,7 @@ class _Joins:
         of the last two conditions is enough: lanes may leave the loop in different iterations.
         """
         meeting = self._meeting_block.get(block)
-        live = self._flow.needed(frozenset() if meeting is None else frozenset((meeting,)))
+        live = self._flow.find_live(frozenset() if meeting is None else frozenset((meeting,)))
         region, work = set[int](), [*self._blocks[block].successors]
         while work:
             index = work.pop()

@@ -29,6 +29,13 @@ class Advice(NamedTuple):
     places: list[tuple[str | None, int | None]]
 
 
+class _Verdict(NamedTuple):
+    """The advice on one access: a code, and a text without the name of the array."""
+
+    code: str
+    text: str
+
+
 class _LaunchPatterns:
     """The patterns of a launch's loads and stores, and facts about its arrays."""
 
@@ -37,14 +44,14 @@ class _LaunchPatterns:
         self.patterns = [pattern for pattern in patterns if pattern is not None]
         self.requests = sum(access.requests for access in counters.accesses if access.space == "global")
         self._arrays, self._words = counters.arrays, words
-        self._shapes = {
+        self._array_arguments = {
             f"argument {n}": argument for n, argument in enumerate(arguments) if isinstance(argument, np.ndarray)
         }
         self._scalars = [int(scalar) for scalar in arguments if isinstance(scalar, np.integer)]
-        self._moved = Counter[tuple[str, str, int | None]]()
+        self._group_sectors = Counter[tuple[str, str, int | None]]()
         for pattern in self.patterns:
             for group in self._list_groups(pattern):
-                self._moved[group] += pattern.access.sectors
+                self._group_sectors[group] += pattern.access.sectors
         self._min_sectors = _MIN_SHARE * sum(pattern.access.sectors for pattern in self.patterns)
 
     def find_array(self, pattern: Pattern) -> str:
@@ -52,27 +59,30 @@ class _LaunchPatterns:
         return find_array_name(pattern.access, self._arrays)
 
     def is_significant(self, pattern: Pattern) -> bool:
-        """Tell if accesses to the array with this lane stride, or at this line, move at least 2 % of the sectors."""
-        return any(self._moved[group] >= self._min_sectors for group in self._list_groups(pattern))
+        """Tell if a group of this access moves at least 2 % of the launch's sectors."""
+        return any(self._group_sectors[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
-        """List the groups of a pattern: all accesses to its array with its lane stride, and all at its source line."""
+        """List the two groups of an access: those to its array with its lane stride, and those at its source line."""
         return [
-            (self.find_array(pattern), "lane", pattern.lane),
+            (self.find_array(pattern), "lane", pattern.lane_stride),
             (self.find_array(pattern), "line", pattern.access.source.line),
         ]
 
     def find_name(self, pattern: Pattern) -> str:
-        """Return the name of an access's array for messages: the argument's label if it has one."""
+        """Return the name of an access's array for messages: the argument's label if any, else as ``global memory``."""
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
-        """Return the accesses to the array with this lane stride, each after its distance in bytes from this one."""
+        """Return the global accesses to this array with this lane stride that start less than 128 bytes away.
+
+        Each follows its signed distance in bytes from this access. A global access is its own neighbour, at distance 0.
+        """
         neighbours = []
         for neighbour in self.patterns:
             if (
                 neighbour.access.space == "global"
-                and neighbour.lane == pattern.lane
+                and neighbour.lane_stride == pattern.lane_stride
                 and self.find_array(neighbour) == self.find_array(pattern)
             ):
                 offset = pattern.measure_offset(neighbour)
@@ -81,16 +91,17 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe a lane stride that is a row of the array, or a scalar argument in elements; else return ""."""
+        """Describe the lane stride if it is a row of the array, or a scalar argument in elements; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
-        scalars = self._scalars if pattern.stride >= SECTOR else []
-        return next((f"the value of argument {n}" for n in scalars if n * pattern.access.width == pattern.stride), "")
+        elements, rest = divmod(pattern.lane_distance, pattern.access.width)
+        is_scalar = pattern.lane_distance >= SECTOR and not rest and elements in self._scalars
+        return f"{elements} elements (the value of an argument)" if is_scalar else ""
 
     def has_row_stride(self, pattern: Pattern) -> bool:
         """Tell if the lane stride equals the stride of an axis of the array other than the last."""
-        array = self._shapes.get(self.find_array(pattern))
-        return array is not None and pattern.stride in array.strides[:-1]
+        array = self._array_arguments.get(self.find_array(pattern))
+        return array is not None and pattern.lane_distance in array.strides[:-1]
 
 
 def find_advice(
@@ -98,44 +109,47 @@ def find_advice(
 ) -> Iterator[Advice]:
     """Yield the advice on a launch, in PTX order; similar accesses to one array share one `Advice`."""
     launch = _LaunchPatterns(counters, arguments, words)
-    causes: dict[tuple[str, object], list[tuple[Pattern, str]]] = {}
+    patterns_by_cause: dict[tuple[object, ...], dict[Pattern, Advice]] = {}
     seen_places = set()
     for pattern in launch.patterns:
         access = pattern.access
         verdict = _judge_shared(pattern, launch) if access.space == "shared" else _judge_global(pattern, launch)
-        place = (access.source.file, access.source.line, access.space, access.kind, launch.find_array(pattern))
-        if verdict and place not in seen_places:
-            seen_places.add(place)
-            code, text = verdict
-            remedy = text.partition("; ")[2] if access.space == "shared" else ""
-            cause = (*place[2:], access.width, pattern.lane, remedy)
-            causes.setdefault((code, cause), []).append(
-                (pattern, f"{access.kind} of {launch.find_name(pattern)}: {text}")
-            )
-    for (code, _), accesses in causes.items():
-        worst = max(accesses, key=lambda pair: pair[0].access.sectors + pair[0].access.wavefronts)
-        places = [(pattern.access.source.file, pattern.access.source.line) for pattern, _ in (worst, *accesses)]
-        yield Advice(code, worst[1], list(dict.fromkeys(places)))
+        target = (access.space, access.kind, launch.find_array(pattern))
+        place = (access.source.file, access.source.line)
+        if verdict is None or (place, target) in seen_places:
+            continue
+        seen_places.add((place, target))
+        remedy = verdict.text.partition("; ")[2] if access.space == "shared" else ""
+        cause = (verdict.code, *target, access.width, pattern.lane_stride, remedy)
+        text = f"{access.kind} of {launch.find_name(pattern)}: {verdict.text}"
+        patterns_by_cause.setdefault(cause, {})[pattern] = Advice(verdict.code, text, [place])
+    for advice_by_pattern in patterns_by_cause.values():
+        worst = max(advice_by_pattern, key=lambda pattern: pattern.access.sectors + pattern.access.wavefronts)
+        advice = advice_by_pattern[worst]
+        places = [*advice.places, *(place for similar in advice_by_pattern.values() for place in similar.places)]
+        yield advice._replace(places=list(dict.fromkeys(places)))
 
 
-def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
+def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
+    """Advise against bank conflicts; None if there are fewer than one in two requests."""
     if pattern.access.bank_conflicts < pattern.access.requests * 0.5:
         return None
-    return "PC105", banks.describe_conflict(
-        pattern, [candidate for candidate in launch.patterns if candidate.access.space == "shared"]
-    )
+    shared_patterns = [candidate for candidate in launch.patterns if candidate.access.space == "shared"]
+    return _Verdict("PC105", banks.describe_conflict(pattern, shared_patterns))
 
 
-def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
+def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
+    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses; None without any."""
     access = pattern.access
     if access.space != "global" or not launch.is_significant(pattern):
         return None
     verdict = _explain_waste(pattern, launch) if pattern.wasteful else None
-    verdict = verdict or (("PC104", _MISALIGNED) if _is_misaligned(pattern, launch) else None)
+    if verdict is None and _is_misaligned(pattern, launch):
+        verdict = _Verdict("PC104", _MISALIGNED)
     if verdict is None:
         return _judge_narrow(pattern, launch)
-    actual, ideal = (count / access.requests for count in (access.sectors, access.ideal_sectors))
-    return verdict[0], f"{verdict[1]} ({actual:.3g} sectors per request, ideal {ideal:.3g})"
+    actual, ideal = access.sectors / access.requests, access.ideal_sectors / access.requests
+    return _Verdict(verdict.code, f"{verdict.text} ({actual:.3g} sectors per request, ideal {ideal:.3g})")
 
 
 _MISALIGNED = f"warps start inside a sector: align the data and its rows to {SECTOR} bytes"
@@ -146,87 +160,91 @@ _SCATTERED = (
 )
 
 
-def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
-    """Return code and text of the cause of wasted sectors: strided lanes, a row per lane, short rows, or no pattern."""
-    if pattern.stride >= 2 * pattern.access.width:
+def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
+    """Return the cause of wasted sectors: strided lanes, a row per lane, short rows, or irregular addresses.
+
+    None if the runs of lanes at consecutive elements fill a sector.
+    """
+    if pattern.lane_distance >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
-        return code, f"{pattern.pair} are {pattern.stride} bytes apart{text}"
-    if pattern.step and abs(pattern.step) <= SECTOR:
-        return "PC102", _WALK
-    length = pattern.run * pattern.access.width
+        return _Verdict(code, f"{pattern.lane_text} are {pattern.lane_distance} bytes apart{text}")
+    if pattern.execution_stride and abs(pattern.execution_stride) <= SECTOR:
+        return _Verdict("PC102", _WALK)
+    length = pattern.run_length * pattern.access.width
     if length >= SECTOR:
         return None
-    if pattern.run < 2:
-        return "PC108", _SCATTERED
-    text = f"groups of {pattern.run:.2g} lanes at consecutive elements use {length:.3g} of {SECTOR} bytes of a sector"
-    return "PC107", f"{text}: use more threads along x"
+    if pattern.run_length < 2:
+        return _Verdict("PC108", _SCATTERED)
+    groups = f"groups of {pattern.run_length:.2g} lanes at consecutive elements"
+    return _Verdict("PC107", f"{groups} use {length:.3g} of {SECTOR} bytes of a sector: use more threads along x")
 
 
-def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str]:
-    """Return code and text of the first cause that matches a lane stride."""
-    access, stride, width = pattern.access, pattern.stride, pattern.access.width
-    fields = [
-        (offset, neighbour.access) for offset, neighbour in launch.find_neighbours(pattern) if abs(offset) < stride
-    ]
-    offsets = sorted(
-        {offset for offset, neighbour in fields if (neighbour.kind, neighbour.width) == (access.kind, width)}
-    )
-    first = int(pattern.rows[pattern.lanes].min()) + offsets[0]
-    is_filled = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width)) and first % stride == 0
-    if is_filled and stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES:
+def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
+    """Return the first cause that matches a lane stride; its text continues "lanes are 64 bytes apart".
+
+    In order: several accesses that fill the gap, exchanged axes, members of structs, a row per lane, any stride.
+    """
+    access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
+    # The accesses within one stride, by their distance; `offsets` are the distances of those of the same form.
+    fields = [(offset, field.access) for offset, field in launch.find_neighbours(pattern) if abs(offset) < stride]
+    offsets = sorted({offset for offset, field in fields if (field.kind, field.width) == (access.kind, width)})
+    lowest_address = int(pattern.addresses[pattern.lanes].min()) + offsets[0]
+    covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
+    if covers_gap and lowest_address % stride == 0 and stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES:
         text = f", {len(offsets)} accesses cover the gap: use one of {stride} bytes; ptxas may merge them already"
-        return "PC106", text
+        return _Verdict("PC106", text)
     line = access.source.line
-    unrolled = stride > SECTOR and any(
-        abs(offset) == width and neighbour.source.line == line for offset, neighbour in fields
+    is_unrolled = stride > SECTOR and any(
+        abs(offset) == width and field.source.line == line for offset, field in fields
     )
-    if walker := pattern.find_unit_at_stride(width) or ("execution" if unrolled else ""):
+    if walker := pattern.find_unit_at_stride(width) or ("execution" if is_unrolled else ""):
         text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
-        return "PC102", text
+        return _Verdict("PC102", text)
     member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)
     if stride <= _MAX_STRUCT_BYTES and (member_count or launch.has_row_stride(pattern)):
         members = f"and {member_count + 1} members are accessed" if member_count else pitch
         text = "let neighbouring lanes access consecutive elements, with one array per member"
-        return "PC103", f", {members}: {text}, or use shared memory"
+        return _Verdict("PC103", f", {members}: {text}, or use shared memory")
     if pitch:
-        return "PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory"
-    return "PC101", ": let neighbouring lanes access consecutive elements"
+        return _Verdict("PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory")
+    return _Verdict("PC101", ": let neighbouring lanes access consecutive elements")
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
-    """Tell if warps at consecutive elements start inside a sector, and no similar access to the array is aligned."""
-    if (
-        pattern.lane != pattern.access.width
-        or pattern.run < 16
-        or pattern.access.sectors <= pattern.access.ideal_sectors
-    ):
+    """Tell if warps at consecutive elements start inside a sector, which an alignment of the data would change.
+
+    Similar accesses have the same array and lane stride. If one is mostly aligned, or starts at most 127 bytes lower,
+    the access is shifted on purpose, as in a stencil.
+    """
+    access = pattern.access
+    is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
+    if not is_consecutive or access.sectors <= access.ideal_sectors:
         return False
-    similar_patterns = [
-        candidate
-        for candidate in launch.patterns
-        if candidate.lane == pattern.lane and launch.find_array(candidate) == launch.find_array(pattern)
-    ]
-    window = pattern.step is not None and 0 < abs(pattern.step) < LINE
+    step = pattern.execution_stride
+    is_window = step is not None and 0 < abs(step) < LINE  # successive executions overlap
     starts = _find_warp_starts(pattern)
-    if not len(starts) or window or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
+    if not len(starts) or is_window or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
         return False
-    if any(
-        np.count_nonzero(warp_starts) * 2 < len(warp_starts) for warp_starts in map(_find_warp_starts, similar_patterns)
-    ):
-        return False
-    return not np.ptp(starts) or any(
-        distance is not None and distance % SECTOR for distance in (pattern.warp, pattern.block, pattern.step)
-    )
+    for candidate in launch.patterns:
+        if candidate.lane_stride == pattern.lane_stride and launch.find_array(candidate) == launch.find_array(pattern):
+            candidate_starts = _find_warp_starts(candidate)
+            if np.count_nonzero(candidate_starts) * 2 < len(candidate_starts):
+                return False
+    has_one_start = not np.ptp(starts)
+    strides = (pattern.warp_stride, pattern.block_stride, step)
+    return has_one_start or any(stride is not None and stride % SECTOR for stride in strides)
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
     """Return the byte offset within a sector of lane 0, for each sampled request without inactive lanes."""
-    return pattern.rows[pattern.lanes.all(axis=1)][:, 0] % SECTOR
+    return pattern.addresses[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 
-def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> tuple[str, str] | None:
+def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
+    """Advise vectors for consecutive elements of one or two bytes, if the access makes a tenth of the requests."""
     access = pattern.access
-    if access.width > 2 or pattern.lane != access.width or pattern.run < 16 or access.requests < 0.1 * launch.requests:
+    is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
+    if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:
         return None
     text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: vectors as uchar4"
-    return "PC106", f"{text} need fewer requests; ptxas may merge them already"
+    return _Verdict("PC106", f"{text} need fewer requests; ptxas may merge them already")

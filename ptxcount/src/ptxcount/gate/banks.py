@@ -1,6 +1,7 @@
 """Bank conflicts, and a padding of rows that avoids them."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,71 +14,82 @@ _MIN_ROW_BYTES = 32
 _UNREACHABLE = 1 << 40
 
 
+class Padding(NamedTuple):
+    """A padding of the rows of a tile in shared memory, in bytes, and an access's bank conflicts with it."""
+
+    row_bytes: int
+    pad_bytes: int
+    conflicts: float
+
+
 def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
     """Describe the bank conflicts of an access, and a padding against them. ``patterns`` are all shared accesses."""
     access = pattern.access
-    now, free = (count / access.requests for count in (access.wavefronts, access.conflict_free))
-    head = f"{now:.3g} wavefronts per request, {free:.3g} without bank conflicts"
-    if pattern.lane and pattern.stride > access.width:
-        head += f"; neighbouring lanes are {pattern.stride / WORD:g} words apart"
+    actual, ideal = access.wavefronts / access.requests, access.conflict_free / access.requests
+    head = f"{actual:.3g} wavefronts per request, {ideal:.3g} without bank conflicts"
+    if pattern.lane_stride and pattern.lane_distance > access.width:
+        head += f"; neighbouring lanes are {pattern.lane_distance / WORD:g} words apart"
     padding = find_padding(pattern, patterns)
     if padding is None:
         return f"{head}; let a warp access {BANKS} consecutive words"
-    pitch, pad, remaining_conflicts = padding
-    padded = free + remaining_conflicts / access.requests
-    return f"{head}; pad every {pitch} bytes by {pad} to get {padded:.3g}"
+    padded = ideal + padding.conflicts / access.requests
+    return f"{head}; pad every {padding.row_bytes} bytes by {padding.pad_bytes} to get {padded:.3g}"
 
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the accesses whose address range overlaps that of ``pattern``."""
-    extents = {
-        candidate: (int(candidate.rows[candidate.lanes].min()), int(candidate.rows[candidate.lanes].max()))
-        for candidate in patterns
-    }
-    low, high = extents[pattern]
-    return [candidate for candidate in patterns if extents[candidate][0] <= high and extents[candidate][1] >= low]
+    """Return the accesses whose address range overlaps that of ``pattern``, itself included."""
+    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
+    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
+    return [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
 
 
-def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:
-    """Return row bytes, padding bytes, and the access's remaining conflicts, for the padding with the fewest conflicts.
+def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | None:
+    """Return the padding with the fewest conflicts of all accesses to the tile of this access.
 
-    A padding must at least halve the conflicts of the access, and of all accesses to the tile. None if there is none.
+    A padding must at least halve the conflicts of the access, and those of the tile. None if there is none, or if the
+    distances between lanes differ from request to request: then the samples are incomplete.
     """
-    tile = _find_tile(pattern, patterns)
-    base = min(int(access_pattern.rows[access_pattern.lanes].min()) for access_pattern in tile)
-    unit = max(WORD, *(access_pattern.access.width for access_pattern in tile))
-    options = []
-    distances, both_active = np.diff(pattern.rows, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]
-    least, most = (np.where(both_active, distances, end * _UNREACHABLE) for end in (1, -1))
-    if (least.min(axis=0) < most.max(axis=0)).any():  # the pattern changes: the samples are incomplete
+    distances, both_active = np.diff(pattern.addresses, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]
+    shortest = np.where(both_active, distances, _UNREACHABLE).min(axis=0)
+    longest = np.where(both_active, distances, -_UNREACHABLE).max(axis=0)
+    if (shortest < longest).any():
         return None
-    conflicts = {access_pattern: _count_conflicts(access_pattern, base, _MIN_ROW_BYTES, 0) for access_pattern in tile}
-    for pitch in _iter_pitches(pattern):
-        for pad in (unit * factor for factor in (1, 2, 4, 8, 16)):
-            padded = {access_pattern: _count_conflicts(access_pattern, base, pitch, pad) for access_pattern in tile}
-            if sum(padded.values()) <= sum(conflicts.values()) / 2 and padded[pattern] <= conflicts[pattern] / 2:
-                options.append((sum(padded.values()), pad, pitch, padded[pattern]))
+    tile = _find_tile(pattern, patterns)
+    base = min(int(candidate.addresses[candidate.lanes].min()) for candidate in tile)
+    unit = max(WORD, *(candidate.access.width for candidate in tile))
+    conflicts = {candidate: _count_conflicts(candidate, base, _MIN_ROW_BYTES, 0) for candidate in tile}
+    options = []
+    for row_bytes in _iter_row_bytes(pattern):
+        for pad_bytes in (unit, 2 * unit, 4 * unit, 8 * unit, 16 * unit):
+            padded = {candidate: _count_conflicts(candidate, base, row_bytes, pad_bytes) for candidate in tile}
+            tile_conflicts = sum(padded.values())
+            if tile_conflicts <= sum(conflicts.values()) / 2 and padded[pattern] <= conflicts[pattern] / 2:
+                options.append((tile_conflicts, pad_bytes, row_bytes, padded[pattern]))
     if not options:
         return None
-    _, pad, pitch, remaining_conflicts = min(options)
-    return pitch, pad, remaining_conflicts
+    _, pad_bytes, row_bytes, remaining_conflicts = min(options)
+    return Padding(row_bytes, pad_bytes, remaining_conflicts)
 
 
-def _iter_pitches(pattern: Pattern) -> Iterator[int]:
-    """Yield up to six candidates for the bytes of a row: the most frequent distances between lanes or runs of lanes."""
-    distances = np.diff(pattern.rows, axis=1)
+def _iter_row_bytes(pattern: Pattern) -> Iterator[int]:
+    """Yield up to six candidates for the bytes of a row, at least 32, the most frequent first.
+
+    Candidates are the distances between neighbouring lanes, and between the starts of runs of consecutive elements.
+    """
+    distances = np.diff(pattern.addresses, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
-    starts = []
-    for row, jumps in zip(pattern.rows, distances, strict=True):
-        run_starts = row[np.r_[0, 1 + np.flatnonzero((jumps != pattern.access.width) & (jumps != 0))]]
-        starts.append(np.diff(run_starts))
-    values, counts = np.unique(np.abs(np.concatenate([distances.ravel(), *starts])), return_counts=True)
-    usual = [int(value) for value in values[np.argsort(-counts, kind="stable")] if value >= _MIN_ROW_BYTES]
-    yield from usual[:6]
+    run_distances = []
+    for addresses, lane_distances in zip(pattern.addresses, distances, strict=True):
+        run_ends = np.flatnonzero((lane_distances != pattern.access.width) & (lane_distances != 0))
+        run_distances.append(np.diff(addresses[np.r_[0, 1 + run_ends]]))
+    values, counts = np.unique(np.abs(np.concatenate([distances.ravel(), *run_distances])), return_counts=True)
+    by_frequency = values[np.argsort(-counts, kind="stable")]
+    yield from [int(value) for value in by_frequency if value >= _MIN_ROW_BYTES][:6]
 
 
-def _count_conflicts(pattern: Pattern, base: int, pitch: int, pad: int) -> float:
-    moved = pattern.rows + (pattern.rows - base) // pitch * pad
-    rows = np.where(pattern.lanes, moved, moved[:, :1] * 0)
+def _count_conflicts(pattern: Pattern, base: int, row_bytes: int, pad_bytes: int) -> float:
+    """Estimate an access's bank conflicts from its samples, with ``pad_bytes`` after each row that follows ``base``."""
+    padded = pattern.addresses + (pattern.addresses - base) // row_bytes * pad_bytes
+    rows = np.where(pattern.lanes, padded, 0)
     wavefronts, free = pattern.access.wavefront_rule(rows, pattern.lanes, pattern.access.width)
     return float((wavefronts - free).mean()) * pattern.access.requests

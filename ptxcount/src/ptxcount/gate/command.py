@@ -14,7 +14,7 @@ from ..util.errors import LaunchError
 from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
 from .count_cache import nvcc_release
-from .counting import LaunchCounts, iter_counts, list_files
+from .counting import LaunchCounts, count_launches, list_files
 from .diagnostics import ADVICE, UNCLEAR, Diagnostic
 from .directives import Directives
 from .formats import FORMATS
@@ -22,7 +22,7 @@ from .launches import FILE, Launch, TableError, read_launches
 
 #: The command in messages; `_report_findings` appends the folder.
 _PIN = "ptxcount pin"
-#: Codes of findings to which `_name_causes` adds the changed inputs -> the text if no input changed.
+#: Codes of findings to which `_name_causes` adds the changed inputs -> its text if no input changed.
 _CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, only the count"), "PC006": ""}
 
 
@@ -31,7 +31,7 @@ def _make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     text = f"print a [[launch]] entry of {FILE} for each kernel of these files"
     init_parser = commands.add_parser("init", help=text, description=f"{text}; replace the guessed sizes")
-    init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu")
+    init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu", help="file with __global__ functions")
     init_parser.add_argument(
         "-I", "--include", action="append", default=[], metavar="DIR", help="include folder for nvcc"
     )
@@ -60,7 +60,9 @@ def _make_parser() -> argparse.ArgumentParser:
     parsers["check"].add_argument(
         "--changed", metavar="REVISION", help=f"advise only on accesses whose counts differ from REVISION's {pins.FILE}"
     )
-    parsers["check"].add_argument("--format", choices=FORMATS, default="text")
+    parsers["check"].add_argument(
+        "--format", choices=FORMATS, default="text", help="format of the findings (default: %(default)s)"
+    )
     return parser
 
 
@@ -76,6 +78,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run_words(words: Sequence[str]) -> int:
+    """Run a command line and return its exit code; report an error of ``pin`` and ``check`` as a finding."""
     options = _make_parser().parse_args(attach_flags(words))
     commands = {"pin": _pin_counts, "check": _check_counts, "compare": _compare_revision}
     try:
@@ -85,7 +88,7 @@ def _run_words(words: Sequence[str]) -> int:
             return print_entries(options.files, join_flags(options.include, options.flags))
         with _enter_folder(options):
             return commands[options.command](options)
-    except BrokenPipeError:
+    except BrokenPipeError:  # `run_command` returns its exit code
         raise
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
         is_table = isinstance(error, TableError)  # its message is enough, without the type
@@ -105,11 +108,8 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
     Paths, also in nvcc's flags, are relative to the folder. Paths in messages are relative to the caller's folder.
     """
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
-    options.shown_folder = (
-        options.folder.relative_to(previous_folder)
-        if options.folder.is_relative_to(previous_folder)
-        else options.folder
-    )
+    is_below = options.folder.is_relative_to(previous_folder)
+    options.shown_folder = options.folder.relative_to(previous_folder) if is_below else options.folder
     if not options.folder.is_dir():
         kind = "is a file" if options.folder.exists() else "does not exist"
         raise LaunchError(f"{options.shown_folder} {kind}; pass the folder with {FILE}")
@@ -121,10 +121,9 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _pin_counts(options: argparse.Namespace) -> int:
+    """Write the lock file, unless a count rose without ``--accept``; print the changes and return the exit code."""
     launches = read_launches(options.folder)
-    outcomes = list(iter_counts(launches))
-    failures = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
-    launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
+    launch_counts, failures = count_launches(launches)
     code = _report_findings(_merge_repeated(failures), [], options)
     failed = f"{len(failures)} of {len(launches)} launches failed"
     if failures and not launch_counts:
@@ -141,24 +140,25 @@ def _pin_counts(options: argparse.Namespace) -> int:
         if lock.find_launch(counts) is not None
         for difference in pins.compare_launch(counts, lock)
     ]
-    rose = any(difference.code == "PC003" for difference in differences) and not options.accept
-    unwaived = _find_unwaived(options.folder, launch_counts)
-    if not rose:
+    is_refused = any(difference.code == "PC003" for difference in differences) and not options.accept
+    unwaived = _find_unwaived(options.folder, launch_counts)  # before writing: it raises for an invalid directive
+    if not is_refused:
         pins.write_lock(options.folder, launch_counts, nvcc_release(), lock if failures else pins.NO_LOCK)
-    differences = [difference if rose else difference._replace(level="note") for difference in differences]
+        differences = [difference._replace(level="note") for difference in differences]
     _report_findings(_name_causes(differences, launches, launch_counts, lock), [], options)
-    if rose:
+    if is_refused:
         print(f"{pins.FILE} was not changed: {_PIN} --accept{_format_folder(options)} also writes counts that rose")
         return 2 if failures else 1
-    new = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
-    nvcc = [f"nvcc: {lock.nvcc} before, {nvcc_release()} now"] if lock.nvcc not in ("", nvcc_release()) else []
-    gone = [] if failures else [f"gone: {label}" for label in lock.list_removed(launch_counts)]
-    for text in (*new, *gone, *nvcc):
-        print(escape_unprintable(f"{pins.FILE}: {text}"))
+    changes = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
+    changes += [] if failures else [f"gone: {label}" for label in lock.list_removed(launch_counts)]
+    if lock.nvcc not in ("", nvcc_release()):
+        changes.append(f"nvcc: {lock.nvcc} before, {nvcc_release() or 'none'} now")
+    for change in changes:
+        print(escape_unprintable(f"{pins.FILE}: {change}"))
     _report_findings(_merge_repeated(unwaived), [], options)
     if excesses := [finding for finding in unwaived if finding.level == "error"]:
         excess = count_noun(len(excesses), "count")
-        print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above the limit")
+        print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above a limit")
     if failures:
         print(f"{pins.FILE} has no new counts of some launches: {failed}")
     return 2 if failures else 0
@@ -167,37 +167,37 @@ def _pin_counts(options: argparse.Namespace) -> int:
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
     """Find counts above limits and wrong kernels that no waiver in the source suppresses."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
-    findings = [finding for counts in launch_counts for finding in limits.check_all(counts, directives)]
+    findings = [finding for counts in launch_counts for finding in limits.check_limits(counts, directives)]
     findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
-    return [finding for finding in directives.apply_waivers(findings, counted_lines=set()) if finding in findings]
+    unwaived = directives.apply_waivers(findings, counted_lines=set())
+    return [finding for finding in unwaived if finding in findings]  # without those on the waivers themselves
 
 
 def _check_counts(options: argparse.Namespace) -> int:
+    """Print findings on limits, differences from the lock file, wrong kernels and advice; return the exit code."""
     lock = pins.read_lock(options.folder)
     changed_lock = pins.read_lock_at(options.changed) if options.changed else None
     launches = read_launches(options.folder)
-    outcomes = list(iter_counts(launches))
-    findings = [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
-    launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
+    launch_counts, findings = count_launches(launches)
     is_complete = not findings
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
     for counts in launch_counts:
-        findings += limits.check_all(counts, directives)
+        findings += limits.check_limits(counts, directives)
         findings += [] if lock is None else pins.compare_launch(counts, lock)
         for warning in counts.warnings:
             if warning.code < ADVICE or (options.advise and changed_lock is None):
                 findings.append(warning)
-            elif changed_lock is not None and (
-                changed_warning := _restrict_finding(warning, _find_changed_lines(counts, changed_lock))
-            ):
-                findings.append(changed_warning)
+            elif changed_lock is not None:
+                findings += _restrict_finding(warning, _find_changed_lines(counts, changed_lock))
     if is_complete:
-        findings += directives.find_unbound()
+        findings += directives.iter_unused_limits()
         gone = [] if lock is None else lock.list_removed(launch_counts)
         text = f"pinned, but no longer in {FILE}: run {_PIN}"
         findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
-    lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines if is_complete}
-    reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=lines))
+    counted_lines: set[tuple[str, int]] = set()
+    if is_complete:  # else a waiver without a finding may be for a launch that failed
+        counted_lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines}
+    reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=counted_lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
     if lock is None:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
@@ -214,15 +214,19 @@ def _check_counts(options: argparse.Namespace) -> int:
 
 
 def _add_remedy(finding: Diagnostic) -> Diagnostic:
+    """Add to a count that rose the commands that explain and accept it."""
     return finding._replace(message=f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept")
 
 
 def _name_causes(
     findings: list[Diagnostic], launches: list[Launch], launch_counts: list[LaunchCounts], lock: pins.Lock
 ) -> list[Diagnostic]:
-    """Add the changed inputs to findings on changed counts and wrong kernels, if the lock file has hashes."""
+    """Add to findings on changed counts and wrong kernels the inputs that changed, as in "; k.cu, nvcc changed".
+
+    A lock file without hashes of files does not tell them: then the findings stay as they are.
+    """
     launch_of_label = {launch.label: launch for launch in launches}
-    keys = {counts.launch.label: counts.key for counts in launch_counts}
+    keys = {counts.launch.label: counts.key for counts in launch_counts}  # a launch that failed has no key
 
     def name_cause(finding: Diagnostic) -> Diagnostic:
         if finding.code not in _CAUSED or not lock.files:
@@ -237,7 +241,8 @@ def _name_causes(
 
 def _compare_revision(options: argparse.Namespace) -> int:
     lock = pins.read_lock_at(options.revision)
-    print(lock_changes.format_markdown(list(iter_counts(read_launches(options.folder))), lock, nvcc_release()))
+    launch_counts, failures = count_launches(read_launches(options.folder))
+    print(lock_changes.format_markdown(launch_counts, failures, lock, nvcc_release()))
     return 0
 
 
@@ -247,35 +252,37 @@ def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[tuple[str,
     return {place for change in changes for place in (change.places or [(change.file, change.line)])}
 
 
-def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> Diagnostic | None:
-    """Return a finding with only those of its locations that are in ``places``; None if there are none."""
+def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> list[Diagnostic]:
+    """Return a finding with only those of its locations that are in ``places``; an empty list if there are none."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
-    return (
-        finding._replace(file=kept_places[0][0], line=kept_places[0][1], also=tuple(kept_places[1:]))
-        if kept_places
-        else None
-    )
+    if not kept_places:
+        return []
+    (file, line), *also = kept_places
+    return [finding._replace(file=file, line=line, also=tuple(also))]
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Merge equal findings, and equal warnings of several launches."""
-    repeated: dict[Diagnostic, dict[str, None]] = {}
+    """Merge equal findings of one launch, and equal warnings of several launches, which one finding then lists."""
+    launches_by_finding: dict[Diagnostic, dict[str, None]] = {}
     for finding in findings:
         key = finding._replace(launch="") if finding.level == "warning" else finding
-        repeated.setdefault(key, {})[finding.launch] = None
+        launches_by_finding.setdefault(key, {})[finding.launch] = None
     return [
         finding._replace(launch=launch, more_launches=tuple(more_launches))
-        for finding, (launch, *more_launches) in repeated.items()
+        for finding, (launch, *more_launches) in launches_by_finding.items()
     ]
 
 
 def _format_folder(options: argparse.Namespace) -> str:
-    """Format the folder as the last argument of a command, after a space; empty for the current folder."""
+    """Return the folder as the last argument of a command, such as " kernels"; empty for the current folder."""
     return "" if options.shown_folder == Path() else f" {shlex.quote(str(options.shown_folder))}"
 
 
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
-    """Print the findings, with paths relative to the caller's folder; return the exit code."""
+    """Print the findings, with paths relative to the caller's folder.
+
+    Return the exit code: 2 if a launch could not be checked, else 1 if a finding is an error, else 0.
+    """
     findings = [
         finding._replace(
             file=(options.shown_folder / finding.file).as_posix(),
@@ -287,8 +294,6 @@ def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCount
     text = FORMATS[getattr(options, "format", "text")](findings, launch_counts)
     if text:
         print(escape_unprintable(text))
-    return (
-        2
-        if any(finding.code in UNCLEAR for finding in findings)
-        else int(any(finding.level == "error" for finding in findings))
-    )
+    if any(finding.code in UNCLEAR for finding in findings):
+        return 2
+    return int(any(finding.level == "error" for finding in findings))

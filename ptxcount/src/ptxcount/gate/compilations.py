@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,28 +23,40 @@ from ..util.errors import PtxError
 from .count_cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
 from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
 
-#: A file, a template instance or None, nvcc's flags, and the architecture.
-Recipe = tuple[Path, "str | None", str, str]
-#: PTX with its input files, and the mangled name of the template instance or None.
-Compiled = tuple[Compilation, "str | None"]
 #: Environment variables that nvcc, the host compiler or the system's loader reads.
 _VARIABLES = re.compile(
     r"(LC_|LD_|GCC|NVCC|NVVM|CUDA|CICC|CONDA).*|.*(PATH|ROOT)|LANG|LANGUAGE|SOURCE_DATE_EPOCH|\w+_DEPENDENCIES"
 )
 
 
+class Recipe(NamedTuple):
+    """The arguments of a compilation: a file, a template instance or None, nvcc's flags, and the architecture."""
+
+    source: Path
+    instance: str | None
+    flags: str
+    arch: str
+
+
+class Compiled(NamedTuple):
+    """The result of a compilation, and the mangled name of the template instance or None."""
+
+    compilation: Compilation
+    name: str | None
+
+
 class _Snapshot(msgspec.Struct):
     """All that a compilation depends on, recorded before nvcc runs: files, header names, candidates, compilers."""
 
     layout: Layout
-    #: Names of headers, by the hash of the including text.
+    #: Names of headers that a file may include, by the hash of the file's content.
     names: dict[str, list[str]]
     candidates: Candidates
     #: Hash of the compilers; hash of the files that were read, and of the list of present candidates.
     tools_state: str
     files_state: str
 
-    def holds_for(self, compilation: Compilation) -> bool:
+    def is_valid_for(self, compilation: Compilation) -> bool:
         """Tell if the compilation read only files of the snapshot, and no input has changed since.
 
         The snapshot may have more files: those that only host code includes.
@@ -67,7 +80,7 @@ class _Entry(_Snapshot):
 def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]) -> Compiled:
     """Return a valid compilation of a recipe from the cache, or compile and store it. Raise as ``compile_recipe``.
 
-    A compilation is stored only if its inputs did not change while it ran.
+    A compilation is stored only if its inputs are known, and did not change while it ran.
     """
     file = _find_entry_file(recipe)
     if file is None:
@@ -78,47 +91,47 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
         if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _read_disk()):
             with suppress(OSError):
                 os.utime(file)
-            return Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name
+            return Compiled(Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name)
     snapshot = _take_snapshot(recipe, entry)
-    compilation, name = compile_recipe(recipe)
+    compiled = compile_recipe(recipe)
+    compilation = compiled.compilation
     with suppress(OSError, ValueError):
         file.unlink(missing_ok=True)
-        if snapshot is not None and snapshot.holds_for(compilation):
+        if snapshot is not None and snapshot.is_valid_for(compilation):
             files = [*map(str, compilation.files)]
-            entry = _Entry(**msgspec.structs.asdict(snapshot), ptx=compilation.ptx, files=files, name=name)
+            entry = _Entry(**msgspec.structs.asdict(snapshot), ptx=compilation.ptx, files=files, name=compiled.name)
             store_file(file, msgspec.json.encode(entry))
-    return compilation, name
+    return compiled
 
 
 def _read_entry(file: Path) -> _Entry | None:
     """Read an entry; None if its compilers changed, or a file is missing. Raises `OSError` and errors of `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
-    is_whole = entry.tools_state == _hash_tools(entry.layout) and all(map(_read_disk().is_readable, entry.layout.files))
-    return entry if is_whole else None
+    if entry.tools_state != _hash_tools(entry.layout):
+        return None
+    return entry if all(map(_read_disk().is_readable, entry.layout.files)) else None
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
     """Return the cache file of a recipe, named by a hash of all inputs except files; None for PTX, or without nvcc."""
-    source, instance, flags, arch = recipe
     try:
-        if is_ptx(source):
+        if is_ptx(recipe.source):
             return None
         nvcc = str(find_nvcc())
     except (OSError, PtxError):
         return None
     variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
-    facts = [hash_counter(), str(Path.cwd()), str(source), instance, flags, arch, nvcc, variables]
+    facts = [hash_counter(), str(Path.cwd()), str(recipe.source), *recipe[1:], nvcc, variables]
     return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if they cannot be listed.
 
-    The list of files is that of the last entry. If nvcc reads other files now, `_Snapshot.holds_for` is false.
+    The list of files is that of the last entry. If nvcc reads other files now, `_Snapshot.is_valid_for` is false.
     """
-    source, _, flags, arch = recipe
     with suppress(OSError, PtxError, ValueError, KeyError):
-        layout = query_layout(source, flags, arch) if entry is None else entry.layout
+        layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout
         if layout is None:
             return None
         places = find_folders(layout.files, layout.folders)
@@ -127,23 +140,24 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
         for file in layout.files:
             content, is_system = Path(file).read_bytes(), places[file][0] in layout.system_folders
             key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
-            found = entry.names[key] if entry and key in entry.names else find_names(content, is_system=is_system)
-            if found is None:
+            is_known = entry is not None and key in entry.names
+            header_names = entry.names[key] if entry and is_known else find_names(content, is_system=is_system)
+            if header_names is None:
                 return None
-            names_of_file[file] = names[key] = found
-        candidates = list_candidates(layout, names_of_file, flags)
+            names_of_file[file] = names[key] = header_names
+        candidates = list_candidates(layout, names_of_file, recipe.flags)
         state = _hash_files(layout, candidates, Disk())
         return _Snapshot(layout, names, candidates, _hash_tools(layout), state)
     return None
 
 
 def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
-    """Hash the content of the files, and the list of present candidates."""
+    """Hash the content of the layout's files, and the list of the candidates that exist."""
     return hash_facts([[*map(disk.hash_file, layout.files)], [*disk.iter_present(candidates)]])
 
 
 def _hash_tools(layout: Layout) -> str:
-    """Hash the sizes and file times of the compilers that nvcc calls."""
+    """Hash the state of the files of nvcc and of the compilers that it calls, as `identify_file` describes it."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 

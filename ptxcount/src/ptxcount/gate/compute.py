@@ -18,12 +18,10 @@ _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a recipe's source, or read its PTX. Return it with the template instance's mangled name.
-
-    Without an instance, the name is None. Raises as `compile_entry`.
-    """
-    file, instance, flags, arch = recipe
-    return compile_entry(file, instance, flags, arch) if instance else (read_or_compile(file, flags, arch), None)
+    """Compile a recipe's source, or read its PTX; without an instance, its name is None. Raise as `compile_entry`."""
+    if recipe.instance:
+        return Compiled(*compile_entry(*recipe))
+    return Compiled(read_or_compile(recipe.source, recipe.flags, recipe.arch), None)
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
@@ -48,17 +46,15 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
         names=name_arguments(launch.arguments),
         cluster=launch.cluster,
     )
-    faults = [finding for finding in counters.findings if finding.code != "printf"]
+    findings = [
+        (_CODES.get(finding.code, "PC006"), finding.message, [(finding.source.file, finding.source.line)])
+        for finding in counters.findings
+        if finding.code != "printf"
+    ]
     return {
         "kernel": cpp_name(entry),
         "totals": counters.totals(),
         "lines": list_lines(counters),
         "machine": list_machine_accesses(compilation.ptx, entry, launch.flags, launch.arch),
-        "warnings": [
-            *find_advice(counters, checked_arguments, launch.arguments),
-            *(
-                (_CODES.get(finding.code, "PC006"), finding.message, [(finding.source.file, finding.source.line)])
-                for finding in faults
-            ),
-        ],
+        "warnings": [*find_advice(counters, checked_arguments, launch.arguments), *findings],
     }

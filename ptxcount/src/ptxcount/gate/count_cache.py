@@ -28,7 +28,7 @@ _VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
 #: Fields of a launch that do not affect counts.
 _IRRELEVANT = ("folder", "name", "label", "limits", "line")
-#: Mangled name of an anonymous namespace, which nvcc randomizes at each call.
+#: Mangled name of an anonymous namespace after its length, which nvcc randomizes at each call, and what follows.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
@@ -42,8 +42,8 @@ class _Counts(TypedDict):
     warnings: list[tuple[str, str, list[tuple[str | None, int | None]]]]
 
 
-def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Return the cached counts of a launch, or compute and store them.
+def load_or_count(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return the counts of a launch from the cache, or compute and store them.
 
     The name of a cache file is a hash of all inputs and of ptxcount's code. The cache is outside of any checkout, so a
     repository cannot provide counts. Without write access to the cache, nothing is stored.
@@ -52,7 +52,7 @@ def cached_counts(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
     words = "\n".join([*launch.arguments, *launch.variables])
     arrays = [_hash_file(launch.folder / name) for name in _STORED.findall(words)]
     variables = [os.environ.get(name) for name in _VARIABLES]
-    ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)
+    ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)  # without as many characters as the number
     folder = cache_folder()
     file = folder / f"{hash_facts([facts, hash_counter(), nvcc_release(), variables, ptx, arrays])}.json"
     with suppress(OSError, ValueError, RecursionError):
@@ -77,7 +77,7 @@ def store_file(file: Path, content: str | bytes) -> None:
         for path in file.parent.iterdir():
             if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
-        atomic_write.write(file, content, is_kept=False)
+        atomic_write.write(file, content, is_durable=False)
 
 
 def hash_facts(facts: Any) -> str:
@@ -104,7 +104,7 @@ def hash_counter() -> str:
 def nvcc_release() -> str:
     """Return the release of nvcc, such as 13.0.88; empty without nvcc.
 
-    The result is cached until the file of nvcc changes, unless nvcc is a script, which may call another nvcc.
+    The release is cached on disk until the file of nvcc changes, unless nvcc is a script, which may call another nvcc.
     """
     try:
         nvcc = str(find_nvcc())

@@ -48,18 +48,26 @@ _COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): 
 _IDLE = "it accesses no memory, so there is nothing to check: look at its grid, block and arguments"
 
 
-def iter_counts(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    """Yield the counts of each launch; for a launch that fails, a finding: PC006 for a wrong kernel, else PC009."""
+def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
+    """Return the counts of the launches, and a finding for each that fails: PC006 for a wrong kernel, else PC009."""
+    outcomes = [*_iter_outcomes(launches)]
+    launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
+    return launch_counts, [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
+
+
+def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
+    """Yield the counts or the finding of each launch, in the order of the launches."""
     count_cache.hash_counter()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command in this process
     compilations.forget_files()
-    _compile_all(map(_find_recipe, launches))
+    _compile_all(map(_make_recipe, launches))
     for launch in launches:
         try:
             launch_counts = _count_launch(launch)
-            accesses = any(access["ptx_line"] for row in launch_counts.lines for access in row["accesses"])
-            yield launch_counts if accesses else Diagnostic(FILE, launch.line, "PC009", _IDLE, launch=launch.label)
+            # Stack frame and spills have no line in the PTX.
+            has_accesses = any(access["ptx_line"] for row in launch_counts.lines for access in row["accesses"])
+            yield launch_counts if has_accesses else Diagnostic(FILE, launch.line, "PC009", _IDLE, launch=launch.label)
         except KernelFaultError as error:
             path = _format_path(error.source.file or launch.file, launch.folder)
             yield Diagnostic(path, error.source.line or 1, "PC006", error.what, launch=launch.label)
@@ -85,9 +93,10 @@ def _import_compute() -> ModuleType:
     return compute
 
 
-def _find_recipe(launch: Launch) -> Recipe:
+def _make_recipe(launch: Launch) -> Recipe:
+    """Return the compilation that a launch needs; its instance is the kernel if that has template arguments."""
     instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
-    return launch.folder / launch.file, instance, launch.flags, launch.arch or ARCH
+    return Recipe(launch.folder / launch.file, instance, launch.flags, launch.arch or ARCH)
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
@@ -114,34 +123,36 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 
 def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, or take its counts from the cache; add the current source lines. Raise as `ptxcount.count`."""
-    compilation, name = _compile_once(_find_recipe(launch))
-    cached = count_cache.cached_counts(
+    recipe = _make_recipe(launch)
+    compilation, name = _compile_once(recipe)
+    cached = count_cache.load_or_count(
         launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
     row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}
-    find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(_find_recipe(launch)))))
+    find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(recipe))))
     rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]
     files = list_files(launch)
     declaration = _find_declaration(cached["kernel"], files, launch.folder)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
 
-    def place(file: str | None, line: int | None) -> tuple[str, int]:
-        return _format_path(file or launch.file, launch.folder), line or 1
+    def relative_path(file: str | None) -> str:
+        return _format_path(file or launch.file, launch.folder)
 
     warnings = []
-    for code, text, causes in cached["warnings"]:
-        first, *more_places = (place(*each) for each in causes)
+    for code, text, places in cached["warnings"]:
+        first, *more_places = ((relative_path(file), line or 1) for file, line in places)
         warnings.append(Diagnostic(*first, code, text, "warning", launch.label, tuple(more_places)))
     options = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
     options += [f"cluster={launch.cluster}"] if launch.cluster else []
     words = ", ".join([*launch.arguments, *filter(None, options)])
     extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
+    resources = {f"{access['space']}_{access['kind']}_bytes": access["bytes"] for access in cached["machine"]}
     return LaunchCounts(
         launch,
         f"{launch.file}: {cached['kernel']} <<<{extents}>>> ({words})",
-        cached["totals"] | {f"{each['space']}_{each['kind']}_bytes": each["bytes"] for each in cached["machine"]},
-        [row | {"file": place(row["file"], None)[0]} for row in rows],
+        cached["totals"] | resources,
+        [row | {"file": relative_path(row["file"])} for row in rows],
         warnings,
         files,
         (declaration["file"] or launch.file, declaration["line"]),
@@ -151,14 +162,14 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 def list_files(launch: Launch) -> list[str]:
     """List the files in the launch's folder that its compilation read, as relative paths, its own source first."""
     root = f"{launch.folder}/"
-    paths = _resolve_files(_find_recipe(launch))
+    paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
 
 
 @lru_cache(maxsize=256)
 def _resolve_files(recipe: Recipe) -> list[str]:
     """Return the resolved paths of the files that a recipe's compilation read."""
-    return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe)[0].files)))]
+    return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe).compilation.files)))]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -173,7 +184,7 @@ _resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
 def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
-    """Find the file and line that declare a kernel, and the line's text; line 1 of the first file if none is found."""
+    """Return file, line and text of a kernel's declaration as a dict; line 1 of the first file if none is found."""
     name = source_name(kernel)
     for file in files:
         if name in (lines := _read_declarations(root / file)):
@@ -183,7 +194,7 @@ def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, An
 
 @lru_cache(maxsize=256)
 def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the number and text of the first line that declares each kernel of a file, by the kernel's name."""
+    """Return the first line that declares each kernel of a file, as ``{"k": {"line": 7, "text": "void k(int n)"}}``."""
     text = path.read_text(encoding="utf-8", errors="replace")
     lines = text.splitlines()
     return {
@@ -193,5 +204,6 @@ def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _format_path(file: Path | str, root: Path) -> str:
+    """Return a file's path relative to a folder, ``src/k.cu``; only its name if it is not in the folder."""
     path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

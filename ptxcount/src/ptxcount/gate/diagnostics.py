@@ -22,8 +22,8 @@ class Diagnostic(NamedTuple):
     """One finding of `check`.
 
     ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of its launch, or
-    empty. ``more_launches`` are the labels of other launches with the same finding. ``also`` lists its other files and
-    lines.
+    empty. ``also`` lists its other locations, as files and lines. ``more_launches`` are the labels of other launches
+    with the same finding.
     """
 
     file: str
@@ -37,7 +37,7 @@ class Diagnostic(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The message, the other locations, and the launches."""
+        """The message, the other locations, and the launch: "...; also at 9, 12 [launch k, and 1 more launch]"."""
         also = ", ".join(f"{line}" if file == self.file else f"{file}:{line}" for file, line in self.also)
         text = "; ".join(filter(None, [self.message, f"also at {also}" if also else ""]))
         more = f", and {count_noun(len(self.more_launches), 'more launch')}" if self.more_launches else ""

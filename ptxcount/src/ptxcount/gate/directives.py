@@ -1,6 +1,6 @@
 """Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
-A directive applies to its line. On a line without code, it applies to the next line of code.
+A directive applies to its line. On a line that is only a comment, it applies to the next line that is not.
 """
 
 import re
@@ -26,7 +26,10 @@ class DirectiveError(LaunchError):
 
 
 class LineLimit(NamedTuple):
-    """Limit on a count of a source line. If ``relative``, ``number`` is a multiple of the ideal count."""
+    """Limit on a count of a source line, such as ``sectors``; ``line`` is its own line.
+
+    If ``relative``, ``number`` is a multiple of the ideal count.
+    """
 
     file: str
     line: int
@@ -36,21 +39,21 @@ class LineLimit(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """A waiver: it suppresses findings with these codes at the line ``holds_for``.
+    """A waiver: it suppresses findings with these codes at ``target_line``.
 
-    ``words`` are the codes as spelled in the source. ``line`` is the waiver's own line.
+    ``words`` are the codes as spelled in the source, such as ``bank-conflict``. ``line`` is the waiver's own line.
     """
 
     file: str
     line: int
-    holds_for: int
+    target_line: int
     codes: tuple[str, ...]
     words: tuple[str, ...]
     reason: str
 
 
 class Directives:
-    """The directives of files. ``used_limits`` are those that an access was compared with."""
+    """The directives in files. `check_lines` adds to ``used_limits`` those that it compares an access with."""
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
         self.used_limits: set[LineLimit] = set()
@@ -63,66 +66,69 @@ class Directives:
         """Return the limits that apply to a line."""
         return self._limits.get((file, line or 0), [])
 
-    def find_unbound(self) -> Iterator[Diagnostic]:
-        """Yield a finding for each limit that matches no counted access."""
-        for limit in (limit for limits in self._limits.values() for limit in limits if limit not in self.used_limits):
-            text = f"{limit.name} <= {limit.number:g} has no effect: no counted access of that kind is at its line"
-            yield Diagnostic(limit.file, limit.line, "PC007", text)
+    def iter_unused_limits(self) -> Iterator[Diagnostic]:
+        """Yield a finding for each limit that no access was compared with."""
+        for limits in self._limits.values():
+            for limit in limits:
+                if limit not in self.used_limits:
+                    text = f"{limit.name} <= {limit.number:g} has no effect: no access at its line has this count"
+                    yield Diagnostic(limit.file, limit.line, "PC007", f"{text}; move or remove the limit")
 
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
     ) -> Iterator[Diagnostic]:
-        """Yield the findings without a waiver; then findings on waivers that match no finding or lack a reason.
+        """Yield the findings without a waiver; then findings on waivers that lack a reason or match no finding.
 
         A waiver for a line that is not in ``counted_lines`` is not reported as unmatched.
         """
-        used_waivers = set()
+        used_codes: set[tuple[Waiver, str]] = set()
         for finding in findings:
-            place = (finding.file, finding.line)
             waivers = {
-                (waiver, finding.code)
+                waiver
                 for waiver in self._waivers
-                if (waiver.file, waiver.holds_for) == place and finding.code in waiver.codes
+                if (waiver.file, waiver.target_line) == (finding.file, finding.line) and finding.code in waiver.codes
             }
-            used_waivers |= waivers
+            used_codes |= {(waiver, finding.code) for waiver in waivers}
             if not waivers:
                 yield finding
         for waiver in self._waivers:
             words = zip(waiver.codes, waiver.words, strict=True)
-            useless = [word for code, word in words if (waiver, code) not in used_waivers]
+            unused_words = [word for code, word in words if (waiver, code) not in used_codes]
+            text = ""
             if not waiver.reason:
-                yield Diagnostic(waiver.file, waiver.line, "PC007", "a waiver needs a reason: ignore[...] reason")
-            elif useless and (waiver.file, waiver.holds_for) in counted_lines:
-                yield Diagnostic(
-                    waiver.file,
-                    waiver.line,
-                    "PC007",
-                    f"ignore[{', '.join(useless)}] matches no finding any more; remove it",
-                )
+                text = f"ignore[{', '.join(waiver.words)}] needs a reason: ignore[{', '.join(waiver.words)}] reason"
+            elif unused_words and (waiver.file, waiver.target_line) in counted_lines:
+                text = f"ignore[{', '.join(unused_words)}] matches no finding any more; remove it"
+            if text:
+                yield Diagnostic(waiver.file, waiver.line, "PC007", text)
 
     def _read_file(self, file: str, lines: list[str]) -> None:
+        """Add the directives of a file; raise `DirectiveError` for an invalid one."""
         for number, text in enumerate(lines, 1):
             match = _DIRECTIVE.search(text)
             if match is None:
                 continue
-            code = (n for n in range(number, len(lines) + 1) if not lines[n - 1].lstrip().startswith("//"))
-            holds_for = next(code, number)
+            code_lines = (n for n in range(number, len(lines) + 1) if not lines[n - 1].lstrip().startswith("//"))
+            target_line = next(code_lines, number)
             waiver = _WAIVER.fullmatch(match[1])
             if waiver:
                 words = tuple(word.strip() for word in waiver[1].split(","))
                 codes = _find_waiver_codes(words, file, number)
-                self._waivers.append(Waiver(file, number, holds_for, codes, words, waiver[2]))
+                self._waivers.append(Waiver(file, number, target_line, codes, words, waiver[2]))
                 continue
             for word in match[1].split(","):
                 limit = _LIMIT.fullmatch(word.strip())
                 if limit is None:
                     examples = '"sectors <= 4" or "ignore[bank-conflict] reason"'
-                    raise DirectiveError(file, number, f"{word!r} is no limit; write, for example, {examples}")
+                    raise DirectiveError(
+                        file, number, f"{word.strip()!r} is no directive; write, for example, {examples}"
+                    )
                 line_limit = LineLimit(file, number, limit[1], float(limit[2]), bool(limit[3]))
-                self._limits.setdefault((file, holds_for), []).append(line_limit)
+                self._limits.setdefault((file, target_line), []).append(line_limit)
 
 
 def _find_waiver_codes(words: tuple[str, ...], file: str, line: int) -> tuple[str, ...]:
+    """Return the codes of the words in a waiver: ("bank-conflict",) -> ("PC105",)."""
     unknown = [word for word in words if word not in _NAMES]
     if unknown:
         names = ", ".join(CODES.values())

@@ -22,6 +22,7 @@ def _format_github(findings: Sequence[Diagnostic], launch_counts: Sequence[Launc
 
 
 def _escape(text: str, extra: str = "") -> str:
+    """Escape percent signs, line ends and the ``extra`` characters as GitHub's workflow commands require: % -> %25."""
     for character in "%\n" + extra:
         text = text.replace(character, f"%{ord(character):02X}")
     return text
@@ -38,8 +39,8 @@ def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchC
         }
         for launch in launch_counts
     ]
-    finding_fields = [{**finding._asdict(), "name": CODES[finding.code]} for finding in findings]
-    return json.dumps({"version": VERSION, "findings": finding_fields, "launches": launches}, indent=1)
+    named_findings = [{**finding._asdict(), "name": CODES[finding.code]} for finding in findings]
+    return json.dumps({"version": VERSION, "findings": named_findings, "launches": launches}, indent=1)
 
 
 def _format_sarif(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
@@ -72,6 +73,7 @@ def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
     }
 
 
+#: Functions from findings, and the counts of launches, to a text, by the name for ``--format``.
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[LaunchCounts]], str]] = {
     "text": lambda findings, launch_counts: "\n".join(map(str, findings)),
     "json": _format_json,

@@ -22,11 +22,14 @@ _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|mod
 _FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 #: Environment variables with include folders for gcc.
 _PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
+#: In nvcc's and gcc's messages: the list of include folders that are searched; and each that is missing or repeated.
 _SEARCH = re.compile(r'^#include "\.\.\." search starts here:\n(.*?)^End of search list\.', re.DOTALL | re.MULTILINE)
 _IGNORED = re.compile(r'^ignoring (?:nonexistent|duplicate) directory "(.*)"$', re.MULTILINE)
+#: Variables that nvcc sets; its calls of the host compiler's preprocessor; and that compiler, and its program cc1plus.
 _SETTING = re.compile(r"^#\$ (\w+)=(.*)$", re.MULTILINE)
 _PREPROCESSOR = re.compile(r"^#\$ (.+ -E -x c\+\+ .*)$", re.MULTILINE)
 _COMPILER, _CC1PLUS = re.compile(r"^COLLECT_GCC=(.*)$", re.MULTILINE), re.compile(r"^ (/\S*/cc1plus) -E ", re.MULTILINE)
+#: Message of a host compiler without a specs file, which could add inputs.
 _BUILT_IN = "Using built-in specs."
 #: Texts up to the end of a line that may be part of a directive. Separate patterns match fastest.
 _DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
@@ -75,32 +78,37 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
         files = [str(file) for file in read_rule(rule)]
     messages = process.stderr.decode("utf-8", "surrogateescape")
     settings = dict(_SETTING.findall(messages))
-    calls = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
-    compilers, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
-    is_plain = messages.count(_BUILT_IN) == len(compilers) == len(preprocessors) == len(calls) > 0
-    if process.returncode or not files or not is_plain or len({*calls}) > 1:
+    # The host compiler as nvcc calls it, as it calls itself, and its program cc1plus: one of each for each call.
+    host_compilers = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
+    gcc_names, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
+    is_plain = messages.count(_BUILT_IN) == len(gcc_names) == len(preprocessors) == len(host_compilers) > 0
+    if process.returncode or not files or not is_plain or len({*host_compilers}) > 1:
         return None
     here, path = settings["_HERE_"], settings["PATH"]
-    programs = [shutil.which(name, path=path) or "" for name in {*calls, *compilers}]
+    programs = [shutil.which(name, path=path) or "" for name in {*host_compilers, *gcc_names}]
     is_called = Path(os.path.realpath(nvcc)).parent.samefile(here)  # otherwise a wrapper that calls another nvcc
     if not is_called or not all(map(is_program, [str(nvcc), *programs])):
         return None
     folders = [line.strip() for text in _SEARCH.findall(messages) for line in text.splitlines() if line[:1] == " "]
     folders = [*dict.fromkeys([*folders, *_IGNORED.findall(messages)])]
-    own = [f"{settings['CICC_PATH']}/cicc", f"{here}/nvcc.profile", f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc"]
-    tools = sorted({str(nvcc), *own, *programs, *preprocessors})
-    return Layout(files, folders, _list_system_folders(folders, words), calls[0], path, tools)
+    nvcc_files = [
+        f"{settings['CICC_PATH']}/cicc",
+        f"{here}/nvcc.profile",
+        f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc",
+    ]
+    tools = sorted({str(nvcc), *nvcc_files, *programs, *preprocessors})
+    return Layout(files, folders, _list_system_folders(folders, words), host_compilers[0], path, tools)
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
-    """List the absolute folders that no option such as ``-I/usr/include``, and no environment variable, names."""
+    """Return the include folders of the compilers: absolute ones that no option and no environment variable names."""
     texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
     named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
     return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Return all header names that a file may include, sorted; None if macros compute a name.
+    """Return the header names that a file may include, sorted; None if they are unknown, as if a macro computes one.
 
     In headers of the compilers, macros may compute names: they use only texts of these headers.
     """
@@ -113,9 +121,10 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the innermost of ``folders`` that contains each file, and the file's path in it; else empty texts.
+    """Return, by file, the innermost of ``folders`` that contains it and its path there; two empty texts if none does.
 
-    Symbolic links are resolved: gcc spells the paths of system files differently from their folders.
+    With the folder /inc: {"/inc/sys/a.h": ("/inc", "sys/a.h"), "/k.cu": ("", "")}. Symbolic links are resolved: gcc
+    spells the paths of system files differently from their folders.
     """
     real_folders = {os.path.realpath(folder): folder for folder in folders}
     places = {}
@@ -129,7 +138,8 @@ def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tupl
 class Candidates(msgspec.Struct, frozen=True):
     """Files that nvcc would read if present.
 
-    ``searched`` has file names by subfolder of each of ``folders``. ``beside`` has file names by folder.
+    ``searched`` has lists of file names by subfolder; all are searched in each of ``folders``. ``beside`` has lists of
+    file names by folder, for files next to an including file.
     """
 
     folders: list[str]
@@ -140,11 +150,12 @@ class Candidates(msgspec.Struct, frozen=True):
 def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
     """List the files that nvcc may find for the header names of each file, and for names in its options."""
     words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
+    # Options may name headers, as in -include=a.h; nvcc includes cuda_runtime.h itself.
     searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
     beside: dict[str, set[str]] = defaultdict(set)
     places = find_folders(names_of_file, layout.folders)
     for file, names in names_of_file.items():
-        searched |= {*names, *filter(None, places[file][1:])}
+        searched |= {*names, *filter(None, places[file][1:])}  # also the file: it may appear in an earlier folder
         for subfolder, local_names in _group_names(names).items():
             beside[_join(str(Path(file).parent), subfolder)] |= {*local_names}
     # A header in an option is searched in the current folder first.
@@ -152,6 +163,7 @@ def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], 
 
 
 def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the base names of paths by their folder: ["a.h", "sys/b.h"] -> {"": ["a.h"], "sys": ["b.h"]}."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         folder, base = os.path.split(name)

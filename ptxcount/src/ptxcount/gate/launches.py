@@ -45,6 +45,7 @@ class Launch(_LaunchTable, frozen=True, kw_only=True):
     """One launch of a kernel, from a ``[[launch]]`` table.
 
     Paths are relative to ``folder``. ``name`` is from the table, or empty. ``label`` is the name in findings.
+    ``grid`` and ``block`` have three numbers.
     """
 
     folder: Path
@@ -82,12 +83,13 @@ def read_launches(folder: Path) -> list[Launch]:
     require_regular(path)
     text = path.read_text(encoding="utf-8", errors="surrogateescape")
     try:
-        text.encode()
+        text.encode()  # raises for bytes that are no UTF-8
         table: Any = tomllib.loads(text)
     except ValueError as error:
         match = _ERROR_LINE.search(str(error))
-        at_end = len(text.splitlines()) if "at end of document" in str(error) else 1
-        raise TableError(str(error), int(match[1]) if match else max(at_end, 1)) from None
+        last_line = max(len(text.splitlines()), 1)
+        line = int(match[1]) if match else last_line if "at end of document" in str(error) else 1
+        raise TableError(str(error), line) from None
     except RecursionError:
         raise TableError("tables or lists are nested too deeply; tables [[launch]] need one level") from None
     entries = table.get("launch")
@@ -97,10 +99,11 @@ def read_launches(folder: Path) -> list[Launch]:
     headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     lines = headers if len(headers) == len(entries) else [1] * len(entries)
     entry_lines = enumerate(zip(entries, lines, strict=True), 1)
-    return _label_launches(path, [_parse_launch(path, place, entry, line) for place, (entry, line) in entry_lines])
+    return _label_launches([_parse_launch(folder, place, entry, line) for place, (entry, line) in entry_lines])
 
 
-def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
+def _parse_launch(folder: Path, place: int, table: Any, line: int) -> Launch:
+    """Parse a ``[[launch]]`` table, the ``place``-th at ``line``; raise `TableError` if it is invalid."""
     location = f"launch {place}"
     try:
         entry = msgspec.convert(table, _LaunchTable)
@@ -109,24 +112,23 @@ def _parse_launch(path: Path, place: int, table: Any, line: int) -> Launch:
     if not entry.name.isprintable():
         raise TableError(f"{location}: the name {entry.name!r} has unprintable characters; use printable ones", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
-    return Launch(folder=path.parent, line=line, **{**msgspec.structs.asdict(entry), **extents})
+    return Launch(folder=folder, line=line, **{**msgspec.structs.asdict(entry), **extents})
 
 
 def _expand_extent(extent: int | list[int]) -> list[int]:
+    """Return the lengths along x, y and z: 4 -> [4, 1, 1]."""
     numbers = extent if isinstance(extent, list) else [extent]
     return numbers + [1] * (3 - len(numbers))
 
 
-def _label_launches(path: Path, unlabelled: list[Launch]) -> list[Launch]:
+def _label_launches(unlabelled: list[Launch]) -> list[Launch]:
     """Label launches by their name, else by their kernel, else by their file. Equal labels get their position.
 
     Raises `TableError` if two launches have the same name.
     """
-    repeated_name = next(
-        (name for name, times in Counter(launch.name for launch in unlabelled).items() if name and times > 1), None
-    )
-    if repeated_name:
-        raise TableError(f"two launches have the name {repeated_name!r}; use different names")
+    for name, times in Counter(launch.name for launch in unlabelled).items():
+        if name and times > 1:
+            raise TableError(f"{times} launches have the name {name!r}; use different names")
     labels = [launch.name or launch.kernel or Path(launch.file).stem for launch in unlabelled]
     return [
         msgspec.structs.replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")

@@ -13,31 +13,32 @@ from .pins import Change, Lock, iter_changes
 _MAX_LISTED = 200
 
 
-def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, release: str) -> str:
+def format_markdown(
+    launch_counts: Sequence[LaunchCounts], failures: Sequence[Diagnostic], lock: Lock, release: str
+) -> str:
     """Format the changes since a lock file as Markdown: a title, and a code block.
 
-    The block lists failed, new and removed launches. Then it lists changed counts, the largest rise first.
+    The block lists failed, new and removed launches. Then it lists changed counts, the largest relative rise first.
+    ``release`` is that of the current nvcc; empty without nvcc.
     """
-    launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
-    failures = dict.fromkeys(outcome for outcome in outcomes if isinstance(outcome, Diagnostic))
-    failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in failures]
-    pinned = [
-        (counts, pinned_lines) for counts in launch_counts if (pinned_lines := lock.find_launch(counts)) is not None
-    ]
-    changed = [
-        (counts, change) for counts, pinned_lines in pinned for change in iter_changes(counts.lines, pinned_lines)
-    ]
-    changed.sort(key=lambda row: row[1].before / max(row[1].now, 1))
-    lists = {
-        "not counted": failed,
-        "new": sorted(counts.launch.label for counts in launch_counts if lock.find_launch(counts) is None),
-    }
+    failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]
+    same_count, new = 0, list[str]()
+    changed: list[tuple[LaunchCounts, Change]] = []
+    for counts in launch_counts:
+        pinned_lines = lock.find_launch(counts)
+        if pinned_lines is None:
+            new.append(counts.launch.label)
+            continue
+        changes = [*iter_changes(counts.lines, pinned_lines)]
+        changed += [(counts, change) for change in changes]
+        same_count += not changes
+    changed.sort(key=lambda changed_count: changed_count[1].before / max(changed_count[1].now, 1))
+    lists = {"not counted": failed, "new": sorted(new)}
     if not failed:  # a missing launch may be a failed one
         lists["gone"] = lock.list_removed(launch_counts)
-    title = [_count_lines([change for _, change in changed])] if changed else []
+    title = [_describe_lines([change for _, change in changed])] if changed else []
     title += [f"{len(names)} {category}" for category, names in lists.items() if names]
-    same_count = len(pinned) - len({counts.key for counts, _ in changed})
-    lines = [f"{same_count} of {len(outcomes)} launches have equal counts."]
+    lines = [f"{same_count} of {len(launch_counts) + len(failures)} launches have equal counts."]
     if lock.nvcc not in ("", release):
         lines.append(f"They were compiled with nvcc {lock.nvcc} before, and with {release or 'none'} now.")
     lines += [f"{category}: {name}" for category, names in lists.items() for name in names]
@@ -49,16 +50,15 @@ def format_markdown(outcomes: Sequence[LaunchCounts | Diagnostic], lock: Lock, r
     return f"### Memory transactions: {', '.join(title) or 'same'}\n\n{body}"
 
 
-def _count_lines(changes: Sequence[Change]) -> str:
-    """Describe how many source lines have counts that rose, and how many have counts that fell."""
-    rising, falling = (
-        {(change.file, change.line) for change in changes if (change.now > change.before) is rose}
-        for rose in (True, False)
-    )
+def _describe_lines(changes: Sequence[Change]) -> str:
+    """Describe how many source lines have counts that rose, and how many that fell: "2 lines rose, 1 fell"."""
+    rising = {(change.file, change.line) for change in changes if change.now > change.before}
+    falling = {(change.file, change.line) for change in changes if change.now < change.before}
     return f"{count_noun(len(rising), 'line')} rose, {len(falling)} fell"
 
 
 def _format_change(counts: LaunchCounts, change: Change) -> Iterator[str]:
+    """Yield a line on a changed count with its change in percent, then the text of its source line, if it is one."""
     share = "new"
     if change.before:
         percentage = float(f"{100 * (change.now / change.before - 1):.2g}")

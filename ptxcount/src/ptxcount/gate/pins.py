@@ -32,19 +32,25 @@ PINNED = {
 MACHINE = {"stack", "spill"}
 #: Maximum number of changed files that a finding names.
 _MAX_NAMED = 2
-#: Pinned counts by the file and text of the source line, then by the name of the count.
+#: Counts by name, such as ``global load sectors``; and pinned counts by the file and text of the source line.
+Counts = Mapping[str, int]
 Lines = dict[str, dict[str, int]]
+#: A file and a line.
+Place = tuple[str, int]
 
 
 class Change(NamedTuple):
-    """A changed count of one source line, or the changed total of several lines whose text changed (``places``)."""
+    """A changed count of one source line, such as ``global load sectors``, or the changed total of edited lines.
+
+    ``places`` has the edited lines; then ``file`` and ``line`` are the one with the largest count.
+    """
 
     file: str
     line: int
     name: str
     before: int
     now: int
-    places: tuple[tuple[str, int], ...] = ()
+    places: tuple[Place, ...] = ()
     #: Text with the amounts per request before and now, and the ideal.
     cost: str = ""
 
@@ -71,18 +77,19 @@ class Lock(msgspec.Struct, frozen=True):
         return self.launches.get(counts.key, self.launches.get(counts.description))
 
     def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
-        """List the keys of the pinned launches that are not among ``launch_counts``, each in at most 80 characters."""
+        """Return the sorted keys of the pinned launches that ``launch_counts`` lacks, each in at most 80 characters."""
         current_keys = {key for counts in launch_counts for key in (counts.key, counts.description)}
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
-        """List the inputs of a launch that differ from the lock: up to two files by name, nvcc, and settings."""
+        """List the inputs that differ from the lock: up to two files by name, as in ["k.cu", "a.h", "3 more files"].
+
+        After them, "nvcc" and "the settings of the launch".
+        """
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
         more_count = len(changed_files) - _MAX_NAMED
-        changes = changed_files[:_MAX_NAMED]
-        if more_count > 0:
-            changes.append(count_noun(more_count, "more file"))
+        changes = changed_files[:_MAX_NAMED] + ([count_noun(more_count, "more file")] if more_count > 0 else [])
         if self.nvcc not in ("", nvcc_release):
             changes.append("nvcc")
         if key in self.launches and self.settings.get(key, "") != describe_settings(launch):
@@ -94,10 +101,13 @@ class Lock(msgspec.Struct, frozen=True):
 NO_LOCK = Lock("", {})
 
 
-def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[str, int]]]:
-    """Return the counts to pin for each source line, and the line's file and number, both by file and text."""
+def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, Place]]:
+    """Return the counts to pin, and the file and number, of each source line; both by the line's file and text.
+
+    Lines without counts to pin are left out. The second line with the same text has " (2)" after it.
+    """
     pinned: Lines = {}
-    places: dict[str, tuple[str, int]] = {}
+    places: dict[str, Place] = {}
     repetitions: Counter[str] = Counter()
     for row in lines:
         text = f"{row['file']}: {' '.join(row['text'].split())}"
@@ -114,15 +124,17 @@ def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, tuple[s
     return pinned, places
 
 
-def write_lock(folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release: str, kept: Lock = NO_LOCK) -> None:
+def write_lock(
+    folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release: str, previous: Lock = NO_LOCK
+) -> None:
     """Write the lock file. Each source line, file, and setting is on its own line of the JSON.
 
-    Launches of ``kept`` that are not among ``launch_counts`` keep their counts.
+    Launches of ``previous`` that are not among ``launch_counts`` keep their counts.
     """
     launches: list[str] = []
     replaced = {key for counts in launch_counts for key in (counts.key, counts.description)}
-    lines_by_key = {key: lines for key, lines in kept.launches.items() if key not in replaced}
-    files, settings = {**kept.files}, {**kept.settings}
+    lines_by_key = {key: lines for key, lines in previous.launches.items() if key not in replaced}
+    files, settings = {**previous.files}, {**previous.settings}
     for counts in launch_counts:
         lines_by_key[counts.key] = pin_lines(counts.lines)[0]
         files |= hash_files(counts.launch.folder, counts.files)
@@ -136,6 +148,7 @@ def write_lock(folder: Path, launch_counts: Sequence[LaunchCounts], nvcc_release
 
 
 def _format_texts(texts: Mapping[str, str]) -> list[str]:
+    """Format the texts that are not empty as lines of a JSON object, sorted by key."""
     return [f" {json.dumps(key)}: {json.dumps(text)}" for key, text in sorted(texts.items()) if text]
 
 
@@ -172,6 +185,7 @@ def read_lock_at(revision: str) -> Lock:
 
 
 def _run_git(revision: str, *words: str) -> bytes:
+    """Run git in the current folder and return its output; raise `LaunchError` without git, or if it fails."""
     try:
         process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
@@ -182,32 +196,31 @@ def _run_git(revision: str, *words: str) -> bytes:
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """Yield a finding for each count that rose or fell.
-
-    Also yield one if the launch has no pinned counts, or if pinned counts need the missing ptxas.
-    """
-    pinned_lines, name = lock.find_launch(counts), counts.launch.label
+    """Yield a finding for each count that rose or fell, for no pinned counts, and for a ptxas missing for some."""
+    pinned_lines, label = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
-        yield Diagnostic(*counts.declared_at, "PC005", f"no counts are pinned: run ptxcount pin{key}", launch=name)
+        yield Diagnostic(*counts.declared_at, "PC005", f"no counts are pinned: run ptxcount pin{key}", launch=label)
         return
-    pinned, available = (_find_spaces(lines) & MACHINE for lines in (pinned_lines, pin_lines(counts.lines)[0]))
-    if pinned > available:
-        text = f"the {' and the '.join(sorted(pinned))} are pinned, but ptxas is missing to check them"
-        yield Diagnostic(counts.launch.file, 1, "PC009", text, launch=name)
+    pinned = _find_spaces(pinned_lines) & MACHINE
+    if pinned > _find_spaces(pin_lines(counts.lines)[0]) & MACHINE:
+        text = f"{' and '.join(sorted(pinned))} bytes are pinned, but ptxas failed or is missing: set NVCC to its nvcc"
+        yield Diagnostic(counts.launch.file, 1, "PC009", text, launch=label)
     for change in iter_changes(counts.lines, pinned_lines):
         if change.now > change.before:
-            yield Diagnostic(change.file, change.line, "PC003", str(change), launch=name)
+            yield Diagnostic(change.file, change.line, "PC003", str(change), launch=label)
         else:
-            yield Diagnostic(
-                change.file, change.line, "PC004", f"{change}; run ptxcount pin to keep the lower count", "note", name
-            )
+            text = f"{change}; run ptxcount pin to keep the lower count"
+            yield Diagnostic(change.file, change.line, "PC004", text, "note", label)
 
 
 def _describe_cost(
-    name: str, before: Mapping[str, int], now: Mapping[str, int], lines: Iterable[dict[str, Any]], places: Any
+    name: str, before: Counts, now: Counts, lines: Iterable[dict[str, Any]], places: Sequence[Place]
 ) -> str:
-    """Describe a count per request, before and now, and its ideal at these lines; empty for requests."""
+    """Describe a count of the lines at ``places`` per request, before and now: " (4 to 8 per request, ideal 4)".
+
+    Empty for requests, or without requests.
+    """
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -215,8 +228,8 @@ def _describe_cost(
     ratios = [
         f"{round(side[name] / side[requests], 2):g}" for side in (before, now) if side.get(requests) and name in side
     ]
-    accesses = [access for row in lines if (row["file"], row["line"] or 1) in places
-                for access in row["accesses"] if (access["space"], access["kind"]) == (space, kind)]  # fmt: skip
+    accesses = [access for row in lines if (row["file"], row["line"] or 1) in places for access in row["accesses"]]
+    accesses = [access for access in accesses if (access["space"], access["kind"]) == (space, kind)]
     if unit == "sectors":
         ideal = sum(access.get("ideal_sectors", 0) for access in accesses)
     else:
@@ -228,68 +241,59 @@ def _describe_cost(
 def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
     """Yield the differences between the counts of a launch (``lines``) and its pinned counts.
 
-    A line with a new text matches a removed line with equal counts. The remaining new and removed lines are compared
-    in total. Counts from ptxas are compared only if both have them.
+    Lines with the same text are compared with each other. A line with a new text may replace a removed line with equal
+    counts: then nothing changed. The remaining new and removed lines are compared in total. Counts from ptxas are
+    compared only if both have them.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
-    current_lines, pinned_lines = (
-        _exclude_spaces(incomparable, counts_by_line) for counts_by_line in (current_lines, pinned_lines)
-    )
+    current_lines = _exclude_spaces(incomparable, current_lines)
+    pinned_lines = _exclude_spaces(incomparable, pinned_lines)
     new_keys = [key for key in current_lines if key not in pinned_lines]
     removed_keys = [key for key in pinned_lines if key not in current_lines]
     for key in [*new_keys]:
-        moved_key = next(
-            (removed_key for removed_key in removed_keys if pinned_lines[removed_key] == current_lines[key]), None
-        )
-        if moved_key is not None:
+        replaced_key = next((old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]), None)
+        if replaced_key is not None:
             new_keys.remove(key)
-            removed_keys.remove(moved_key)
-    for key in filter(pinned_lines.__contains__, current_lines):
-        for name, old_count, count in _iter_differences(pinned_lines[key], current_lines[key]):
-            cost = _describe_cost(name, pinned_lines[key], current_lines[key], lines, [places[key]])
-            yield Change(*places[key], name, old_count, count, cost=cost)
-    removed_counts, new_counts = (
-        sum((Counter(side[key]) for key in keys), Counter())
-        for side, keys in ((pinned_lines, removed_keys), (current_lines, new_keys))
-    )
+            removed_keys.remove(replaced_key)
+    for key, counts in current_lines.items():
+        if key in pinned_lines:
+            for name, old_count, count in _iter_differences(pinned_lines[key], counts):
+                cost = _describe_cost(name, pinned_lines[key], counts, lines, [places[key]])
+                yield Change(*places[key], name, old_count, count, cost=cost)
+    removed_counts: Counter[str] = sum((Counter(pinned_lines[key]) for key in removed_keys), Counter())
+    new_counts: Counter[str] = sum((Counter(current_lines[key]) for key in new_keys), Counter())
     for name, old_count, count in _iter_differences(removed_counts, new_counts):
-        largest_key = max(new_keys, key=lambda key: current_lines[key].get(name, 0), default=None)
-        place = (
-            places[largest_key]
-            if largest_key is not None
-            else _choose_place_for_removed(name, removed_keys, pinned_lines, places)
-        )
+        if new_keys:
+            place = places[max(new_keys, key=lambda key: current_lines[key].get(name, 0))]
+        else:
+            place = _choose_place(name, removed_keys, pinned_lines, places)
         new_places = tuple(places[key] for key in new_keys) or (place,)
         cost = _describe_cost(name, removed_counts, new_counts, lines, new_places)
         yield Change(*place, name, old_count, count, new_places, cost)
 
 
-def _choose_place_for_removed(
-    name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, tuple[str, int]]
-) -> tuple[str, int]:
-    """Return where to report a count that only removed lines had.
-
-    Choose the file of the removed line with the largest count; there, a current line, or line 1.
-    """
+def _choose_place(name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, Place]) -> Place:
+    """Return a current line, or line 1, of the file of the removed line with the largest count of this name."""
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 
 
 def _find_spaces(lines: Lines) -> set[str]:
+    """Return the spaces of the counts of these lines, such as {"global", "stack"}."""
     return {name.partition(" ")[0] for line in lines.values() for name in line}
 
 
 def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
     """Return the lines without the counts of these spaces; drop lines that have no others."""
-    remaining = {
-        key: {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
-        for key, line in lines.items()
-    }
+    remaining = {}
+    for key, line in lines.items():
+        remaining[key] = {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
     return {key: line for key, line in remaining.items() if line}
 
 
-def _iter_differences(before: Mapping[str, int], now: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+def _iter_differences(before: Counts, now: Counts) -> Iterator[tuple[str, int, int]]:
+    """Yield name, old and new number of each count that differs; a missing count is 0."""
     for name in sorted({*now, *before}):
         if now.get(name, 0) != before.get(name, 0):
             yield name, before.get(name, 0), now.get(name, 0)

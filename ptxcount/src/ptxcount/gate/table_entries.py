@@ -36,12 +36,13 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
 
 
 def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
-    """Tell if a launch is of this kernel. A launch without ``kernel`` is of the file's only kernel."""
+    """Tell if a launch is of this kernel: it has the file, and the kernel's name or, if the file has only one, none."""
     entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
     return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
 
 
 def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:
+    """Format a kernel as a ``[[launch]]`` table with guessed sizes."""
     guesses = [f"{name} = {[*parse_dimensions(getattr(overview, name))]}" for name in ("grid", "block")]
     if overview.dynamic_shared:
         guesses.append(f"dynamic_shared = {overview.dynamic_shared}")

@@ -10,7 +10,7 @@ from ..counting.transactions import WORD
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, leaves
+from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, iter_leaves
 from .atomic_operations import apply_operation, choose_sum, find_operation
 from .opcode_registry import Step, binds, make_step
 from .operands import expect_count, make_address_reader, split_vector, unsupported
@@ -90,5 +90,5 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
 
 def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:
     """Tell if the compiler can prove that operands are uniform in a warp."""
-    names = {leaf.name for operand in operands for leaf in leaves(operand) if isinstance(leaf, Register)}
+    names = {leaf.name for operand in operands for leaf in iter_leaves(operand) if isinstance(leaf, Register)}
     return names <= instruction.uniform

@@ -25,7 +25,7 @@ from ..ptx.program import (
     Symbol,
     Type,
     format_operand,
-    leaves,
+    iter_leaves,
 )
 from ..util.errors import UnsupportedInstructionError
 from ..util.grammar import choose_form, count_noun
@@ -172,7 +172,7 @@ def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wid
 
 def _describe_operand(operand: Operand) -> str:
     """Format an operand for an error; say so if no register of its name is declared."""
-    is_undeclared = any(isinstance(leaf, Special) for leaf in leaves(operand))
+    is_undeclared = any(isinstance(leaf, Special) for leaf in iter_leaves(operand))
     return format_operand(operand) + (": no register of this name is declared" if is_undeclared else "")
 
 

@@ -7,12 +7,12 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import GIVEN, Instruction, Operand, Type
+from ..ptx.program import CALL_SPACE, Instruction, Operand, Type
 from .operands import Reader, make_address_reader, split_name, unsupported
 
 SPACES = {
     "global": "global", "const": "constant", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared",
-    "local": "local", "param": "parameter", "param::entry": "parameter", "param::func": "local", GIVEN: "local",
+    "local": "local", "param": "parameter", "param::entry": "parameter", "param::func": "local", CALL_SPACE: "local",
 }  # fmt: skip
 #: First bit of the part of a generic address that selects its state space in `WINDOWS`.
 WINDOW_BITS = 56

@@ -12,7 +12,7 @@ from ..counting.atomic_costs import AtomicCost
 from ..counting.counters import Access
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
 from ..lanes.warps import LANES, Array, choose, find_active_lanes, spread, unsigned
-from ..ptx.program import GIVEN, Instruction, Type
+from ..ptx.program import CALL_SPACE, Instruction, Type
 from ..util.errors import KernelFaultError, Source, TensorMemoryError
 from .block_memory import SharedMemory
 from .cluster_addresses import make_ranked
@@ -186,7 +186,7 @@ class Chunk:
         ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
         parameters count as constant memory. Arguments of calls are in registers: they are not counted.
         """
-        if GIVEN in self.instruction.modifiers:
+        if CALL_SPACE in self.instruction.modifiers:
             return
         space = "constant" if space == "parameter" else space
         active = self.active if active is None else active

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..lanes.warps import LANES, Array
-from ..ptx.program import Address, Instruction, Operand, Register, Symbol, leaves
+from ..ptx.program import Address, Instruction, Operand, Register, Symbol, iter_leaves
 from ..util.errors import Source
 from ..util.grammar import count_noun
 from .polls import is_strong_write
@@ -280,6 +280,6 @@ def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[
 
 def _find_origins(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
     """Return the names in an operand, and those from which its registers are computed."""
-    symbols = frozenset(leaf.name for leaf in leaves(operand) if isinstance(leaf, Symbol))
-    registers = (leaf.name for leaf in leaves(operand) if isinstance(leaf, Register))
+    symbols = frozenset(leaf.name for leaf in iter_leaves(operand) if isinstance(leaf, Symbol))
+    registers = (leaf.name for leaf in iter_leaves(operand) if isinstance(leaf, Register))
     return symbols.union(*(sources.get(name, frozenset()) for name in registers))

@@ -25,11 +25,11 @@ class Residue(NamedTuple):
     remainder: int
 
     def join(self, second: Residue) -> Residue:
-        """Return the residue that holds after two control-flow paths join."""
+        """Return the residue that holds for both: (16, 4) and (16, 12) -> (8, 4)."""
         return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
 
     def drop_remainder(self) -> Residue:
-        """Forget the remainder; keep the largest power of two that divides all values."""
+        """Keep only the largest power of two that divides all values: (16, 12) -> (4, 0)."""
         return Residue(gcd(self.modulus, self.remainder), 0)
 
     def subtract(self, number: int) -> Residue:
@@ -39,7 +39,7 @@ class Residue(NamedTuple):
     def align(self, size: int, offset: int) -> Residue:
         """Return the residue after a vector access of ``size`` bytes at register + offset.
 
-        PTX requires natural alignment. So if the offset is 0 modulo ``size``, the register is, too.
+        The access must be aligned to its size. So if the offset is a multiple of ``size``, the register is, too.
         """
         return Residue(size, 0) if size > self.modulus and not offset % size else self
 
@@ -48,6 +48,7 @@ _UNKNOWN, _ZERO = Residue(1, 0), Residue(_MAX_MODULUS, 0)
 
 
 def _make_residue(modulus: int, remainder: int) -> Residue:
+    """Reduce the modulus to a power of two, at most 16, and the remainder to less than that: (24, 9) -> (8, 1)."""
     modulus = gcd(modulus, _MAX_MODULUS)
     return Residue(modulus, remainder % modulus)
 
@@ -63,7 +64,7 @@ def _add(a: Residue, b: Residue) -> Residue:
 
 
 def _mask(a: Residue, b: Residue) -> Residue:
-    """Return the residue of ``a & b``: low bits known in both are known, and so are zeros of a known mask ``b``."""
+    """Return the residue of ``a & b``: low bits known in both, and the zeros of a mask ``b`` with 4 known bits."""
     if b.modulus < _MAX_MODULUS:
         return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus
@@ -73,7 +74,7 @@ def _mask(a: Residue, b: Residue) -> Residue:
 
 
 def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
-    """Return the residue of ``bfi``: that of the second operand if the insertion is at bit 4 or above, else unknown."""
+    """Return the residue of ``bfi``: that of ``b`` if the bits go to a known place from bit 4 on, else unknown."""
     return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
 
 
@@ -102,11 +103,11 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
 
     ``addresses`` maps the names of variables to their byte addresses.
     """
-    known: dict[str, Residue] = {}
+    residues: dict[str, Residue] = {}
 
     def find_residue(operand: Operand | None) -> Residue | None:
         if isinstance(operand, Register):
-            return known.get(operand.name)
+            return residues.get(operand.name)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
             return _make_residue(_MAX_MODULUS, operand.value)
         if isinstance(operand, Symbol) and operand.name in addresses:
@@ -115,22 +116,25 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
 
     for instruction in code:  # registers in vectors and pairs, and further results, are unknown
         target = instruction.operands[0] if instruction.operands else None
-        known |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
-    writes = Counter(name for instruction in code for name in instruction.writes)
+        residues |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
+    write_counts = Counter(name for instruction in code for name in instruction.writes)
     changed = True
     while changed:  # fixed point: residues only get weaker
         changed = False
         for instruction in code:
             target = instruction.operands[0] if instruction.operands else None
-            if isinstance(target, Register) and known.get(target.name) != _UNKNOWN:
-                residue = _derive_residue(instruction, find_residue)
-                if residue is not None and (writes[target.name] > 1 or not _is_foldable(instruction)):
-                    residue = residue.drop_remainder()
-                earlier = known.get(target.name)
-                if residue is not None and earlier is not None:
-                    residue = earlier.join(residue)
-                if residue is not None and residue != earlier:
-                    known[target.name], changed = residue, True
+            if not isinstance(target, Register) or residues.get(target.name) == _UNKNOWN:
+                continue
+            residue = _derive_residue(instruction, find_residue)
+            if residue is None:
+                continue
+            if write_counts[target.name] > 1 or not _keeps_remainder(instruction):
+                residue = residue.drop_remainder()
+            earlier = residues.get(target.name)
+            if earlier is not None:
+                residue = earlier.join(residue)
+            if residue != earlier:
+                residues[target.name], changed = residue, True
     return lambda operand: find_residue(operand) or _UNKNOWN
 
 
@@ -139,13 +143,9 @@ def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], 
     operands = [find_residue(operand) for operand in instruction.operands[1:]]
     if instruction.opcode == "shl" and len(operands) == 2 and operands[0]:
         a, amount = operands[0], instruction.operands[2]
-        places = int(amount.value) if isinstance(amount, Immediate) else 0
-        # Shifted by an unknown count: the operand's power of two still divides the result.
-        return (
-            _make_residue(a.modulus << places, a.remainder << places)
-            if isinstance(amount, Immediate)
-            else a.join(_ZERO)
-        )
+        if isinstance(amount, Immediate):
+            return _make_residue(a.modulus << int(amount.value), a.remainder << int(amount.value))
+        return a.join(_ZERO)  # shifted by an unknown count: the operand's power of two still divides the result
     rule = _RULES.get(instruction.opcode)
     if rule is None or "hi" in instruction.modifiers or rule.__code__.co_argcount != len(operands):
         return _UNKNOWN
@@ -154,7 +154,7 @@ def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], 
     return rule(*operands) if all(operands) else None
 
 
-def _is_foldable(instruction: Instruction) -> bool:
-    """Tell if ptxas folds the added literal into the offsets of accesses, which keeps the remainder."""
+def _keeps_remainder(instruction: Instruction) -> bool:
+    """Tell if ptxas tracks the result's remainder: for copies, and for additions of literals, which it may fold."""
     adds = instruction.opcode in ("add", "sub") and isinstance(instruction.operands[-1], Immediate)
     return adds or instruction.opcode in ("mov", "cvt", "cvta")

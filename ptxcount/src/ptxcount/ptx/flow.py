@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from ..util.errors import UnsupportedInstructionError
 from .program import Entry, Instruction, Symbol
@@ -19,7 +20,7 @@ MAX_VISITS = 1_000_000
 
 
 class End(Enum):
-    """End of a basic block: its threads fall through, branch, exit, or wait at a barrier of their block."""
+    """End of a basic block: its threads fall through, branch, exit, or wait at a barrier."""
 
     FALL_THROUGH = "go on"
     BRANCH = "branch"
@@ -29,7 +30,10 @@ class End(Enum):
 
 @dataclass
 class BasicBlock:
-    """Straight-line instructions from ``start`` up to, without, ``stop``. The last may branch, exit or wait."""
+    """Straight-line instructions from index ``start`` to ``stop - 1``. The last may branch, exit or wait.
+
+    ``successors`` are indices of basic blocks.
+    """
 
     start: int
     stop: int
@@ -45,13 +49,28 @@ class Flow:
     blocks: list[BasicBlock]
     #: The position of each basic block in the order of execution.
     rank: list[int]
-    #: Registers that are live across basic blocks.
-    outliving: frozenset[str]
-    #: Function from a set of basic blocks to the registers that are live at the beginning of any of them.
-    needed: Callable[[frozenset[int]], frozenset[str]]
+    #: Registers that are live at the beginning of any basic block.
+    live_across_blocks: frozenset[str]
+    #: Function from the indices of basic blocks to the registers that are live at the beginning of any of them.
+    find_live: Callable[[frozenset[int]], frozenset[str]]
+
+
+class _Uses(NamedTuple):
+    """Registers that a basic block may read before it writes them, and those that it certainly writes."""
+
+    reads: set[str]
+    writes: set[str]
+
+
+class _Component(NamedTuple):
+    """A strongly connected component of basic blocks: a loop, or one block. A search entered it at its head."""
+
+    head: int
+    blocks: frozenset[int]
 
 
 def _find_target(entry: Entry, instruction: Instruction) -> int | None:
+    """Return the index of the instruction after a branch's label; None if the operand is no defined label."""
     label = instruction.operands[0] if len(instruction.operands) == 1 else None
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
@@ -68,8 +87,9 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
         return End.BRANCH
     if instruction.opcode in ("ret", "exit"):
         return End.EXIT
-    waits = instruction.opcode in ("bar", "barrier") and not {"cluster", "arrive"} <= {*instruction.modifiers}
-    return End.BARRIER if waits and not instruction.guard else End.FALL_THROUGH
+    is_cluster_arrival = {"cluster", "arrive"} <= {*instruction.modifiers}  # it does not wait
+    is_barrier = instruction.opcode in ("bar", "barrier") and not is_cluster_arrival
+    return End.BARRIER if is_barrier and not instruction.guard else End.FALL_THROUGH
 
 
 def analyse(entry: Entry) -> Flow:
@@ -91,27 +111,26 @@ def analyse(entry: Entry) -> Flow:
     block_index = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks[:-1]):
         last = code[block.stop - 1]
-        if last.guard or not (block.end in (End.BRANCH, End.EXIT) or last.opcode == "trap"):
+        leaves_always = not last.guard and (block.end in (End.BRANCH, End.EXIT) or last.opcode == "trap")
+        if not leaves_always:
             block.successors.append(index + 1)
         target = targets.get(block.stop - 1)
         if target is not None:
             block.successors.append(block_index[target])
     order = _order_blocks(entry, [block.successors for block in blocks])
-    rank = [len(blocks)] * len(blocks)
+    rank = [len(blocks)] * len(blocks)  # of unreachable blocks
     for place, index in enumerate(order):
         rank[index] = place
     uses = [_find_uses(code[block.start : block.stop]) for block in blocks]
     live = _find_live_registers(blocks, order, uses)
-    outliving = frozenset[str]().union(*(read for read, _ in uses))
-    needed = cache(lambda indices: frozenset[str]().union(*(live[index] for index in indices)))
-    return Flow(blocks, rank, outliving, needed)
+    live_across_blocks = frozenset[str]().union(*(use.reads for use in uses))
+    find_live = cache(lambda indices: frozenset[str]().union(*(live[index] for index in indices)))
+    return Flow(blocks, rank, live_across_blocks, find_live)
 
 
-def _find_live_registers(
-    blocks: list[BasicBlock], order: list[int], uses: list[tuple[set[str], set[str]]]
-) -> list[frozenset[str]]:
-    """Find the registers that are live at the beginning of each basic block."""
-    live = [frozenset(read) for read, _ in uses]
+def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[_Uses]) -> list[frozenset[str]]:
+    """Return the registers that are live at the beginning of each basic block (a backward dataflow analysis)."""
+    live = [frozenset(use.reads) for use in uses]
     predecessors: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
         for following in block.successors:
@@ -119,22 +138,24 @@ def _find_live_registers(
     work = dict.fromkeys(order)
     while work:
         index, _ = work.popitem()
-        read, written = uses[index]
-        behind = frozenset[str]().union(*(live[successor] for successor in blocks[index].successors))
-        now = behind - written | read
-        if now != live[index]:
-            live[index] = now
+        live_at_end = frozenset[str]().union(*(live[successor] for successor in blocks[index].successors))
+        live_at_start = live_at_end - uses[index].writes | uses[index].reads
+        if live_at_start != live[index]:
+            live[index] = live_at_start
             work |= dict.fromkeys(predecessors[index])
     return live
 
 
 def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """Return the nodes reachable from node 0 in a weak topological order: each loop is contiguous, its head first."""
+    """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first.
+
+    ``successors`` are lists of block indices. Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
+    """
     order: list[int] = []
-    pieces: list[tuple[int, frozenset[int]]] = [(0, frozenset(range(len(successors))))]
+    components = [_Component(0, frozenset(range(len(successors))))]
     visits = 0
-    while pieces:
-        head, inside = pieces.pop()
+    while components:
+        head, inside = components.pop()
         order.append(head)
         visits += len(inside)
         if visits > MAX_VISITS:
@@ -144,56 +165,52 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
         roots = [node for node in successors[head] if node in remaining]
-        pieces += _find_components(successors, roots, remaining)
+        components += _find_components(successors, roots, remaining)
     return order
 
 
-def _find_components(
-    successors: list[list[int]], roots: list[int], inside: frozenset[int]
-) -> list[tuple[int, frozenset[int]]]:
+def _find_components(successors: list[list[int]], roots: list[int], inside: frozenset[int]) -> list[_Component]:
     """Return the strongly connected components of ``inside`` that ``roots`` reach, in reverse topological order.
 
-    The first element of a pair is the node at which the search entered the component (Tarjan, Depth-first search and
-    linear graph algorithms, 1972).
+    The algorithm and its ``number`` and ``low`` are Tarjan's (Depth-first search and linear graph algorithms, 1972).
     """
     number: dict[int, int] = {}
     low: dict[int, int] = {}
     path: list[int] = []
-    place_in: dict[int, int] = {}
-    found: list[tuple[int, frozenset[int]]] = []
+    path_index: dict[int, int] = {}
+    components: list[_Component] = []
     for root in roots:
         work = [(root, 0)] if root not in number else []
         while work:
             node, branch = work.pop()
             if branch == 0:
                 number[node] = low[node] = len(number)
-                place_in[node] = len(path)
+                path_index[node] = len(path)
                 path.append(node)
             following = [n for n in successors[node] if n in inside]
             for place in range(branch, len(following)):
                 if following[place] not in number:
                     work += [(node, place + 1), (following[place], 0)]
                     break
-                if following[place] in place_in:
+                if following[place] in path_index:
                     low[node] = min(low[node], low[following[place]])
             else:
                 if low[node] == number[node]:
-                    piece = frozenset(path[place_in[node] :])
-                    found.append((node, piece))
-                    del path[-len(piece) :]
-                    for gone in piece:
-                        del place_in[gone]
+                    members = path[path_index[node] :]
+                    components.append(_Component(node, frozenset(members)))
+                    del path[-len(members) :]
+                    for member in members:
+                        del path_index[member]
                 for parent, _ in work[-1:]:
                     low[parent] = min(low[parent], low[node])
-    return found
+    return components
 
 
-def _find_uses(code: list[Instruction]) -> tuple[set[str], set[str]]:
-    """Return the registers that a basic block may read before it writes them, and those that it always writes."""
-    read: set[str] = set()
-    written: set[str] = set()
+def _find_uses(code: list[Instruction]) -> _Uses:
+    """Return the uses of registers in a basic block. A write with a guard is not certain."""
+    uses = _Uses(set(), set())
     for instruction in code:
-        read |= instruction.reads - written
+        uses.reads.update(instruction.reads - uses.writes)
         if instruction.guard is None:
-            written |= instruction.writes
-    return read, written
+            uses.writes.update(instruction.writes)
+    return uses

@@ -62,9 +62,10 @@ def parse_number(word: str, line: int) -> int | float:
 
 
 class Stream:
-    """The tokens of a text from offset ``start`` to ``stop``, read in order. Errors name the line.
+    """The tokens of a text from offset ``start`` up to ``stop``, read in order. Errors name the line.
 
-    Tokens are made on demand, so skipped text costs nothing. ``line`` is the line at ``start``.
+    Tokens are made on demand: the text that `skip_block` skips is only searched for braces. ``line`` is the line at
+    ``start``.
     """
 
     def __init__(self, text: str, start: int = 0, stop: int | None = None, line: int = 1) -> None:
@@ -80,7 +81,7 @@ class Stream:
         while position < stop and word not in ("{", "}", ";"):
             match = _TOKEN.match(text, position, stop)
             if match is None:
-                if len(self._tokens) > token_count:
+                if len(self._tokens) > token_count:  # fail when these tokens are taken
                     break
                 raise PtxSyntaxError(line, f"unexpected character {text[position]!r}")
             kind, word = str(match.lastgroup), match.group()
@@ -109,9 +110,10 @@ class Stream:
 
     def accept(self, *texts: str) -> bool:
         """Take the next token if its text is one of ``texts``; tell if it was taken."""
-        matches = self.peek().text in texts
-        self._at += matches
-        return matches
+        if self.peek().text not in texts:
+            return False
+        self._at += 1
+        return True
 
     def fail(self, expected: str) -> NoReturn:
         """Raise `PtxSyntaxError`: another token was expected here."""
@@ -149,7 +151,7 @@ class Stream:
         return self.next().text
 
     def skip_line(self, line: int) -> None:
-        """Skip the rest of a line."""
+        """Skip the tokens of a line."""
         while self.peek().line == line and self.peek().kind != "end":
             self.next()
 
@@ -167,10 +169,10 @@ class Stream:
         return partial(Stream, self._text, start, end, line)
 
     def parse_statement(self, parse: Callable[[], None]) -> str:
-        """Parse the rest of a statement with ``parse``, and take its ``;``. Return an empty text.
+        """Parse the rest of a statement with ``parse``, and take its ``;``. Return an empty text, or the problem.
 
-        If ``parse`` raises `PtxSyntaxError`, skip the statement and return the problem. So a bad statement fails only
-        the kernel that contains it. Raises `PtxSyntaxError` if the statement has no end.
+        If ``parse`` raises `PtxSyntaxError`, the statement is skipped. So a bad statement fails only the kernel that
+        contains it. Raises `PtxSyntaxError` if the statement has no end.
         """
         start = self._at
         try:

@@ -30,21 +30,23 @@ def parse(text: str) -> Program:
     Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Here, only a body without
     an end is an error.
     """
-    stream = Stream(_INLINE.sub(lambda part: _LOC.sub(lambda line: " " * len(line[0]), part[0]), text))
+    without_inline_locations = _INLINE.sub(
+        lambda assembly: _LOC.sub(lambda location: " " * len(location[0]), assembly[0]), text
+    )
+    stream = Stream(without_inline_locations)
     return _Parser(stream, stream.find_files()).parse_module()
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:
-    """List the tokens that one kernel depends on: all but other kernels, debug sections, source lines and comments.
+    """List the tokens of a module, except other kernels, debug sections, source lines and comments.
 
-    Raises `PtxSyntaxError` as `parse` does.
+    One kernel depends on no other tokens. Raises `PtxSyntaxError` as `parse` does.
     """
     parser = _Parser(Stream(text), {})
     declarations = [*parser.iter_declarations(), ("", len(text))]
     irrelevant = {".file", ".section", *parser.program.entries} - {entry}
-    stream = Stream(
-        "\n".join(text[start:stop] for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant)
-    )
+    spans = [(start, stop) for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant]
+    stream = Stream("\n".join(text[start:stop] for start, stop in spans))
     tokens = []
     while (token := stream.next()).kind != "end":
         if token.text == ".loc":
@@ -63,6 +65,8 @@ _GRID_OF_CLUSTERS = ".blocksareclusters"
 
 
 class _Parser:
+    """Parses the declarations of a module into ``program``. ``files`` are the source files by ``.file`` number."""
+
     def __init__(self, stream: Stream, files: dict[int, str]) -> None:
         self._stream, self._files = stream, files
         self.program = Program(files=files)
@@ -73,11 +77,12 @@ class _Parser:
         return self.program
 
     def iter_declarations(self) -> Iterator[tuple[str, int]]:
-        """Parse each declaration; yield the kernel's name, or else the directive, and the offset in the text."""
+        """Parse each declaration; yield a kernel's name, or else the directive, and where it begins in the text."""
         while (first := self._stream.peek()).kind != "end":
             yield self._parse_declaration(), first.start
 
     def _parse_declaration(self) -> str:
+        """Parse a declaration; return a kernel's name, or else the directive, such as ``.global``."""
         stream = self._stream
         while stream.accept(".visible", ".extern", ".weak", ".common"):
             pass
@@ -148,17 +153,20 @@ class _Parser:
     def _take_alignment(self) -> int:
         line, align = self._stream.peek().line, self._stream.take_integer()
         if align <= 0 or align & (align - 1):
-            raise PtxSyntaxError(line, f"an alignment is a power of two, not {align}")
+            raise PtxSyntaxError(line, f"the alignment is {align}; it must be a power of two")
         return align
 
     def _take_count(self) -> int:
-        count = self._stream.take_integer()
+        line, count = self._stream.peek().line, self._stream.take_integer()
         if not 0 < count < 2**32:
-            self._stream.fail(f"a number of elements (not {count}) before")
+            raise PtxSyntaxError(line, f"an array has {count} elements; the number must be 1 to 4294967295")
         return count
 
     def _parse_initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
-        """Parse initial values, up to the ``;``, into ``values`` and ``addresses``; return the problem, or ""."""
+        """Parse initial values, up to the ``;``, into ``values`` and ``addresses``; return the last problem, or "".
+
+        ``addresses`` are as in `Variable`: an address is 8 zero bytes in ``values``.
+        """
         stream, problem = self._stream, ""
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
@@ -177,7 +185,7 @@ class _Parser:
         return problem
 
     def _parse_address(self) -> tuple[str, int]:
-        """Parse ``name`` or ``generic(name)``, and a number added to it."""
+        """Parse ``name`` or ``generic(name)``, and numbers added to it; return the name and the sum of the numbers."""
         stream, offset = self._stream, 0
         name = stream.take("name", "a variable's name")
         if name == "generic" and stream.accept("("):
@@ -188,10 +196,11 @@ class _Parser:
         return name, offset
 
     def _parse_entry(self) -> str:
+        """Parse a kernel after ``.entry``, except its body; return its name."""
         stream = self._stream
         line, name = stream.peek().line, stream.take("name", "a kernel's name")
         if name in self.program.entries:
-            raise PtxSyntaxError(line, f"a second kernel named {name!r}")
+            raise PtxSyntaxError(line, f"the kernel {name!r} is defined twice")
         entry = Entry(name, Source(line))
         try:
             if stream.accept("(") and not stream.accept(")"):
@@ -205,17 +214,16 @@ class _Parser:
         while (stop := stream.skip_past(*stops)) not in ("{", ";"):
             if stop == ".pragma":
                 stream.skip_past(";")
-                continue
-            if stop == _GRID_OF_CLUSTERS:
+            elif stop == _GRID_OF_CLUSTERS:
                 entry.has_grid_of_clusters = True
-                continue
-            extents = [stream.take_integer()]
-            while stream.accept(","):
-                extents.append(stream.take_integer())
-            if stop in _PRODUCTS:
-                setattr(entry, _PRODUCTS[stop], prod(extents))
             else:
-                setattr(entry, _EXTENTS[stop], (*extents, 1, 1)[:3])
+                extents = [stream.take_integer()]
+                while stream.accept(","):
+                    extents.append(stream.take_integer())
+                if stop in _PRODUCTS:
+                    setattr(entry, _PRODUCTS[stop], prod(extents))
+                else:
+                    setattr(entry, _EXTENTS[stop], (*extents, 1, 1)[:3])
         if stop == "{":
             entry.body = self._make_body_parser()
             self.program.entries[name] = entry
@@ -234,11 +242,11 @@ class _Parser:
 
     def _make_body_parser(self) -> Callable[[Entry], None]:
         """Skip a body; return a function that parses it into an entry."""
-        block, files = self._stream.skip_block(), self._files
+        open_block, files = self._stream.skip_block(), self._files
 
         def parse_into(entry: Entry) -> None:
-            inner = _Parser(block(), files)
-            Body(inner._stream, entry, files, inner.parse_variable).parse()
+            parser = _Parser(open_block(), files)
+            Body(parser._stream, entry, files, parser.parse_variable).parse()
 
         return parse_into
 
@@ -255,6 +263,7 @@ class _Parser:
         return tuple(names) if names != [""] else ()
 
     def _parse_parameter(self, entry: Entry) -> None:
+        """Parse a parameter of a kernel into its entry; set the entry's problem if the parameter is not supported."""
         hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
         parameter = replace(self.parse_variable(".param"), hidden=hidden)
@@ -264,6 +273,7 @@ class _Parser:
 
 
 def _encode_value(value: int | float, element: Type) -> bytes:
+    """Return the bytes of an initial value. Integers wrap around; a float out of range is a `FloatingPointError`."""
     if element.kind != "f":
         value = int(value) % 2**element.bits
     with np.errstate(over="raise"):

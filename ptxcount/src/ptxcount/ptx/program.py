@@ -48,7 +48,7 @@ TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """Return a type that no instruction accepts: it matches no other type in kind or size."""
+    """Return a type for the declaration of registers of an unsupported type; no instruction accepts it."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 
@@ -103,7 +103,7 @@ SINK = Symbol("_")
 
 
 def format_operand(operand: Operand) -> str:
-    """Format an operand in PTX syntax."""
+    """Format an operand in PTX syntax, such as ``[%rd1+8]``; a pair or a list of arguments in braces."""
     if isinstance(operand, Address):
         base = format_operand(operand.base) if operand.base else ""
         return f"[{base}{operand.offset:+d}]" if operand.offset or not base else f"[{base}]"
@@ -114,8 +114,8 @@ def format_operand(operand: Operand) -> str:
     return f"!{operand.name}" if getattr(operand, "negated", False) else operand.name
 
 
-#: State space of the parameters of calls: local memory that machine code does not access.
-GIVEN = "local::param"
+#: State space of the parameters of calls, a name of ptxcount's own: local memory that machine code does not access.
+CALL_SPACE = "local::param"
 
 
 @dataclass(frozen=True)
@@ -197,11 +197,14 @@ class Entry:
     exact_block: tuple[int, int, int] | None = None
     #: Number of the source language (``.language``); 0 without one.
     language: int = 0
-    #: Function that parses the text between the braces into an entry; None if it was parsed.
+    #: Function that parses the text between the braces into an entry; None after `parse_body`.
     body: Callable[[Entry], None] | None = None
 
     def parse_body(self) -> Entry:
-        """Return the kernel with its instructions; raise `PtxSyntaxError` if the body is no PTX."""
+        """Return a copy of the kernel with its instructions, labels and variables.
+
+        Raises `PtxSyntaxError` if the body is no PTX.
+        """
         if self.body is None:
             return self
         entry = replace(self, instructions=[], labels={}, variables={}, body=None)
@@ -230,12 +233,12 @@ class Program:
     variables: dict[str, Variable] = field(default_factory=dict)
 
 
-def leaves(operand: Operand | None) -> Iterator[Operand]:
-    """Yield the registers, symbols and literals of an operand. Of an address, yield only the base, not the offset."""
+def iter_leaves(operand: Operand | None) -> Iterator[Operand]:
+    """Yield the registers, symbols and literals of an operand, also in groups; of an address, only the base."""
     if isinstance(operand, Address):
-        yield from leaves(operand.base)
+        yield from iter_leaves(operand.base)
     elif isinstance(operand, Group):
         for item in operand.items:
-            yield from leaves(item)
+            yield from iter_leaves(item)
     elif operand is not None:
         yield operand

@@ -37,24 +37,30 @@ def _is_library(file: str) -> bool:
 
 
 class _Scope:
-    """Declarations between two braces: registers by name or as ranges such as ``%r<9>``, and labels."""
+    """Declarations between two braces: registers by name or as ranges such as ``%r<9>``, and labels.
+
+    ``number`` makes its names unique in the kernel. ``start`` is the index of its first instruction.
+    """
 
     def __init__(self, number: int, start: int) -> None:
         self.suffix = f"@{number}" if number else ""
         self.start = start
         self.labels: dict[str, int] = {}
-        self.given: dict[str, str] = {}
+        #: Parameters of calls -> their unique names.
+        self.call_parameters: dict[str, str] = {}
         self.names: dict[str, Type] = {}
         self.ranges: dict[str, tuple[int, Type]] = {}
 
     def rename_label(self, operand: Operand) -> Operand:
-        """Return a jump target; if its label is of this scope, with the label's unique name."""
+        """Return an operand of a branch; if it is a label of this scope, with the label's unique name."""
         if isinstance(operand, Group):
             return Group(tuple(map(self.rename_label, operand.items)))
-        is_local = isinstance(operand, Symbol) and operand.name in self.labels
-        return Symbol(operand.name + self.suffix) if isinstance(operand, Symbol) and is_local else operand
+        if isinstance(operand, Symbol) and operand.name in self.labels:
+            return Symbol(operand.name + self.suffix)
+        return operand
 
     def find_register(self, name: str) -> Register | None:
+        """Return a register of this scope under its unique name; None if the scope does not declare it."""
         if name in self.names:
             return Register(name + self.suffix, self.names[name])
         match = re.fullmatch(r"(.*?)(0|[1-9]\d{0,9})", name)
@@ -69,18 +75,22 @@ class Body:
     """Parses the text between the braces of a kernel into its entry.
 
     The stream begins after the opening brace. ``files`` has the names of sources by their ``.file`` number.
-    ``variable`` parses the declaration of a variable in a state space, up to the ``;``.
+    ``parse_variable`` parses the declaration of a variable in a state space, up to the ``;``.
     """
 
     def __init__(
-        self, stream: Stream, entry: Entry, files: dict[int, str], variable: Callable[[str], Variable]
+        self, stream: Stream, entry: Entry, files: dict[int, str], parse_variable: Callable[[str], Variable]
     ) -> None:
-        self._stream, self._entry, self._files, self._variable = stream, entry, files, variable
+        self._stream, self._entry, self._files, self._parse_variable = stream, entry, files, parse_variable
         self._scopes = [_Scope(0, 0)]
         self._scope_count = 1
+        #: The number of the first file: that of the kernel, whose lines are not replaced by those of callers.
         self._file = 0
+        #: Files and lines of library code -> those of the code that calls it.
         self._callers: dict[tuple[int, int], tuple[int, int]] = {}
+        #: File, line and caller of the next instruction, as in `Source`.
         self._location: tuple[str | None, int | None, str] = (None, None, "")
+        #: The last label, and the targets of ``.branchtargets`` by their label.
         self._label = ""
         self._tables: dict[str, Group] = {}
 
@@ -99,7 +109,7 @@ class Body:
         elif stream.accept(".reg"):
             stream.parse_statement(self._declare_registers)
         elif stream.accept(*SPACES):
-            stream.parse_statement(lambda: self._declare(self._variable(token.text)))
+            stream.parse_statement(lambda: self._declare(self._parse_variable(token.text)))
         elif stream.accept(".loc"):
             self._locate(token.line)
         elif stream.accept(".param"):
@@ -112,7 +122,7 @@ class Body:
             stream.parse_statement(lambda: None)
         elif token.kind == "name" and stream.peek(1).text == ":":
             if token.text in self._scopes[-1].labels:
-                raise PtxSyntaxError(token.line, f"a second label {token.text!r}")
+                raise PtxSyntaxError(token.line, f"the label {token.text!r} is defined twice")
             self._scopes[-1].labels[token.text] = len(self._entry.instructions)
             self._label = token.text
             stream.next()
@@ -135,12 +145,16 @@ class Body:
 
     def _declare_parameter(self) -> None:
         """Declare a parameter or a result of a call: local memory of the thread, with a unique name per scope."""
-        variable, scope = self._variable(".local"), self._scopes[-1]
-        scope.given[variable.name] = f"{variable.name}{scope.suffix}"
-        self._declare(replace(variable, name=scope.given[variable.name]))
+        variable, scope = self._parse_variable(".local"), self._scopes[-1]
+        unique_name = f"{variable.name}{scope.suffix}"
+        scope.call_parameters[variable.name] = unique_name
+        self._declare(replace(variable, name=unique_name))
 
     def _locate(self, ptx_line: int) -> None:
-        """Parse ``.loc file line column``, and ``inlined_at file line column`` after it."""
+        """Set the location from ``.loc file line column``, and ``inlined_at file line column`` after it.
+
+        For code inlined from a library, it is the line that calls the library.
+        """
         stream = self._stream
         place = caller = (stream.take_integer(), stream.take_integer())
         self._file = self._file or place[0]
@@ -152,8 +166,8 @@ class Body:
             self._callers[place] = place = caller
         if place[1]:  # line 0 marks code without a line: keep the last one
             file, caller_file = (self._files.get(number, f"file {number}") for number, _ in (place, caller))
-            calls = f"{PurePath(caller_file).name}:{caller[1]}" if caller != place else ""
-            self._location = (file, place[1], calls)
+            caller_text = f"{PurePath(caller_file).name}:{caller[1]}" if caller != place else ""
+            self._location = (file, place[1], caller_text)
 
     def _declare_registers(self) -> None:
         """Declare the registers of a ``.reg`` directive; raise `PtxSyntaxError` if it is invalid."""
@@ -171,7 +185,10 @@ class Body:
                 break
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction. Raises `PtxSyntaxError` if it has no end; any other problem is raised at execution."""
+        """Parse an instruction into the entry; store a problem in it, which execution raises.
+
+        Raises `PtxSyntaxError` if the instruction has no end.
+        """
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""
         if stream.accept("@"):
@@ -191,7 +208,7 @@ class Body:
         self._entry.instructions.append(Instruction(opcode, tuple(modifiers), checked_operands, guard, source, problem))
 
     def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:
-        """Parse a predicate; return it and an empty text, or None and the problem."""
+        """Parse a predicate register; return it and an empty text, or None and the problem."""
         name = self._stream.take("name", "a predicate")
         register = self._find_register(name)
         if register is None or register.type.kind != "p":
@@ -199,16 +216,19 @@ class Body:
         return Register(register.name, register.type, negated), ""
 
     def _parse_operands(self, operands: list[Operand]) -> None:
+        """Parse operands up to the ``;``, and append them to a list."""
         if self._stream.peek().text != ";":
             operands.append(self._parse_operand())
             while self._stream.accept(","):
                 operands.append(self._parse_operand())
 
     def _find_register(self, name: str) -> Register | None:
+        """Find a register in the innermost scope that declares it; None if none does."""
         candidates = (scope.find_register(name) for scope in reversed(self._scopes))
         return next((register for register in candidates if register is not None), None)
 
     def _parse_operand(self) -> Operand:
+        """Parse a vector, an address, a list, a pair such as ``p|q``, or a single operand."""
         stream = self._stream
         if stream.accept("{"):
             items = [self._parse_single()]
@@ -237,15 +257,19 @@ class Body:
         return Group(tuple(items))
 
     def _parse_single(self) -> Operand:
+        """Parse a negated predicate, a literal or a name."""
         stream, token = self._stream, self._stream.peek()
         if stream.accept("!"):
             guard, problem = self._parse_guard(True)
-            return guard or stream.fail(f"a predicate ({problem}) before")
+            if guard is None:
+                raise PtxSyntaxError(token.line, problem)
+            return guard
         if token.kind == "number" or token.text == "-":
             return Immediate(stream.take_number())
         return self._parse_name()
 
     def _parse_address(self) -> Address | Group:
+        """Parse an address after ``[``; with coordinates after it, return a group of both."""
         stream = self._stream
         base = None if stream.peek().kind == "number" else self._parse_name()
         offset = stream.take_integer() if base is None else 0
@@ -259,6 +283,7 @@ class Body:
         return Address(base, offset)
 
     def _parse_name(self) -> Register | Special | Symbol:
+        """Parse a register, a special register, or the name of a variable, a parameter or a label."""
         stream = self._stream
         name = stream.take("name", "an operand")
         if name == "_":
@@ -270,4 +295,5 @@ class Body:
             return register
         if name.startswith("%") or name == "WARP_SZ":
             return Special(name)
-        return Symbol(next((scope.given[name] for scope in reversed(self._scopes) if name in scope.given), name))
+        scopes = (scope.call_parameters for scope in reversed(self._scopes))
+        return Symbol(next((unique_names[name] for unique_names in scopes if name in unique_names), name))

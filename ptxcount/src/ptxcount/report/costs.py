@@ -23,16 +23,18 @@ LEGEND = "Pictures: a row is a sector and a column a lane; for shared memory, a 
 _UNITS = ("sectors", "wavefronts", "constant addresses")
 
 
-def _name_unit(amount: object, unit: str) -> str:
-    """Format an amount with its unit: ``1 sector``."""
+def _format_amount(amount: object, unit: str) -> str:
+    """Format an amount with its unit: "1 sector", "2.5 sectors", "1 constant address"."""
     return f"{amount} {unit}" if str(amount) != "1" else f"1 {re.sub('(?<=ss)es$|s$', '', unit)}"
 
 
 def _count_units(access: Access) -> int:
+    """Return the cost of an access in the unit of its state space; the other counts are 0."""
     return access.sectors + access.wavefronts + access.addresses
 
 
 def _count_ideal(access: Access) -> int:
+    """Return the least cost of an access in the unit of its state space; for local memory, the actual cost."""
     if access.space == "constant":
         return access.requests
     ideal = access.sectors if access.space == "local" else min(access.sectors, access.ideal_sectors)
@@ -68,7 +70,7 @@ class Cost(NamedTuple):
     def description(self) -> str:
         """The cost per request, and the pattern of the worst access."""
         requests = sum(access.requests for access in self.accesses)
-        text = f"{self.worst.kind}: {_name_unit(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
+        text = f"{self.worst.kind}: {_format_amount(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
         text += f", ideal {round(self.ideal / requests, 2):g}" if self.amount > self.ideal else ""
         # Addresses of local memory are offsets per thread: they show no pattern.
         pattern = find_pattern(self.worst) if self.worst.space != "local" else None
@@ -96,7 +98,7 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
 
 
 def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
-    """Return the sums of the amounts: one for each unit, and one for each unit and array."""
+    """Return the amounts by unit, and by unit and array: {"sectors": 9, ("sectors", "x"): 8, ("sectors", "y"): 1}."""
     totals: Counter[object] = Counter()
     for cost in costs:
         totals[cost.unit] += cost.amount
@@ -105,18 +107,18 @@ def sum_costs(costs: Iterable[Cost]) -> Counter[object]:
 
 
 def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
-    """Draw up to three costs with the largest excess over the ideal; return the pictures by index, each only once."""
+    """Draw the costs with the largest excess over the ideal; return up to three different pictures by cost index."""
     pictures: dict[int, Picture] = {}
     totals = sum_costs(costs)
-    excess = [(cost.amount - cost.ideal) / totals[cost.unit] for cost in costs]
-    for n in sorted(range(len(costs)), key=lambda n: -excess[n]):
-        is_drawn = excess[n] >= _MIN_EXCESS and costs[n].worst.space != "constant"
-        drawn = draw_access(costs[n].worst) if is_drawn else None
-        if drawn is None or len(drawn.now) == len(drawn.best):  # the typical request is ideal
+    excesses = [(cost.amount - cost.ideal) / totals[cost.unit] for cost in costs]
+    for n in sorted(range(len(costs)), key=lambda n: -excesses[n]):
+        if len(pictures) == _MAX_PICTURES or excesses[n] < _MIN_EXCESS:
+            break
+        picture = draw_access(costs[n].worst)
+        if picture is None or len(picture.now) == len(picture.best):  # the typical request is ideal
             continue
-        texts = [picture.format_text() for picture in pictures.values()]
-        if len(pictures) < _MAX_PICTURES and drawn.format_text() not in texts:
-            pictures[n] = drawn
+        if picture.format_text() not in [earlier.format_text() for earlier in pictures.values()]:
+            pictures[n] = picture
     return pictures
 
 
@@ -129,6 +131,7 @@ def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: Fin
 
 
 def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
+    """Yield the lines of the summary: the total of each unit, the share of each array, its costs and their pictures."""
     unit = array = ""
     totals, omitted = sum_costs(costs), Counter[str]()
     for n, cost in enumerate(costs):
@@ -136,7 +139,7 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
             omitted[cost.unit] += cost.amount
             continue
         if cost.unit != unit:
-            yield _name_unit(totals[cost.unit], cost.unit)
+            yield _format_amount(totals[cost.unit], cost.unit)
         if (cost.unit, cost.array) != (unit, array):
             yield f"{totals[cost.unit, cost.array] / totals[cost.unit]:>5.0%}  {cost.array}"
         unit, array = cost.unit, cost.array
@@ -153,4 +156,4 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
                 yield f"            the worst of {len(cost.accesses)} {cost.worst.kind} instructions:"
             yield from ("", *(f"            {row}".rstrip() for row in pictures[n].format_text().splitlines()), "")
     for unit_name, amount in omitted.items():
-        yield f"       {_name_unit(amount, unit_name)} at lines with less than {_MIN_SHARE:.0%} each"
+        yield f"       {_format_amount(amount, unit_name)} at lines with less than {_MIN_SHARE:.0%} each"

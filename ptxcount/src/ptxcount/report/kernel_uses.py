@@ -8,16 +8,16 @@ from functools import cached_property
 
 from ..source.constants import evaluate_constant
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
-from ..source.declarations import Declaration, find_structs
+from ..source.declarations import Declaration, Member, find_structs
 
-#: Structs of a source, as `find_structs` returns them.
-Structs = Mapping[str, list[tuple[str, str, int]]]
+#: Data members of the structs of a source, by the struct's name.
+Structs = Mapping[str, list[Member]]
 _THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;])")
 #: A loop that begins at a literal: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: More elements than any array has.
-_ALL = 1 << 62
+_WHOLE_ARRAY = 1 << 62
 #: The number of arrivals of an mbarrier (``init``). It is the block size if it exceeds a warp.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
 #: An index, which may contain indices. Then, after an array's name: indices, members, and an assigning operator.
@@ -32,32 +32,35 @@ _SHARED = re.compile(r"__shared__\s+[\w\s:]+?\b(\w+)\s*((?:\[[^]]*\]\s*)+);")
 
 
 def _compress(text: str) -> str:
-    """Remove spaces except those between words."""
+    """Remove spaces except those between words: "int i = a [j]" -> "int i=a[j]"."""
     return re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
 
 
 def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
-    """Return dtype and count of the numbers in an element: a scalar, a vector, or a struct of one dtype; else None."""
+    """Return dtype and count of the numbers in an element of a C++ type: ``float2`` -> ("float32", 2).
+
+    None unless it is a scalar, a vector, or a struct whose members have one dtype.
+    """
     if vector := VECTORS.fullmatch(kind):
         return TYPES[vector[1]], int(vector[2])
     members = structs.get(kind, ())
-    dtypes = {TYPES.get(member_kind, "") for member_kind, _, _ in members}
+    dtypes = {TYPES.get(member.kind, "") for member in members}
     if len(dtypes) == 1 and all(dtypes):
-        return dtypes.pop(), sum(length or 1 for _, _, length in members)
+        return dtypes.pop(), sum(member.length or 1 for member in members)
     return (TYPES[kind], 1) if kind in TYPES else None
 
 
-def _find_row(sides: list[int]) -> int:
-    """Guess the threads along x from the lengths of a shared array, without padding; 0 if they do not determine it."""
-    if len(sides) == 1:
-        return sides[0]
-    row = min(sides[-2:]) if abs(sides[-1] - sides[-2]) <= _MAX_PADDING else sides[-1]
-    return 0 if row & (row - 1) else row
+def _guess_width(lengths: list[int]) -> int:
+    """Guess the threads along x from the lengths of a shared array, without padding: [32, 33] -> 32; 0 if unknown."""
+    if len(lengths) == 1:
+        return lengths[0]
+    width = min(lengths[-2:]) if abs(lengths[-1] - lengths[-2]) <= _MAX_PADDING else lengths[-1]
+    return 0 if width & (width - 1) else width
 
 
 @dataclass(frozen=True)
 class KernelUses:
-    """The uses in one kernel. ``source`` is the text of the whole file, which defines constants and structs."""
+    """Uses of threads, scalars and arrays in one kernel. ``source`` is its file's text, with constants and structs."""
 
     declaration: Declaration
     source: str
@@ -87,7 +90,7 @@ class KernelUses:
 
     @cached_property
     def _index_expressions(self) -> list[str]:
-        """All index expressions of the body; an index within an index is an expression of its own, too."""
+        """All index expressions of the body: ``a[b[i]]`` has ``i`` and ``b[i]``."""
         indices, starts = [], list[int]()
         for place, letter in enumerate(self.body):
             if letter == "[":
@@ -111,9 +114,10 @@ class KernelUses:
     def find_step(self, axis: str, block: tuple[int, ...]) -> int:
         """Return the elements between neighbouring blocks along an axis; 0 if the text does not determine them.
 
-        1 if the threads of a block loop over its own row. `_ALL` if each block takes many turns.
+        1 if the threads of a block loop over its own row. `_WHOLE_ARRAY` if each block loops over the array.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
+        # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
         products = [
             [factor for factor in "*".join(sides).split("*") if factor]
             for sides in re.findall(rf"(?<![\w.])((?:[\w.]+\*)*)blockIdx\.{axis}((?:\*[\w.]+)*)", self.body)
@@ -126,34 +130,35 @@ class KernelUses:
         if any(re.search(rf"=threadIdx\.\w;[\w.]+<{re.escape(name)};", self.body) for name in names):
             return 1
         is_row = re.search(rf"=blockIdx\.{axis}[,;]", self.body) is not None
-        return 0 if is_row or names.isdisjoint(self._loop_ends) else _ALL
+        return 0 if is_row or names.isdisjoint(self._loop_bounds) else _WHOLE_ARRAY
 
     def find_block(self) -> tuple[int, int]:
-        """Return the block size along x and y; 0 if the text does not determine it."""
+        """Return the block size along x and y; each is 0 if the text does not determine it."""
         width, height = self.find_tile("x"), self.find_tile("y")
-        arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
-        width = width or max((count for count in arrivals if 32 < count <= 1024), default=0)
+        if not width:  # the number of arrivals of an mbarrier
+            arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
+            width = max((count for count in arrivals if 32 < count <= 1024), default=0)
         if not width:  # the length of a shared array that threads index
             lengths = [
-                _find_row([evaluate_constant(size, self.source) or 0 for size in re.findall(r"\[([^]]*)\]", sizes)])
+                _guess_width([evaluate_constant(size, self.source) or 0 for size in re.findall(r"\[([^]]*)\]", sizes)])
                 for name, sizes in _SHARED.findall(self.declaration.body)
                 if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
             ]
             width = min([length for length in lengths if 0 < length < 256], default=0)
-        for name, _, step in _LOOP.findall(self.declaration.body):
+        for name, _, step in _LOOP.findall(self.declaration.body):  # rows of a tile, as in ``j += 8``
             stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
             if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self.body):
                 height = evaluate_constant(stride[1], self.source) or 0
         return width, height
 
     @cached_property
-    def turns(self) -> frozenset[str]:
-        """Names that bound loops beginning at a literal, but neither bound threads nor multiply an index."""
-        return frozenset(name for name in self._loop_ends if not self.is_pitch(name) and not self.is_bound(name))
+    def iteration_counts(self) -> frozenset[str]:
+        """Names of `_loop_bounds` that neither bound threads nor multiply an index."""
+        return frozenset(name for name in self._loop_bounds if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property
-    def _loop_ends(self) -> set[str]:
-        """Names that bound loops beginning at a literal."""
+    def _loop_bounds(self) -> set[str]:
+        """Names that bound loops from a literal on, such as n in ``for (int i = 0; i < n; ++i)``."""
         conditions = (condition for _, condition, _ in _LOOP.findall(self.declaration.body))
         return {name for condition in conditions for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)}
 
@@ -164,7 +169,7 @@ class KernelUses:
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if thread indices are compared with the scalar of this name."""
+        """Tell if the scalar of this name bounds threads: it is compared with more than literals and loop counters."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
@@ -172,18 +177,19 @@ class KernelUses:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """True if thread indices are compared with a scalar parameter."""
+        """True if a scalar parameter bounds threads, as `is_bound` tells."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
-    def is_plain(self, name: str) -> bool:
+    def has_plain_indices(self, name: str) -> bool:
         """Tell if an array is only used with indices without numbers, except tile sizes and single literals."""
-        followed = re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body)
-        return not any(
-            re.search(r"^[^[]|^$|\d", re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", text)) for text in followed
-        )
+        for index in re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body):
+            without_exceptions = re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", index)
+            if not index.startswith("[") or re.search(r"\d", without_exceptions):
+                return False
+        return True
 
     def find_direction(self, name: str) -> str:
-        """Return "in", "out" or "in and out" by an array's loads and stores; empty if the text does not tell."""
+        """Return "in", "out" or "in and out" for an array that is loaded, stored or both; empty if unknown."""
         directions = set[str]()
         for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self.body):
             index, operator = access.groups()
@@ -199,6 +205,6 @@ class KernelUses:
         return " and ".join(sorted(directions))
 
     def is_index(self, name: str) -> bool:
-        """Tell if the elements of the array of this name occur in indices."""
+        """Tell if elements of the array of this name are used as indices, directly or through a variable."""
         values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self.body))]
         return any(re.search(value, index) for value in values for index in self._index_expressions)

@@ -80,25 +80,25 @@ def is_wasteful(access: Access) -> bool:
 
     It has bank conflicts, or over 1.5 times its ideal sectors, or over 1.5 constant addresses per request.
     """
-    far_more = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
-    return access.bank_conflicts > 0 or far_more or access.addresses > WASTEFUL * access.requests
+    wastes_sectors = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
+    return access.bank_conflicts > 0 or wastes_sectors or access.addresses > WASTEFUL * access.requests
 
 
 def advise_shift(access: Access) -> str:
     """Describe the shift of a bulk copy's shared buffer that takes the fewest sectors; empty if none takes fewer.
 
-    The GPU splits a copy at multiples of 128 bytes of its shared address.
+    The GPU splits a copy at multiples of 128 bytes of its shared address. Shifts are multiples of 16 bytes.
     """
     fewest = min(access.shifted_sectors, default=access.sectors)
     if fewest >= access.sectors:
         return ""
-    place = access.shifted_sectors.index(fewest)
-    fewer, now = (format_ratio(count, access.requests) for count in (fewest, access.sectors))
-    return f"; {fewer} instead of {now} if the shared buffer is moved by {16 * place} bytes"
+    shift = 16 * access.shifted_sectors.index(fewest)
+    shifted, actual = format_ratio(fewest, access.requests), format_ratio(access.sectors, access.requests)
+    return f"; {shifted} instead of {actual} if the shared buffer is moved by {shift} bytes"
 
 
 def describe_cost(access: Access) -> str:
-    """Describe the counts of an access per request, and its caveat."""
+    """Describe the counts of an access per request, and its caveat: "shared load: 2.00 wavefronts per request, ..."."""
     text = _describe_counts(access)
     if access.kind == "atomic":
         text += f"; {format_ratio(access.together, access.requests)} lanes on one address"
@@ -110,13 +110,14 @@ def describe_cost(access: Access) -> str:
 
 
 def _describe_counts(access: Access) -> str:
+    """Describe the counts that the access's state space has, per request."""
     if access.space == "global":
         counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
-        sectors, fewest, lines, least = (format_ratio(count, access.requests) for count in counts)
-        return f"{access.kind}: {sectors} sectors per request, ideal {fewest}; {lines} cache lines, ideal {least}"
+        sectors, ideal, lines, ideal_lines = (format_ratio(count, access.requests) for count in counts)
+        return f"{access.kind}: {sectors} sectors per request, ideal {ideal}; {lines} cache lines, ideal {ideal_lines}"
     if access.space == "cluster":
-        sectors, fewest = (format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
-        return f"{access.kind}: distributed shared memory, {sectors} sectors per request, ideal {fewest}"
+        sectors, ideal = (format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
+        return f"{access.kind}: distributed shared memory, {sectors} sectors per request, ideal {ideal}"
     if access.space in ("texture", "surface", "bulk"):
         text = f"{access.space} {access.kind}: {format_ratio(access.sectors, access.requests)} sectors per request"
         return f"{text}{advise_shift(access)}"
@@ -153,6 +154,7 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
 
 def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
+    """Yield the listing of a file, from its accesses by line; without ``lines``, only the lines with accesses."""
     from ..counting.access import sum_accesses  # noqa: PLC0415 -- with all of NumPy, as above
 
     yield f"{Path(name).name}:"

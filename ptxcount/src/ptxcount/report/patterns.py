@@ -23,83 +23,89 @@ _COMMON_SHARE = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Pattern of the sampled addresses of an access.
+    """Pattern of the sampled addresses of an access; distances and strides are in bytes.
 
-    Strides are in bytes. A stride is None if fewer than 70 % of the distances are equal; for lanes, near the median.
+    A stride is None if fewer than 70 % of the distances are equal. A lane stride may also be the median distance, if
+    70 % are near it.
     """
 
     #: The counters of the access.
     access: Access
     #: Byte addresses, and the mask of active lanes, of the sampled requests, (requests, 32).
-    rows: Array
+    addresses: Array
     lanes: Array
     #: Distinct addresses of each request, sorted.
-    distinct: list[Array]
-    #: Text for the lanes whose distance is ``lane``: "active lanes" if no active lane has an active neighbour.
-    pair: str
-    #: Strides between neighbouring lanes; and of a lane between adjacent warps, blocks, and successive executions.
-    lane: int | None
-    warp: int | None
-    block: int | None
-    step: int | None
-    #: Smallest distance in bytes between two distinct addresses of a request; 0 if each request has one address.
-    nearest: int
+    distinct_addresses: list[Array]
+    #: "neighbouring lanes"; or "active lanes", if no active lane has an active neighbour.
+    lane_text: str
+    #: Stride between neighbouring lanes; and of one lane between adjacent warps, blocks, and successive executions.
+    lane_stride: int | None
+    warp_stride: int | None
+    block_stride: int | None
+    execution_stride: int | None
+    #: Smallest distance between two distinct addresses of a request; 0 if each request has one address.
+    shortest_distance: int
     #: Average number of lanes in runs at consecutive elements.
-    run: float
+    run_length: float
     #: Ratio of sectors to ideal sectors in the sampled requests.
-    excess: float
+    sector_ratio: float
 
     @property
     def wasteful(self) -> bool:
         """True if `is_wasteful` holds, and the sampled requests take at least 1.5 times their ideal sectors."""
-        return self.excess >= WASTEFUL and is_wasteful(self.access)
+        return self.sector_ratio >= WASTEFUL and is_wasteful(self.access)
 
     @property
-    def stride(self) -> int:
-        """The absolute lane stride; 0 if there is none."""
-        return abs(self.lane or 0)
+    def lane_distance(self) -> int:
+        """The absolute lane stride in bytes; 0 if there is none."""
+        return abs(self.lane_stride or 0)
 
     @property
     def description(self) -> str:
-        """Text on the addresses of neighbouring lanes."""
-        if self.nearest == 0:
+        """The addresses of a request in words, such as "neighbouring lanes 64 bytes apart"."""
+        if self.shortest_distance == 0:
             return "all lanes at one address"
-        requests, lanes, addresses = len(self.lanes), int(self.lanes.sum()), sum(map(len, self.distinct))
+        request_count, lane_count = len(self.lanes), int(self.lanes.sum())
+        address_count = sum(map(len, self.distinct_addresses))
         within = ""
         if self.access.sectors > self.access.ideal_sectors:
             within = "; warps start inside a sector" if self._starts_inside_sector else "; inactive lanes leave gaps"
-        if self.stride == self.access.width and not 2 <= self.run < lanes / requests:
-            order = "" if self.lane == self.access.width else " in descending order"
-            return f"{self.pair} at neighbouring elements{order}{within}"
-        if self.lane and self.stride != self.access.width:
-            return f"{self.pair} {self.stride} bytes apart"
-        if addresses == lanes and all((np.diff(row) == self.access.width).all() for row in self.distinct):
+        if self.lane_distance == self.access.width and not 2 <= self.run_length < lane_count / request_count:
+            order = "" if self.lane_stride == self.access.width else " in descending order"
+            return f"{self.lane_text} at neighbouring elements{order}{within}"
+        if self.lane_stride and self.lane_distance != self.access.width:
+            return f"{self.lane_text} {self.lane_distance} bytes apart"
+        is_dense = all((np.diff(distinct) == self.access.width).all() for distinct in self.distinct_addresses)
+        if is_dense and address_count == lane_count:
             return f"lanes at neighbouring elements in another order{within}"
-        if self.run >= 2:
-            return f"groups of {self.run:.2g} lanes at consecutive elements"
-        if self.lane == 0:
-            return f"sampled: {addresses / requests:.2g} addresses, {lanes / addresses:.2g} lanes each"
+        if self.run_length >= 2:
+            return f"groups of {self.run_length:.2g} lanes at consecutive elements"
+        if self.lane_stride == 0:
+            return (
+                f"sampled: {address_count / request_count:.2g} addresses, {lane_count / address_count:.2g} lanes each"
+            )
         return "irregular addresses"
 
     @property
     def _starts_inside_sector(self) -> bool:
         """True if the same active lanes would take fewer sectors in aligned warps."""
-        width, is_descending = self.access.width, self.lane == -self.access.width
+        width, is_descending = self.access.width, self.lane_stride == -self.access.width
         step = -width if is_descending else width
-        addresses = np.ma.array(self.rows, mask=~self.lanes)
+        addresses = np.ma.array(self.addresses, mask=~self.lanes)
         starts = addresses - np.arange(32) * step
         # Addresses of compacted lanes do not follow the lane numbers: there the lowest address is the start.
         is_by_lane = starts.min(axis=1) == starts.max(axis=1)
         first = np.where(is_by_lane, starts.min(axis=1) + width * is_descending, addresses.min(axis=1))
-        aligned = count_sectors(self.rows - first[:, None] % SECTOR, self.lanes, width)
-        return bool(aligned.sum() < count_sectors(self.rows, self.lanes, width).sum())
+        aligned = count_sectors(self.addresses - first[:, None] % SECTOR, self.lanes, width)
+        return bool(aligned.sum() < count_sectors(self.addresses, self.lanes, width).sum())
 
     def find_unit_at_stride(self, distance: int) -> str:
-        """Return "execution", "warp", "block" or "row of threads", whichever has this stride in bytes first, or ""."""
-        for walker, walked in (("execution", self.step), ("warp", self.warp), ("block", self.block)):
-            if walked is not None and abs(walked) == distance:
-                return walker
-        return "row of threads" if self.nearest == distance else ""
+        """Return the first of "execution", "warp", "block", "row of threads" with this stride in bytes; else ""."""
+        strides = {"execution": self.execution_stride, "warp": self.warp_stride, "block": self.block_stride}
+        for unit, stride in strides.items():
+            if stride is not None and abs(stride) == distance:
+                return unit
+        return "row of threads" if self.shortest_distance == distance else ""
 
     def measure_offset(self, second: Pattern) -> int | None:
         """Return the most common distance in bytes from this access to a second one, over lanes active in both.
@@ -119,50 +125,55 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
     ``arrays`` has address, size and name of each. ``words`` are the texts of the arguments, whose labels are preferred.
     """
     samples = [] if access.space == "local" else access.samples
-    place = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
-    name = next((n for first, size, n in arrays if place is not None and first <= place < first + size), "")
-    if name.startswith("_Z"):
+    address = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
+    if address is None:
+        return ""
+    name = next((array_name for first, size, array_name in arrays if first <= address < first + size), "")
+    if name.startswith("_Z"):  # a variable of the module
         return demangle(name).rpartition("::")[2]
-    name = re.sub(r".* \((argument \d+)\)", r"\1", name)
-    names = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
-    return re.sub(r"argument (\d+)", lambda match: names.get(match[1], match[0]), name)
+    name = re.sub(r".* \((argument \d+)\)", r"\1", name)  # "in (argument 0)", as `name_arguments` returns it
+    labels = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
+    return re.sub(r"argument (\d+)", lambda match: labels.get(match[1], match[0]), name)
 
 
 def find_pattern(access: Access) -> Pattern | None:
     """Return the pattern of an access; None if each sampled request has fewer than 8 active lanes."""
     if not access.samples:
         return None
-    rows = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
+    addresses = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
     lanes = np.concatenate([sample.lanes.reshape(-1, 32) for sample in access.samples])
-    enough = lanes.sum(axis=1) >= ENOUGH_LANES
-    rows, lanes = rows[enough], lanes[enough]
-    if not len(rows):
+    is_pattern = lanes.sum(axis=1) >= ENOUGH_LANES
+    addresses, lanes = addresses[is_pattern], lanes[is_pattern]
+    if not len(addresses):
         return None
-    active_rows = [row[mask] for row, mask in zip(rows, lanes, strict=True)]
-    steps = np.concatenate([np.diff(row) for row in active_rows])
-    neighbours = np.diff(rows, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
-    distances = neighbours if neighbours.size else steps
-    distinct_rows = [*map(np.unique, active_rows)]
-    gaps = [np.diff(addresses) for addresses in distinct_rows if len(addresses) > 1]
-    ideal = sum(-(-len(addresses) * access.width // SECTOR) for addresses in distinct_rows)
-    breaks = int((steps != access.width).sum())
+    active_addresses = [request[mask] for request, mask in zip(addresses, lanes, strict=True)]
+    active_distances = np.concatenate([np.diff(request) for request in active_addresses])
+    neighbour_distances = np.diff(addresses, axis=1)[lanes[:, 1:] & lanes[:, :-1]]
+    distances = neighbour_distances if neighbour_distances.size else active_distances
+    common_distance = _common_distance(distances)
+    distinct_addresses = [*map(np.unique, active_addresses)]
+    gaps = [np.diff(distinct) for distinct in distinct_addresses if len(distinct) > 1]
+    ideal = sum(-(-len(distinct) * access.width // SECTOR) for distinct in distinct_addresses)
+    run_count = int((active_distances != access.width).sum()) + len(addresses)
     return Pattern(
         access,
-        rows,
+        addresses,
         lanes,
-        distinct_rows,
-        "neighbouring lanes" if neighbours.size else "active lanes",
-        _median_distance(distances) if (distance := _common_distance(distances)) is None else distance,
-        _common_pair_distance(_iter_neighbours(access.samples, axis=1)),
-        _common_pair_distance(_iter_neighbours(access.samples, axis=0)),
-        _common_pair_distance(zip(access.samples, access.samples[1:], strict=False)),
-        min((int(gap.min()) for gap in gaps), default=0),
-        int(lanes.sum()) / (breaks + len(rows)),
-        int(count_sectors(rows, lanes, access.width).sum()) / ideal,
+        distinct_addresses,
+        "neighbouring lanes" if neighbour_distances.size else "active lanes",
+        lane_stride=_median_distance(distances) if common_distance is None else common_distance,
+        warp_stride=_common_pair_distance(_iter_neighbours(access.samples, axis=1)),
+        block_stride=_common_pair_distance(_iter_neighbours(access.samples, axis=0)),
+        execution_stride=_common_pair_distance(zip(access.samples, access.samples[1:], strict=False)),
+        shortest_distance=min((int(gap.min()) for gap in gaps), default=0),
+        run_length=int(lanes.sum()) / run_count,
+        sector_ratio=int(count_sectors(addresses, lanes, access.width).sum()) / ideal,
     )
 
 
 def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
+    """Yield the first two blocks (axis 0) or warps (axis 1) of each sample that has two; they are adjacent."""
+
     def take(sample: Sample, place: int) -> Sample:
         return Sample(sample.addresses.take([place], axis), sample.lanes.take([place], axis), [], 0)
 
@@ -170,6 +181,7 @@ def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sam
 
 
 def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
+    """Return the common distance in bytes from the first to the second sample of each pair; None if there is none."""
     distances = [
         (after.addresses - before.addresses)[before.lanes & after.lanes]
         for before, after in pairs
@@ -185,12 +197,13 @@ def _median_distance(distances: Array) -> int | None:
     """
     if not distances.size:
         return None
-    middle = int(np.median(distances))
-    near = np.count_nonzero(np.abs(distances - middle) < SECTOR)
-    return middle if abs(middle) > 2 * SECTOR and near >= _COMMON_SHARE * distances.size else None
+    median = int(np.median(distances))
+    near_count = np.count_nonzero(np.abs(distances - median) < SECTOR)
+    return median if abs(median) > 2 * SECTOR and near_count >= _COMMON_SHARE * distances.size else None
 
 
 def _common_distance(distances: Array) -> int | None:
+    """Return the most frequent of the distances in bytes, if at least 70 % are equal to it; else None."""
     if not distances.size:
         return None
     values, counts = np.unique(distances, return_counts=True)

@@ -21,7 +21,10 @@ _ROWS = 8
 
 @dataclass(frozen=True)
 class Picture:
-    """A typical request as it is (``now``), and at best: masks with one row per sector or wavefront, and 32 columns."""
+    """A typical request as it is (``now``), and at best: masks with one row per sector or wavefront, and 32 columns.
+
+    ``unit`` is "sectors" or "wavefronts".
+    """
 
     unit: str
     now: Grid
@@ -39,6 +42,7 @@ class Picture:
 
 
 def _draw_rows(grid: Grid) -> list[str]:
+    """Draw each row of a mask as a text, such as "██··"; omit the middle of more than eight rows."""
     rows = ["".join("█" if cell else "·" for cell in row) for row in grid]
     if len(rows) <= _ROWS:
         return rows
@@ -53,19 +57,22 @@ def draw_access(access: Access) -> Picture | None:
     draw = {"global": _draw_sectors, "shared": _draw_banks}.get(access.space)
     if draw is None or access.kind == "atomic" or not access.samples:
         return None
-    rows = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
+    addresses = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
     lanes = np.concatenate([sample.lanes.reshape(-1, 32) for sample in access.samples])
-    rows, lanes = rows[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
+    addresses, lanes = addresses[lanes.any(axis=1)], lanes[lanes.any(axis=1)]
     if access.space == "global":
-        counts = count_sectors(rows, lanes, access.width)
+        counts, mean = count_sectors(addresses, lanes, access.width), access.sectors / access.requests
     else:
-        counts = access.wavefront_rule(rows, lanes, access.width)[0]
-    typical = int(np.abs(counts - (access.sectors + access.wavefronts) / access.requests).argmin())
-    candidates = draw(rows[typical], lanes[typical], access.width)
+        counts = access.wavefront_rule(addresses, lanes, access.width)[0]
+        mean = access.wavefronts / access.requests
+    typical = int(np.abs(counts - mean).argmin())
+    candidates = draw(addresses[typical], lanes[typical], access.width)
     return next((candidate for candidate in candidates if len(candidate.now) == counts[typical]), None)
 
 
 def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
+    """Yield one picture of a request to global memory; at best, its distinct elements are packed in lane order."""
+
     def mark_sectors(places: Array) -> Grid:
         rows = places // SECTOR
         marked: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
@@ -86,7 +93,7 @@ def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]
         for first in range(0, 32, lane_count):
             group = slice(first, first + lane_count)
             words = (addresses[group][lanes[group], None] >> 2) + np.arange(max(width // WORD, 1))
-            load = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
-            now.append(load > np.arange(load.max())[:, None])
-            best.append(np.arange(BANKS)[None] < load.sum() if load.any() else np.zeros((0, BANKS), bool))
+            bank_words = np.bincount(np.unique(words) % BANKS, minlength=BANKS)
+            now.append(bank_words > np.arange(bank_words.max())[:, None])
+            best.append(np.arange(BANKS)[None] < bank_words.sum() if len(words) else np.zeros((0, BANKS), bool))
         yield Picture("wavefronts", np.concatenate(now), np.concatenate(best))

@@ -28,7 +28,7 @@ from .launch_guess import SHARED, guess_block, guess_dynamic_shared
 #: check. It is a multiple of 8, so that rows of 4-byte elements stay sector-aligned.
 _THREADS, _BOUNDED_THREADS = {1: 65536, 2: 256, 3: 64}, {1: 65528, 2: 248, 3: 56}
 #: Array length without a bound; iterations of loops whose bound is unrelated to the thread index.
-_UNBOUNDED, _TURNS = 1 << 20, 4
+_UNBOUNDED, _ITERATIONS = 1 << 20, 4
 #: Rows of a tile, if the text does not determine them.
 _TILE = 32
 
@@ -48,11 +48,11 @@ class KernelOverview:
     arguments: list[str]
     #: Bytes of dynamic shared memory; 0 if the kernel has no dynamic array.
     dynamic_shared: int = 0
-    #: Texts of variables without a value in the source, like ``arguments``.
+    #: Texts of ``__constant__`` variables without a value in the source, like ``arguments``.
     variables: Sequence[str] = ()
 
     def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
-        """Format the command line that counts the kernel."""
+        """Format the command line that counts the kernel. ``alone``: the file has no other kernel."""
         entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
         entry += [f"--flags={flags}"] if flags else []
         entry += ["--arch", arch] if arch != ARCH else []
@@ -67,31 +67,33 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
 
     With a name, list only that kernel. Raises as `compile_entry`.
     """
-    compilation, chosen = compile_entry(file, name, flags, arch) if name else (read_or_compile(file, flags, arch), None)
+    chosen = None
+    if name:
+        compilation, chosen = compile_entry(file, name, flags, arch)
+    else:
+        compilation = read_or_compile(file, flags, arch)
     program = parse_cached(compilation.ptx)
     entries = program.entries
     text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
     declared_kernels = find_declarations(text)
     overviews = []
     for declaration in declared_kernels:
-        names = [name for name in entries if source_name(name) == declaration.name]
+        names = [entry_name for entry_name in entries if source_name(entry_name) == declaration.name]
         instances: list[str | None] = [*(names if declaration.template else names[:1])]
         overviews += [
             _make_overview(declaration, entry_name, program, text)
-            for entry_name in instances or [None]
+            for entry_name in instances or [None]  # a template without instances has no entry
             if chosen in (None, entry_name)
         ]
+    declared_names = {declaration.name for declaration in declared_kernels}
     for entry_name, entry in entries.items():
-        if chosen not in (None, entry_name):
-            continue
-        if source_name(entry_name) not in {declaration.name for declaration in declared_kernels}:
+        if chosen in (None, entry_name) and source_name(entry_name) not in declared_names:
             kinds = parameter_types(entry_name) or []
             if len(kinds) != len(entry.parameters):  # Numba passes each array as several parameters
                 kinds = [_describe_bytes(parameter) for parameter in entry.parameters]
             parameters = [(kind, f"p{n}") for n, kind in enumerate(kinds)]
-            overviews.append(
-                _make_overview(Declaration(cpp_name(entry_name), 0, [], parameters, False), entry_name, program)
-            )
+            declaration = Declaration(cpp_name(entry_name), 0, [], parameters, False)
+            overviews.append(_make_overview(declaration, entry_name, program))
     return overviews
 
 
@@ -105,23 +107,27 @@ def _describe_bytes(parameter: Variable) -> str:
 def _make_overview(
     declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
-    name = declaration.name
+    """Suggest a launch of a declared kernel. ``entry_name`` is None for a template without instances.
+
+    ``source`` is the text of the file; empty for PTX.
+    """
+    kernel_name = declaration.name
     if declaration.template:
-        name = cpp_name(entry_name) if entry_name else guess_instance(declaration)
-    template_arguments = split_list(name.partition("<")[2].removesuffix(">"))
-    types = {
+        kernel_name = cpp_name(entry_name) if entry_name else guess_instance(declaration)
+    template_arguments = split_list(kernel_name.partition("<")[2].removesuffix(">"))
+    values = {  # of template parameters, such as {"T": "float", "N": "16"}
         parameter.partition("=")[0].split()[-1].lstrip("."): value
         for parameter, value in zip(declaration.template, template_arguments, strict=False)
     }
-    source += "".join(f"\nconstexpr int {name} = {value};" for name, value in types.items() if value[:1].isdigit())
+    source += "".join(f"\nconstexpr int {name} = {value};" for name, value in values.items() if value[:1].isdigit())
     parameters = [
-        (_substitute_types(kind, types), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
+        (_substitute_types(kind, values), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
     ]
     entry = program.entries[entry_name] if entry_name else None
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
     guesser = _ArgumentGuesser(KernelUses(declaration, source))
-    words = [guesser.describe(kind, name, size or 8) for (kind, name), size in sized_parameters]
+    words = [guesser.describe_argument(kind, name, size or 8) for (kind, name), size in sized_parameters]
     block = guess_block(
         declaration.planar and (guesser.uses.is_used("y") or not guesser.uses.is_used("x")),
         entry.max_threads if entry else declaration.max_threads,
@@ -132,7 +138,7 @@ def _make_overview(
     shared = guess_dynamic_shared(program, entry_name) if entry_name else SHARED * has_dynamic
     return KernelOverview(
         declaration,
-        name,
+        kernel_name,
         guesser.guess_grid(block),
         ",".join(map(str, block)),
         words,
@@ -141,8 +147,9 @@ def _make_overview(
     )
 
 
-def _substitute_types(kind: str, types: Mapping[str, str]) -> str:
-    return re.sub(r"\w+", lambda word: types.get(word[0], word[0]), kind)
+def _substitute_types(kind: str, values: Mapping[str, str]) -> str:
+    """Replace template parameters in a type by their values: "const T*" -> "const float*"."""
+    return re.sub(r"\w+", lambda word: values.get(word[0], word[0]), kind)
 
 
 _GUESS_NOTE = (
@@ -164,56 +171,64 @@ class _ArgumentGuesser:
         self.uses, self._declaration = uses, uses.declaration
         declaration = uses.declaration
         extents = [name for kind, name in declaration.parameters if _is_extent(kind) and self._is_size(name)]
+        #: The kernel works on a matrix; or it indexes a square matrix in one dimension, by a scalar for both sides.
         self._is_matrix = declaration.planar or (declaration.line > 0 and len(extents) > 1)
         self._is_square = not self._is_matrix and any(uses.is_bound(name) and uses.is_pitch(name) for name in extents)
-        self._is_deep = "blockIdx.z" in uses.body
-        rank = 3 if self._is_deep else 1 + (self._is_matrix or self._is_square)
-        self._number = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[rank]
-        self._count = ",".join([str(self._number)] * rank)
+        self._is_3d = "blockIdx.z" in uses.body
+        #: The guessed length of each axis of an array, and the lengths of all axes as a text, such as "248,248".
+        rank = 3 if self._is_3d else 1 + (self._is_matrix or self._is_square)
+        self._extent = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[rank]
+        self._shape = ",".join([str(self._extent)] * rank)
         if declaration.line and not uses.is_bounded and not self._is_matrix:
-            self._count = str(_UNBOUNDED)
+            self._shape = str(_UNBOUNDED)
 
     def _is_size(self, name: str) -> bool:
         """Tell if an integer may be a size: it bounds threads or is a pitch, or the kernel has no bounds check."""
         uses = self.uses
-        return name not in uses.turns and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
+        return name not in uses.iteration_counts and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
         """Guess the grid, as on the command line, whose blocks cover the guessed size."""
         step = self.uses.find_step("x", block)
-        grid = [
-            self._number if step == 1 else -(-(self._number ** (1 + self._is_matrix)) // (step or math.prod(block)))
-        ]
-        if self._declaration.planar or self._is_deep:
+        if self._declaration.planar or self._is_3d:
             rows = (_TILE if self._declaration.tiled else block[1]) if len(block) > 1 else 1
-            steps = [step or block[0], self.uses.find_step("y", block) or rows, 1][: 2 + self._is_deep]
-            grid = [-(-self._number // size) for size in steps]
+            steps = [step or block[0], self.uses.find_step("y", block) or rows, 1][: 2 + self._is_3d]
+            grid = [-(-self._extent // size) for size in steps]
             grid[1] = grid[1] if self._declaration.planar else 1
+        elif step == 1:  # a block for each row
+            grid = [self._extent]
+        else:
+            elements = self._extent ** (2 if self._is_matrix else 1)
+            grid = [-(-elements // (step or math.prod(block)))]
         return ",".join(map(str, grid))
 
     def _guess_number(self, name: str) -> int:
+        """Guess the value of an integer: iterations of a loop, a pitch that nothing bounds, a size, or 1."""
         uses = self.uses
-        if name in uses.turns:
-            return _TURNS
+        if name in uses.iteration_counts:
+            return _ITERATIONS
         if uses.is_pitch(name) and not (self._is_matrix or uses.is_bound(name)):
             return 2
-        return self._number if self._is_size(name) else 1
+        return self._extent if self._is_size(name) else 1
 
-    def describe(self, kind: str, name: str, size: int) -> str:
-        """Return the text of an argument, with a guessed value, from its C++ type, name, and bytes."""
+    def describe_argument(self, kind: str, name: str, size: int) -> str:
+        """Return the text of an argument with a guessed value, from its C++ type, name and size in bytes.
+
+        ("float*", "x", 8) -> "x=float32[65528]".
+        """
         kind = strip_qualifiers(kind).removeprefix("hidden ")
         base = kind.rstrip("* []").strip()
         if kind in _HANDLES:
             return f"{name}={_HANDLES[kind]}:float32[256,256]"
         if kind.count("*") > 1:
-            pointee = self.describe(kind.replace("*", "", 1), name, size).partition("=")[2]
+            pointee = self.describe_argument(kind.replace("*", "", 1), name, size).partition("=")[2]
             return f"{name}={json.dumps([_parse_nested(pointee)] * 2)}"
         if "*" in kind or "[" in kind:
             if not (element := describe_element(base, self.uses.structs)):
                 return f"{name}=uint8[{4 * _UNBOUNDED}]=zeros"
             dtype, numbers = element
             fill = "=random(1)" if np.dtype(dtype).kind in "iu" and self.uses.is_index(name) else ""
-            shape = f"{self._count},{numbers}" if numbers > 1 else str(self._count)
+            shape = f"{self._shape},{numbers}" if numbers > 1 else str(self._shape)
             return f"{name}={dtype}[{shape}]{fill}"
         if kind == "8 bytes":  # most such parameters are pointers
             return f"{name}=float32[262144]"
@@ -226,26 +241,26 @@ class _ArgumentGuesser:
         return f"{name}={_SCALARS[base]}:{self._guess_number(name) if _is_extent(kind) else '1'}"
 
     def _describe_members(self, struct: str) -> dict[str, Any]:
-        """Return the texts of a struct's members; empty if any member is unknown."""
+        """Return the texts of a struct's members by name; an empty dict if the type of any is unknown."""
         members: dict[str, Any] = {}
-        for kind, name, length in self.uses.structs.get(struct, ()):
-            word = self.describe(kind, name, 0).partition("=")[2]
+        for member in self.uses.structs.get(struct, ()):
+            word = self.describe_argument(member.kind, member.name, 0).partition("=")[2]
             if word == "bytes:":  # unknown type
                 return {}
-            member = _parse_nested(word)
-            members[name] = [member] * length if length else member
+            value = _parse_nested(word)
+            members[member.name] = [value] * member.length if member.length else value
         return members
 
 
 def _parse_nested(word: str) -> Any:
-    """Parse an argument's text for use in a struct or list, where ``{"*": [...]}`` is a pointer to elements."""
+    """Parse an argument's text, without its name, to the form within structs: '["a"]' -> {"*": ["a"]}, a pointer."""
     if word.startswith("["):
         return {"*": json.loads(word)}
     return json.loads(word) if word.startswith("{") else word
 
 
 def _is_extent(kind: str) -> bool:
-    """Tell if a parameter of this type may be a size."""
+    """Tell if a parameter of this type may be a size: an integer of at least 32 bits."""
     dtype = np.dtype(_SCALARS.get(strip_qualifiers(kind), "bool"))
     return dtype.kind in "iu" and dtype.itemsize > 2
 

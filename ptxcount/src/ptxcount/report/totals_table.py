@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..counting.counters import Amounts, LaunchCounters
@@ -15,17 +15,29 @@ def format_ratio(count: int, requests: int) -> str:
 
 
 def _format_row(*cells: object) -> str:
+    """Format cells in columns of 16 characters, the first left-aligned, the others right-aligned."""
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
-#: Sections of the table: space, prefix of its totals, unit; then the heading of the last column, its total, and a
-#: function that formats it from the total and the requests.
-_PARTS: tuple[tuple[str, str, str, str, str, Callable[[int, int], object]], ...] = (
-    ("global", "", "sectors", "ideal", "ideal_sectors", format_ratio),
-    ("global", "", "lines", "ideal", "ideal_lines", format_ratio),
-    ("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts", lambda count, requests: count),
-    ("cluster", "cluster_", "sectors", "ideal", "ideal_sectors", format_ratio),
-    *((space, f"{space}_", "sectors", "useful bytes", "useful_bytes", lambda count, requests: count)
+class _Section(NamedTuple):
+    """A section of the table: a state space, the prefix of its totals, and the name of the total that it shows.
+
+    Its last column has another total, ``last_total``, per request if that is an ideal.
+    """
+
+    space: str
+    prefix: str
+    unit: str
+    heading: str
+    last_total: str
+
+
+_SECTIONS = (
+    _Section("global", "", "sectors", "ideal", "ideal_sectors"),
+    _Section("global", "", "lines", "ideal", "ideal_lines"),
+    _Section("shared", "shared_", "wavefronts", "bank conflicts", "bank_conflicts"),
+    _Section("cluster", "cluster_", "sectors", "ideal", "ideal_sectors"),
+    *(_Section(space, f"{space}_", "sectors", "useful bytes", "useful_bytes")
       for space in ("local", "texture", "surface", "bulk")),
 )  # fmt: skip
 
@@ -37,26 +49,12 @@ def format_table(counters: LaunchCounters) -> str:
     totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies)
                for name in ("requests", "wavefronts", "bank_conflicts")}  # fmt: skip
     rows = []
-    for space, prefix, unit, heading, last_total, format_last in _PARTS:
-        kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{prefix}{kind}_requests" in totals]
-        if not kinds:
-            continue
-        rows.append(_format_row(space, "requests", unit, "per request", heading))
-        for kind in kinds:
-            requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
-            if requests or kind in ("load", "store"):
-                last = format_last(last_count, requests)
-                row = _format_row(f"  {kind}", requests, count, format_ratio(count, requests), last)
-                note = "(cp.async: neither loads nor stores)" if kind == "copy" else ""
-                if (space, kind, unit) == ("global", "atomic", "sectors"):
-                    note = f"({_describe_aggregation(counters.atomics)})"
-                caveat = counters.caveats().get(f"{space} {kind}", note)
-                rows.append(f"{row}  {caveat}".rstrip())
-            merged = counters.merged.get(kind) if space == "shared" else None
-            if merged not in (None, (requests, count)):
-                row = _format_row(f"  {kind}", *merged, format_ratio(merged[1], merged[0]))
-                rows.append(f"{row}  as ptxas would merge")
-        rows.append("")
+    for section in _SECTIONS:
+        kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{section.prefix}{kind}_requests" in totals]
+        if kinds:
+            rows.append(_format_row(section.space, "requests", section.unit, "per request", section.heading))
+            rows += [row for kind in kinds for row in _iter_kind_rows(section, kind, counters, totals)]
+            rows.append("")
     addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
     if requests:
         rows.append(_format_row("constant", "requests", "addresses", "per request", "ideal"))
@@ -81,6 +79,24 @@ def format_table(counters: LaunchCounters) -> str:
             "",
         ]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
+
+
+def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, totals: Mapping[str, int]) -> Iterator[str]:
+    """Yield the row of a kind of access, such as loads; and if merging by ptxas changes it, the row after merging."""
+    space, prefix, unit, _, last_total = section
+    requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
+    if requests or kind in ("load", "store"):
+        last = format_ratio(last_count, requests) if last_total.startswith("ideal_") else last_count
+        row = _format_row(f"  {kind}", requests, count, format_ratio(count, requests), last)
+        note = "(cp.async: neither loads nor stores)" if kind == "copy" else ""
+        if (space, kind, unit) == ("global", "atomic", "sectors"):
+            note = f"({_describe_aggregation(counters.atomics)})"
+        caveat = counters.caveats().get(f"{space} {kind}", note)
+        yield f"{row}  {caveat}".rstrip()
+    merged = counters.merged.get(kind) if space == "shared" else None  # requests and wavefronts
+    if merged not in (None, (requests, count)):
+        row = _format_row(f"  {kind}", *merged, format_ratio(merged[1], merged[0]))
+        yield f"{row}  as ptxas would merge"
 
 
 def _describe_aggregation(atomics: Amounts) -> str:

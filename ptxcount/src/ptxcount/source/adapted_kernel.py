@@ -45,7 +45,10 @@ class AdaptedKernel:
 
 
 def parse_capability(arch: str) -> tuple[int, int]:
-    """Parse ``sm_90`` or ``sm_100a`` to a compute capability, (9, 0) or (10, 0); raise `LaunchError` for others."""
+    """Parse an architecture to a compute capability: "sm_90" -> (9, 0), "sm_100a" -> (10, 0).
+
+    Raises `LaunchError` for any other text.
+    """
     match = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
     if match is None:
         raise LaunchError(f"arch is {arch!r}; give an architecture such as sm_90")
@@ -69,7 +72,7 @@ def package_of(kernel: Any) -> str:
 
 
 def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tuple[list[Any], list[Any]]:
-    """Return the lengths of an array, and its strides in elements, as lists of scalars of these types.
+    """Return the lengths of an array, and its strides in elements, as two lists of scalars of the given dtypes.
 
     Raises `LaunchError` if a stride is no multiple of the element size, as for a field of structs.
     """
@@ -94,5 +97,6 @@ def view_array(argument: Any) -> Any:
         return np.asarray(argument)
     except (TypeError, ValueError, RuntimeError) as error:
         raise LaunchError(
-            f"an argument of type {type(argument).__name__} cannot become a NumPy array: {error}"
+            f"an argument of type {type(argument).__name__} cannot become a NumPy array: {error}; "
+            "pass a copy in host memory"
         ) from None

@@ -32,7 +32,7 @@ def adapt_kernel(
     grid: Any = None,
     block: Any = None,
 ) -> AdaptedKernel:
-    """Adapt a kernel of any kind that `count` accepts; raise `LaunchError` for other objects.
+    """Return a kernel of any kind that `count` accepts as an `AdaptedKernel`; raise `LaunchError` for other objects.
 
     Parameters are as in `count`.
     """
@@ -63,6 +63,7 @@ def _has(kernel: Any, *names: str) -> bool:
 
 
 def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
+    """Adapt a ``cupy.RawKernel``: its CUDA C++, with the options that nvcc also has."""
     flags = shlex.join(option for option in kernel.options if option not in _NVRTC_ONLY)
     return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
 

@@ -55,7 +55,7 @@ _MAX_FILES = 50_000
 
 
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
-    """Return a fix for the first known error in nvcc's messages; empty if none is known.
+    """Return a fix for a known error in nvcc's messages, such as a pip command; empty if none is known.
 
     A missing header is searched in the source's repository, and in installed packages. Its folder is shown relative to
     ``root``, by default the current folder.
@@ -102,5 +102,5 @@ def _iter_folders_with(header: str, source: Path | None, root: Path) -> Iterator
 def _iter_files(top: Path) -> Iterator[str]:
     """Yield the paths of files below a folder, except in hidden folders, ``node_modules`` and ``venv``."""
     for folder, folders, names in os.walk(top):
-        folders[:] = [each for each in folders if not each.startswith(".") and each not in ("node_modules", "venv")]
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in ("node_modules", "venv")]
         yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 -- of thousands

@@ -46,14 +46,14 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 
 def remove_comments(text: str) -> str:
-    """Return the text with a space for each comment."""
+    """Return a C++ text with a space instead of each comment."""
     return _COMMENT.sub(" ", text)
 
 
 def evaluate_constant(
     text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
 ) -> int | None:
-    """Evaluate an expression of numbers and of constants that a source defines; None if its value is not known.
+    """Return the value of an expression of numbers and of constants that a source defines; None if it is not known.
 
     ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several definitions of a name, the last counts. With
     ``is_strict``, a name with different definitions is not known. ``depth`` limits constants defined by constants.

@@ -55,29 +55,35 @@ def check_arguments(
 
 
 def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
+    """Raise `LaunchError` if an argument does not fit the C++ type ``kind``. ``word`` is the argument's text."""
     base = strip_qualifiers(kind).rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
-    name = TYPES.get(vector[1] if vector else base)
-    value = json.dumps(dict.fromkeys("xyzw"[: int(vector[2])], f"{name}:7")) if vector else f"{name}:7"
+    dtype = TYPES.get(vector[1] if vector else base)
+    # The text of a value: "float32:7", or of a float2 {"x": "float32:7", "y": "float32:7"}.
+    example = json.dumps(dict.fromkeys("xyzw"[: int(vector[2])], f"{dtype}:7")) if vector else f"{dtype}:7"
     is_pointer = kind.count("*") + kind.count("[") == 1
     label = word.partition("=")[0] if "=" in word else "x"
     if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
         _check_members(label, list(argument), base, files)
     if not isinstance(argument, np.ndarray | np.generic):
         return
+    is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
     given, needed = str(argument.dtype), ""
-    if is_pointer and isinstance(argument, np.generic):
-        needed = f"{label}={name or 'float32'}[N]" if argument.nbytes != _ADDRESS else ""
-    elif name and base == strip_qualifiers(kind) and isinstance(argument, np.ndarray):
-        given, needed = "an array", f"{label}={value}"
-    elif name and isinstance(argument, np.ndarray) == is_pointer and not _is_same(argument.dtype, name, is_pointer):
-        needed = name if is_pointer or not vector else f"{label}={value}"
+    if is_pointer and not is_array:
+        needed = f"{label}={dtype or 'float32'}[N]" if argument.nbytes != _ADDRESS else ""
+    elif dtype and is_scalar_type and is_array:
+        given, needed = "an array", f"{label}={example}"
+    elif dtype and is_array == is_pointer and not _fits_type(argument.dtype, dtype, is_pointer):
+        needed = dtype if is_pointer or not vector else f"{label}={example}"
     if needed:
         raise LaunchError(f"argument {word[:60]} is {given}, but the kernel takes {kind}; pass {needed}")
 
 
-def _is_same(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
-    """Tell if a dtype fits a C++ type: by kind, and behind a pointer also by size. Pointers to bytes accept any."""
+def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
+    """Tell if a dtype fits that of a C++ type: by kind, and behind a pointer also by size.
+
+    Signedness is ignored. Pointers to bytes, and bytes of an unknown type, fit any.
+    """
     needed, size = np.dtype(name), dtype.itemsize // (2 if dtype.kind == "c" else 1)
     if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):
         return True
@@ -86,16 +92,17 @@ def _is_same(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
 
 
 def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
-    """Raise `LaunchError` if the members, or their order, differ from those of the struct in the files."""
+    """Raise `LaunchError` if the members, or their order, differ from those of the struct in the first file with it."""
+    name = struct.rpartition("::")[2]
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
-        members = find_structs(text).get(struct.rpartition("::")[2]) if struct.rpartition("::")[2] in text else None
-        names = [name for _, name, _ in members or ()]
-        if members and names != given:
-            raise LaunchError(
-                f"{label} has the members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
-            )
+        members = find_structs(text).get(name) if name in text else None
         if members:
+            names = [member.name for member in members]
+            if names != given:
+                raise LaunchError(
+                    f"{label} has the members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
+                )
             return
 
 
@@ -113,7 +120,10 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
 
 
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
-    """Find the declarations of a kernel in the first file that has any; overloads and ``#if`` give several."""
+    """Return the declarations of a kernel in the first file that has any; overloads and ``#if`` give several.
+
+    ``files`` are those of a compilation; empty if the first is PTX.
+    """
     name = source_name(entry)
     for file in [] if not files or is_ptx(files[0]) else files:
         text = file.read_text(encoding="utf-8", errors="replace")

@@ -20,7 +20,7 @@ def open_object(content: bytes) -> Any:
 
 
 def read_section(content: bytes, name: str) -> bytes:
-    """Read a section of an object file; empty without the section, or for other content.
+    """Return the bytes of a section of an object file; empty without the section, or for other content.
 
     Raises `ImportError` without pyelftools.
     """

@@ -36,7 +36,7 @@ _TARGET = re.compile(r" : |\.o: ")
 
 
 def find_nvcc() -> Path:
-    """Find nvcc: the variable NVCC, else PyPI's wheel in this environment, else PATH. Raise `NvccNotFoundError`."""
+    """Find nvcc: by the variable NVCC, else in PyPI's wheel, else on PATH; raise `NvccNotFoundError` without any."""
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     configured = os.environ.get("NVCC")
     path = shutil.which(configured) if configured else _find_wheel_nvcc() or shutil.which("nvcc")
@@ -65,9 +65,9 @@ class Compilation(NamedTuple):
 def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Compile a file, or a text, to PTX with source lines.
 
-    The result has the files that nvcc read; for a text, it has none. ``instances`` are kernels to instantiate from
-    templates, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails, writes no PTX or
-    exceeds `find_time_limit`.
+    The result has the files that nvcc read; for a text, it has none. ``instances`` are instances of templates that the
+    source may lack, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails, writes no
+    PTX or exceeds `find_time_limit`.
     """
     _refuse_release()
     # Taking its address instantiates a template.
@@ -83,15 +83,15 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
         # nvcc's own -MD would preprocess again, a sixth of the time.
         quoted_rule = shlex.quote(str(rule)).replace(",", r"\,")
         process = run_nvcc([*command, str(path), "-o", str(target), "-Xcompiler", f"-MD,-MF,{quoted_rule}"])
+        shown_command = shlex.join([*command, shown_name])
         if process.returncode != 0:
             messages = _name_source_lines((process.stdout + process.stderr).decode("utf-8", "replace"), target)
-            for name in (f"In file included from {path}:1:\n", str(path), str(Path.cwd() / shown_name)):
-                messages = messages.replace(name, "" if name.endswith("\n") else shown_name)
+            messages = messages.replace(f"In file included from {path}:1:\n", "")
+            for name in (path, Path.cwd() / shown_name):
+                messages = messages.replace(str(name), shown_name)
             advice = advise(messages, None if isinstance(source, str) else source)
-            head = f"nvcc failed: {shlex.join([*command, shown_name])}"
-            raise CompileError("\n".join(filter(None, [head, messages.strip(), advice])))
+            raise CompileError("\n".join(filter(None, [f"nvcc failed: {shown_command}", messages.strip(), advice])))
         if not target.is_file():
-            shown_command = shlex.join([*command, shown_name])
             raise CompileError(f"nvcc wrote no PTX: {shown_command}; remove flags that select another output")
         ptx = target.read_text(encoding="utf-8", errors="replace")
         if isinstance(source, str):
@@ -132,14 +132,14 @@ def _make_inclusion(source: Path) -> bytes:
 
 
 def read_rule(rule: Path) -> list[Path]:
-    """Return the files that a make rule lists, which ``#line`` does not change; none if the rule is missing."""
+    """Return the files that a file with a make rule lists; none if it is missing. ``#line`` does not change them."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(_TARGET.split(text, 1)[-1].replace("\\\n", ""))
     return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
 
 
 def split_flags(flags: str) -> list[str]:
-    """Split options as a shell does; raise `CompileError` for an unterminated quote."""
+    """Split options as a shell does: "-O3 -DX='a b'" -> ["-O3", "-DX=a b"]; raise `CompileError` for an open quote."""
     try:
         return shlex.split(flags)
     except ValueError as error:
@@ -206,6 +206,7 @@ def stop_all() -> None:
 
 
 def _kill(group: int) -> None:
+    """Kill a process group; do nothing if it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 

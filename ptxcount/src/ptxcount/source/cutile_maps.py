@@ -30,7 +30,10 @@ _ADDRESS = 1 << 56
 
 
 def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list[TensorMap]:
-    """Make the ``count`` tensor maps of a launch with these arguments; none if the host function cannot run here."""
+    """Make the ``count`` tensor maps of a launch with these arguments; none if the host function cannot run here.
+
+    The host function gets an address that stands for each array. A map in its result has the address of its array.
+    """
     arrays = {_ADDRESS | n << 40: value for n, value in enumerate(arguments) if isinstance(value, np.ndarray)}
     addresses = iter(arrays)
     values = [np.uint64(next(addresses)) if isinstance(value, np.ndarray) else value for value in arguments]
@@ -38,6 +41,7 @@ def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list
     parameters = np.zeros(layout.itemsize + (count + 1) * _FIELDS.itemsize, np.uint8)
     parameters[: layout.itemsize] = np.array([tuple(values)], layout).view(np.uint8)
     _call_host_function(cubin, parameters.ctypes.data)
+    # A map may begin at each multiple of 16 bytes after the parameters.
     places = range(-(-layout.itemsize // 16) * 16, layout.itemsize + count * _FIELDS.itemsize, 16)
     maps = [np.frombuffer(parameters, _FIELDS, 1, place)[0] for place in places]
     return [_read_map(fields, arrays[int(fields["address"])]) for fields in maps if int(fields["address"]) in arrays]

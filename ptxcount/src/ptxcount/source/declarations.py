@@ -55,7 +55,7 @@ class Declaration(NamedTuple):
 
 def find_declarations(text: str) -> list[Declaration]:
     """Find the kernels that a source defines, in order. Kernels from function-like macros are not found."""
-    blanked = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    blanked = _SKIPPED.sub(lambda skipped: re.sub(r"[^\n]", " ", skipped[0]), text)  # keeps the line numbers
     for macro, value in _MACRO.findall(text):
         blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
     tokens = [(match[0], match.start()) for match in _TOKEN.finditer(blanked)]
@@ -77,26 +77,34 @@ def guess_instance(declaration: Declaration) -> str:
 
 
 def guess_template_argument(parameter: str) -> str:
-    """Guess an argument for ``typename T`` or ``int N = 4``: its default, or a value by kind."""
+    """Guess an argument for a template parameter: "int N = 4" -> "4", "typename T" -> "float", "int N" -> "16"."""
     head, _, default = parameter.partition("=")
     if default.strip():
         return default.strip()
     return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
 
 
-def find_structs(text: str) -> dict[str, list[tuple[str, str, int]]]:
-    """Find the structs of a source: by name, the type, name and length of each data member, in order.
+class Member(NamedTuple):
+    """A data member of a struct: type, name, and length, which is 0 if it is no array."""
 
-    The length is 0 if the member is no array. A struct with an unparsable member, or with a virtual function, is left
-    out.
+    kind: str
+    name: str
+    length: int
+
+
+def find_structs(text: str) -> dict[str, list[Member]]:
+    """Return the data members of the structs of a source, by the struct's name.
+
+    A struct with a member that cannot be parsed, or with a virtual function, is left out.
     """
     bodies = [(name, _METHOD.sub("", body[1:-1])) for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text))
               if not re.search(r"\bvirtual\b", body)]  # fmt: skip
     return {struct: members for struct, body in bodies if (members := _parse_members(body)) is not None}
 
 
-def _parse_members(body: str) -> list[tuple[str, str, int]] | None:
-    members: list[tuple[str, str, int]] = []
+def _parse_members(body: str) -> list[Member] | None:
+    """Parse data members: "int n, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one cannot be parsed."""
+    members: list[Member] = []
     for statement in filter(str.strip, body.split(";")):
         first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
         kind, _, name = first.strip().rpartition(" ")
@@ -104,12 +112,21 @@ def _parse_members(body: str) -> list[tuple[str, str, int]] | None:
             if match is None:
                 return None
             member_kind = kind if place == 0 else kind.rstrip("*& ") + match[1].strip()
-            members.append((member_kind, match[2], int(match[3] or 0)))
+            members.append(Member(member_kind, match[2], int(match[3] or 0)))
     return members
 
 
+class _Signature(NamedTuple):
+    """Indices of the tokens of a kernel: its name, and the parentheses around its parameters."""
+
+    name: int
+    opening: int
+    closing: int
+
+
 def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
-    scopes: list[str] = []
+    """Yield the kernels that the tokens define; a token is a word and its offset in the text."""
+    scopes: list[str] = []  # of the open braces: a namespace, or empty
     template: list[str] = []
     place = 0
     while place < len(tokens):
@@ -127,30 +144,34 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
         elif word == "template" and place + 1 < len(tokens) and tokens[place + 1][0] == "<":
             end = _find_closing(tokens, place + 1)
             template, place = split_list(text[tokens[place + 1][1] + 1 : tokens[end][1]]), end
-        elif word == "__global__" and (position := _find_kernel(tokens, place + 1)):
-            name_at, opening, closing = position
-            place = closing
-            name, start = tokens[name_at]
-            body = text[tokens[closing][1] : tokens[_find_closing(tokens, closing + 1)][1]]
-            inside = text[tokens[opening][1] + 1 : tokens[closing][1]]
-            parameters = [
-                _parse_parameter(parameter)
-                for parameter in split_list(" ".join(inside.split()))
-                if parameter not in ("", "void")
-            ]
-            qualified = "::".join([*filter(None, scopes), name])
-            planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
-            tiled = planar and not re.search(r"\bblockDim\s*\.\s*y\b", body)
-            head = text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start]
-            bounds = _BOUNDS.search(head)
-            most = int(bounds[1]) if bounds else 0
-            yield Declaration(
-                qualified, text.count("\n", 0, start) + 1, template, parameters, planar, most, tiled, body
-            )
+        elif word == "__global__" and (signature := _find_signature(tokens, place + 1)):
+            place = signature.closing
+            yield _make_declaration(text, tokens, signature, [*filter(None, scopes)], template)
         place += 1
 
 
+def _make_declaration(
+    text: str, tokens: list[tuple[str, int]], signature: _Signature, namespaces: list[str], template: list[str]
+) -> Declaration:
+    """Make the declaration of the kernel with this signature; its body begins after the closing parenthesis."""
+    name, start = tokens[signature.name]
+    opening, closing = tokens[signature.opening][1], tokens[signature.closing][1]
+    body = text[closing : tokens[_find_closing(tokens, signature.closing + 1)][1]]
+    parameters = [
+        _parse_parameter(parameter)
+        for parameter in split_list(" ".join(text[opening + 1 : closing].split()))
+        if parameter not in ("", "void")
+    ]
+    planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
+    tiled = planar and not re.search(r"\bblockDim\s*\.\s*y\b", body)
+    bounds = _BOUNDS.search(text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start])
+    max_threads = int(bounds[1]) if bounds else 0
+    qualified_name, line = "::".join([*namespaces, name]), text.count("\n", 0, start) + 1
+    return Declaration(qualified_name, line, template, parameters, planar, max_threads, tiled, body)
+
+
 def _join_until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, int]:
+    """Join the words of tokens up to one of the characters ``ends``; return the text, and the index of that token."""
     words = ""
     while place < len(tokens) and tokens[place][0] not in ends:
         words += tokens[place][0]
@@ -172,8 +193,8 @@ def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
     return len(tokens) - 1
 
 
-def _find_kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, int] | None:
-    """Return the indices of a kernel's name and of the parentheses of its parameters; None without a body."""
+def _find_signature(tokens: list[tuple[str, int]], place: int) -> _Signature | None:
+    """Find the signature of a kernel from the token after ``__global__``; None if the kernel has no body."""
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))
@@ -181,14 +202,14 @@ def _find_kernel(tokens: list[tuple[str, int]], place: int) -> tuple[int, int, i
         elif following == "(" and word.isidentifier():
             closing = _find_closing(tokens, place + 1)
             if closing + 1 < len(tokens) and tokens[closing + 1][0] == "{":
-                return place, place + 1, closing
+                return _Signature(place, place + 1, closing)
             place = closing  # a macro for __launch_bounds__
         place += 1
     return None
 
 
 def _parse_parameter(text: str) -> tuple[str, str]:
-    """Return type and name of ``const float* __restrict__ x`` or ``float (*f)(float)``; the name may be empty."""
+    """Return type and name of a parameter: "const float* x" -> ("const float*", "x"); the name may be empty."""
     text = text.partition("=")[0].strip()
     match = re.fullmatch(r"(.*[\s*&>])([A-Za-z_]\w*)((?:\[[^]]*\])*|\s*\)\s*\(.*)", text)
     return (match[1].strip() + match[3], match[2]) if match else (text, "")

@@ -27,18 +27,16 @@ def find_entry(ptx: str, name: str | None) -> str:
     from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
 
     names = list(parse_cached(ptx).entries)
-    if name is None:
-        matches = names
-    else:
-        matches = [candidate for candidate in names if matches_name(candidate, name)]
-        if name in names or not matches:
-            return name
+    if name is None and not names:
+        raise LaunchError("the source has no kernels; it needs a __global__ function or, in PTX, an .entry")
+    matches = [candidate for candidate in names if name is None or matches_name(candidate, name)]
+    if name is not None and (name in names or not matches):
+        return name
     if len(matches) != 1:
         problem = "no kernel is named" if name is None else f"{name!r} names {len(matches)} kernels"
         texts = [demangle(match) for match in matches]
         shown = matches if len({*texts}) < len(texts) else texts
-        advice = f"name one of {', '.join(shown)} (--entry)" if shown else "the file has none"
-        raise LaunchError(f"{problem}; {advice}")
+        raise LaunchError(f"{problem}; name one of {', '.join(shown)} (--entry)")
     return matches[0]
 
 
@@ -70,7 +68,7 @@ def source_name(mangled: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Demangle a name with the C++ library that NumPy loads; return it unchanged without that library."""
+    """Demangle a name with the C++ library, which NumPy needs, too; return it unchanged if the library is missing."""
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library
@@ -84,6 +82,7 @@ def demangle(mangled: str) -> str:
 
 @lru_cache(maxsize=1)
 def _load_library() -> ctypes.CDLL | None:
+    """Load the C++ library, which demangles names; None if it is missing."""
     import ctypes  # noqa: PLC0415 - a check of cached counts does without
 
     try:
@@ -103,9 +102,9 @@ def parameter_types(mangled: str) -> list[str] | None:
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split a text at separators outside of brackets; strip spaces around the parts.
+    """Split a text at separators outside of brackets: "int, a<b, c>" -> ["int", "a<b, c>"].
 
-    ``<<`` is a shift, and ``<`` and ``>`` compare within other brackets.
+    ``<<`` is a shift, and within other brackets ``<`` and ``>`` compare.
     """
     parts, depth, angles = [""], 0, 0
     for sign in re.findall("<<|.", text, re.S):
@@ -120,7 +119,7 @@ def split_list(text: str, separator: str = ",") -> list[str]:
 
 
 def _find_parameters(full: str) -> str:
-    """Return the parenthesised list of parameters at the end of a demangled name."""
+    """Return the list of parameters at the end of a demangled name: "k(int, float*)" -> "(int, float*)", or ""."""
     depth = 0
     for place in range(len(full) - 1, -1, -1):
         depth += (full[place] == ")") - (full[place] == "(")
@@ -130,6 +129,6 @@ def _find_parameters(full: str) -> str:
 
 
 def _normalize(name: str) -> str:
-    """Remove redundant spaces and suffixes of numbers, for comparing names."""
+    """Remove redundant spaces and suffixes of numbers, for comparing names: "k<4u, int *>" -> "k<4,int*>"."""
     name = re.sub(r"\s+(?=\W)|(?<=\W)\s+", "", name.strip())
     return re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,16 +11,26 @@ from ..machine.argument_layout import KernelArgument
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, describe_shape, import_tool, package_of, parse_capability
 
-#: Packages of dispatchers -> the module that compiles, the module that types arguments, and the module and name that
-#: determine the target: in numba-cuda a query of the driver, in numba-cuda-mlir a cached result.
+
+class _Package(NamedTuple):
+    """A package of dispatchers: its modules that compile, that type arguments, and that determine the target.
+
+    ``target_name`` is the attribute with the target: a function that queries the driver, or a cached result.
+    """
+
+    compiler: str
+    typing: str
+    target_module: str
+    target_name: str
+
+
+_NUMBA_CUDA = _Package("numba.cuda", "numba", "numba.cuda.dispatcher", "get_current_device")
+_TYPEOF = "numba_cuda_mlir.numba_cuda.typing.typeof"
+#: Packages by the name that their dispatchers have.
 _PACKAGES = {
-    "numba": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
-    "numba_cuda": ("numba.cuda", "numba", ("numba.cuda.dispatcher", "get_current_device")),
-    "numba_cuda_mlir": (
-        "numba_cuda_mlir.cuda",
-        "numba_cuda_mlir.numba_cuda.typing.typeof",
-        ("numba_cuda_mlir.tools", "_cached_cc"),
-    ),
+    "numba": _NUMBA_CUDA,
+    "numba_cuda": _NUMBA_CUDA,
+    "numba_cuda_mlir": _Package("numba_cuda_mlir.cuda", _TYPEOF, "numba_cuda_mlir.tools", "_cached_cc"),
 }
 
 
@@ -29,20 +39,21 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
 
     Raises `LaunchError` for dispatchers of other packages.
     """
-    package = package_of(kernel)
-    if package not in _PACKAGES:
+    name = package_of(kernel)
+    if name not in _PACKAGES:
         raise LaunchError(
-            f"a dispatcher of {package} is not supported, only numba-cuda and numba-cuda-mlir are; pass the PTX that "
-            f"{package} compiles, as a text, and the arguments of that PTX"
+            f"a dispatcher of {name} is not supported, only numba-cuda and numba-cuda-mlir are; pass the PTX that "
+            f"{name} compiles, as a text, and the arguments of that PTX"
         )
-    compiler, typing, (module, name) = _PACKAGES[package]
-    cuda, types_of, asking = (import_tool(path, kernel) for path in (compiler, typing, module))
+    package = _PACKAGES[name]
+    cuda, typing = import_tool(package.compiler, kernel), import_tool(package.typing, kernel)
+    target_module = import_tool(package.target_module, kernel)
     arguments = [_make_scalar(argument) for argument in arguments]
-    types = signature or tuple(map(types_of.typeof, arguments))
+    types = signature or tuple(map(typing.typeof, arguments))
     capability = parse_capability(arch)
-    is_mlir = package == "numba_cuda_mlir"
+    is_mlir = name == "numba_cuda_mlir"
     target = capability if is_mlir else lambda: SimpleNamespace(compute_capability=capability)
-    with _replace_attribute(asking, name, target):
+    with _replace_attribute(target_module, package.target_name, target):
         ptx, _ = cuda.compile_ptx(kernel.py_func, types, lineinfo=True, cc=capability)
     flatten = _flatten_memref if is_mlir else _flatten_array
     flat: list[KernelArgument] = []
@@ -54,7 +65,7 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
 
 
 def _make_scalar(argument: Any) -> Any:
-    """Convert a Python number to the scalar that Numba passes: of 64 bits, for a Boolean of 8."""
+    """Convert a Python number to the scalar that Numba passes, of 64 bits, or of 8 bits for a bool; keep others."""
     scalar = {float: np.float64, int: np.int64, bool: np.bool_}.get(type(argument))
     return argument if scalar is None else scalar(argument)
 

@@ -36,7 +36,8 @@ def parse_report(messages: str) -> dict[str, KernelResources]:
     """
     kernels = {}
     for section in messages.split(_ENTRY)[1:]:
-        registers, shared, frames = _REGISTERS.search(section), _SHARED.search(section), _FRAME.findall(section)
+        registers, shared = _REGISTERS.search(section), _SHARED.search(section)
+        frames = _FRAME.findall(section)  # frame, stores and loads of the kernel and of each function
         if registers and frames:
             sums = (sum(map(int, column)) for column in zip(*frames, strict=True))
             name = section.partition("'")[0]
@@ -67,9 +68,9 @@ _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores",
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
-    """List stack frame, spill stores and spill loads, in bytes per thread, in the form of `listing.list_lines`.
+    """Return stack frame, spill stores and spill loads in this order, as accesses in the form of `listing.list_lines`.
 
-    The list is empty without ptxas, or if it fails.
+    Each has its ``bytes`` per thread. The list is empty without ptxas, or if it fails.
     """
     resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:

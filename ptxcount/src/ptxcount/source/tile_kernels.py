@@ -6,13 +6,14 @@ import io
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..ptx.parser import parse_cached
 from ..ptx.program import Variable
 from ..util.errors import LaunchError
+from ..util.grammar import count_noun
 from .adapted_kernel import SWIZZLES, AdaptedKernel, describe_shape, import_tool
 from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 
 #: cuTile specializes kernels for addresses, lengths and strides that are multiples of this.
 _DIVISOR = 16
+#: Size of a pointer in bytes.
 _POINTER = 8
+
+
+class _MapCall(NamedTuple):
+    """A call of ``cuTensorMapEncodeTiled`` by tilelang's host code: axes, name of the array, and all later numbers."""
+
+    rank: int
+    array: str
+    numbers: list[int]
 
 
 def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
@@ -62,11 +72,15 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
 
 
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Compile a ``@ct.kernel`` for these arguments, and read the PTX from its cubin."""
+    """Compile a ``@ct.kernel`` for these arguments, and read the PTX from its cubin.
+
+    Tensor maps may follow the arguments. Raises `LaunchError` for another number of arguments or maps.
+    """
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
     if len(arguments) < len(annotations):
-        raise LaunchError(f"this kernel of cuTile takes {len(annotations)} arguments, not {len(arguments)}")
+        count = count_noun(len(annotations), "argument")
+        raise LaunchError(f"this kernel of cuTile takes {count}, not {len(arguments)}: pass constants, too")
     maps = arguments[len(annotations) :]
     constraints: list[Any] = []
     flat: list[Any] = []
@@ -86,21 +100,25 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch, output_format="cubin")
     ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
     kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
-    hidden = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
+    hidden = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)  # tensor maps
     if hidden and not maps:
         from .cutile_maps import make_tensor_maps  # noqa: PLC0415 -- which few kernels take
 
         maps = make_tensor_maps(cubin.getvalue(), flat, hidden)
     if hidden != len(maps):
+        counts = f"{count_noun(len(annotations), 'argument')} and {count_noun(hidden, 'tensor map')}"
+        taken = f"cuTile's kernel for {arch} takes {counts}"
+        if len(arguments) > len(annotations):
+            raise LaunchError(f"{taken}, not {len(arguments)} arguments")
         raise LaunchError(
-            f"cuTile's kernel for {arch} takes {hidden} tensor maps, and its host function, which makes them, did not "
-            "run; give them after the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
+            f"{taken}, but its host function, which makes maps, did not run; pass each map after the arguments, as "
+            "ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
         )
     return AdaptedKernel(ptx, entry, [*flat, *maps])
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
-    """Return the constraints on an array with which cuTile's launch would compile."""
+    """Return the constraints on an array with which cuTile's launch would compile, such as divisibility by 16."""
     lengths, strides = describe_shape(array)
     return compilation.ArrayConstraint(
         getattr(tile, array.dtype.name),
@@ -134,41 +152,40 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     if name not in declarations:
         raise LaunchError(f"the source from tilelang declares no kernel {name}, only {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
-    maps = {map_name: words for map_name, words in _list_maps(kernel).items() if map_name in names}
-    wanted = [maps[parameter][4].name if parameter in maps else parameter for parameter in names]
+    map_calls = {map_name: call for map_name, call in _find_map_calls(kernel).items() if map_name in names}
+    wanted = [map_calls[parameter].array if parameter in map_calls else parameter for parameter in names]
     if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
         raise LaunchError(
             f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
         )
-    arguments = {**arguments, **{key: _make_map(arguments[words[4].name], words) for key, words in maps.items()}}
+    maps = {map_name: _make_map(arguments[call.array], call) for map_name, call in map_calls.items()}
+    ordered = [{**arguments, **maps}[parameter] for parameter in names]
     attributes = functions[name].attrs
     extents = attributes["thread_extent"]
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
     shared = int(attributes["dyn_shared_memory_buf"]) if "dyn_shared_memory_buf" in attributes else 0
     cluster = [*map(int, attributes["cluster_dims"])] if "cluster_dims" in attributes else None
-    ordered = [arguments[parameter] for parameter in names]
     target = kernel.target.attrs if hasattr(kernel, "target") else {}
     arch = str(target["arch"]) if "arch" in target else None
     return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names, cluster=cluster)
 
 
-def _list_maps(kernel: Any) -> dict[str, Sequence[Any]]:
-    """Return the tensor maps of a launch: by name, the arguments of the call that makes it. The fifth is the array."""
+def _find_map_calls(kernel: Any) -> dict[str, _MapCall]:
+    """Return the calls that make the tensor maps of a launch, by the map's name; only those with constant numbers."""
     functions = kernel.host_mod.functions.values() if hasattr(kernel, "host_mod") else ()
     calls = (call for function in functions for call in function.attrs.get("tma_descriptor_args", {}).items())
     return {
-        variable.name: words
+        variable.name: _MapCall(words[3].value, words[4].name, [word.value for word in words[5:]])
         for variable, words in calls
         if words[0].value == "__tvm_tensormap_create_tiled" and all(hasattr(word, "value") for word in words[5:])
     }
 
 
-def _make_map(array: Any, words: Sequence[Any]) -> TensorMap:
-    """Return a tensor map of an array from the arguments of ``cuTensorMapEncodeTiled``, x first."""
+def _make_map(array: Any, call: _MapCall) -> TensorMap:
+    """Make a tensor map of an array from a call's numbers: lengths, strides, box and steps, x first, then options."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
 
-    rank, name = words[3].value, words[4].name
-    numbers = [word.value for word in words[5:]]
+    rank, name, numbers = call
     lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:

@@ -25,9 +25,9 @@ def is_descriptor(argument: Any) -> bool:
 def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return arguments as Triton's launch passes them: each descriptor as its map or array, shape and strides.
 
-    ``properties`` of the maps are those that Triton's compiler returns, in order; empty for sm_80.
+    ``properties`` are those of the tensor maps that Triton's compiler returns, in order; empty for sm_80.
     """
-    described = iter(properties)
+    remaining_properties = iter(properties)
     expanded: list[Any] = []
     for argument in arguments:
         if not is_descriptor(argument):
@@ -36,13 +36,13 @@ def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[st
         array = _view_elements(argument)
         sizes = [np.int64(n) for n in (*argument.shape, *argument.strides)]
         flags = [np.bool_(argument.padding == "nan"), np.bool_(getattr(argument, "round_f32_to_tf32", False))]
-        expanded += [_make_map(array, next(described), flags)] if properties else [array, *sizes, *flags]
+        expanded += [_make_map(array, next(remaining_properties), flags)] if properties else [array, *sizes, *flags]
         expanded += [*map(np.int32, argument.shape), *sizes[len(argument.shape) :]]
     return expanded
 
 
 def _view_elements(descriptor: Any) -> Any:
-    """View the elements that a descriptor describes."""
+    """View the elements that a descriptor describes; raise `LaunchError` if its array does not contain them."""
     base = view_array(descriptor.base)
     if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
         raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
@@ -51,11 +51,13 @@ def _view_elements(descriptor: Any) -> Any:
         return np.ndarray(tuple(descriptor.shape), base.dtype, base.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
         raise LaunchError(
-            f"a tensor descriptor has the shape {[*descriptor.shape]}, beyond its array of {base.size} elements"
+            f"a tensor descriptor has the shape {[*descriptor.shape]}, beyond its array of {base.size} elements; "
+            "pass a larger array"
         ) from None
 
 
 def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -> TensorMap:
+    """Make a tensor map of an array; ``flags`` tell if it fills with NaN, and if it rounds to TF32."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
 
     fills_nan, rounds = map(bool, flags)

@@ -9,6 +9,7 @@ import numpy as np
 from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
+from ..util.grammar import count_noun
 from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
 from .triton_descriptors import expand_descriptors, is_descriptor
 
@@ -59,11 +60,12 @@ def adapt_jit_function(
 ) -> AdaptedKernel:
     """Compile a ``@triton.jit`` function for ``arch``, as a launch with these arguments does, and adapt the result.
 
-    Arguments are in the function's order, or a mapping by name, which may have options such as ``num_warps``.
+    Arguments are in the function's order, or a mapping by name, which may have options such as ``num_warps``. Without
+    that option, ``block``, if not None, determines the number of warps.
     """
     keywords = _name_arguments(kernel, arguments)
-    while not hasattr(kernel, "params"):
-        if hasattr(kernel, "values") and isinstance(kernel.values, Mapping):  # @triton.heuristics
+    while not hasattr(kernel, "params"):  # unwrap @triton.autotune and @triton.heuristics
+        if hasattr(kernel, "values") and isinstance(kernel.values, Mapping):
             keywords |= {name: choose(keywords) for name, choose in kernel.values.items()}
         kernel = kernel.fn
     values, options = _bind_values(kernel, keywords)
@@ -94,29 +96,31 @@ def adapt_jit_function(
 
 
 def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments by the name of their parameter; raise `LaunchError` for too many."""
     if isinstance(arguments, Mapping):
         return dict(arguments)
     if len(arguments) > len(kernel.arg_names):
         names = ", ".join(kernel.arg_names)
-        raise LaunchError(f"the kernel takes {len(kernel.arg_names)} arguments ({names}), not {len(arguments)}")
+        count = count_noun(len(kernel.arg_names), "argument")
+        raise LaunchError(f"Triton's kernel takes {count} ({names}), not {len(arguments)}")
     return dict(zip(kernel.arg_names, arguments, strict=False))
 
 
 def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the value of each parameter, and the other options of the launch."""
-    names = {parameter.name for parameter in kernel.params}
-    values = {parameter.name: parameter.default for parameter in kernel.params if parameter.has_default} | dict(
-        keywords
-    )
-    if missing := [parameter.name for parameter in kernel.params if parameter.name not in values]:
+    """Return the value of each parameter, and the options of the launch: the keywords that name no parameter.
+
+    Raises `LaunchError` if a parameter has neither a keyword nor a default.
+    """
+    names = [parameter.name for parameter in kernel.params]
+    values = {parameter.name: parameter.default for parameter in kernel.params if parameter.has_default}
+    values |= keywords
+    if missing := [name for name in names if name not in values]:
         raise LaunchError(
             f"Triton's kernel also needs {', '.join(missing)}; pass all arguments in its order, or a dict by name, "
             "with the parameters of @triton.autotune"
         )
-    return (
-        {name: value for name, value in values.items() if name in names},
-        {name: value for name, value in values.items() if name not in names},
-    )
+    options = {name: value for name, value in values.items() if name not in names}
+    return {name: values[name] for name in names}, options
 
 
 def _find_type(value: Any, parameter: Any) -> str:
@@ -141,6 +145,7 @@ def _find_type(value: Any, parameter: Any) -> str:
 
 
 def _name_type(dtype: Any) -> str:
+    """Return Triton's name of a NumPy dtype: float32 -> "fp32", uint8 -> "u8"."""
     letter = {"f": "fp", "i": "i", "u": "u"}.get(dtype.kind, "")
     return _TYPES.get(dtype.name, f"{letter}{8 * dtype.itemsize}")
 
@@ -150,6 +155,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _make_scalar(value: Any, kind: str) -> Any:
+    """Convert a Python number to a NumPy scalar of Triton's type ``kind``, such as "i32"; keep a NumPy scalar."""
     if isinstance(value, np.generic):
         return value
     dtypes = {"u1": "i1", "i1": "i1", "fp16": "f2", "fp32": "f4", "fp64": "f8"}
@@ -164,7 +170,7 @@ def _is_divisible(value: Any, parameter: Any) -> bool:
         return False
     if not isinstance(value, np.ndarray):
         return _is_integer(value) and int(value) % _DIVISOR == 0
-    owner = value
+    owner = value  # `count` aligns the array that owns the memory
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     return bool((value.ctypes.data - owner.ctypes.data) % _DIVISOR == 0)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..util.errors import LaunchError
+from ..util.grammar import count_noun
 from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
 
 #: Number of axes in a Warp array descriptor.
@@ -26,7 +27,10 @@ _SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
 def adapt_warp(
     kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str, dim: Any, block: Any
 ) -> AdaptedKernel:
-    """Compile the module of a Warp kernel. ``dim`` is that of ``wp.launch``, and determines the grid."""
+    """Compile the module of a Warp kernel, and adapt its forward kernel.
+
+    ``dim`` is that of ``wp.launch``, and determines the grid. ``block`` is the block size; None for 256 threads.
+    """
     if kernel.is_generic:
         raise LaunchError(f"the Warp kernel {kernel.key} is generic; pass one of its overloads, with types")
     if entry not in (None, kernel.key):
@@ -34,19 +38,18 @@ def adapt_warp(
     try:
         lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
     except TypeError:
-        raise LaunchError(f"dim of the Warp kernel {kernel.key} is {dim!r}; give whole numbers") from None
+        raise LaunchError(f"dim of the Warp kernel {kernel.key} is {dim!r}; give one or more integers") from None
     threads = _BLOCK if block is None else block
     size = int(np.prod(threads))
-    ptx, facts = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
+    ptx, metadata = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
     pattern = rf"\.entry\s+({re.escape(kernel.get_mangled_name())}\w*_forward)\b"
     match = re.search(pattern, ptx)
     if match is None:
         raise LaunchError(f"this release of Warp is not supported: its PTX has no kernel {kernel.key}; use Warp 1.19")
     if len(arguments) != len(kernel.adj.args):
         labels = ", ".join(argument.label for argument in kernel.adj.args)
-        raise LaunchError(
-            f"the Warp kernel {kernel.key} takes {len(kernel.adj.args)} arguments ({labels}), not {len(arguments)}"
-        )
+        count = count_noun(len(kernel.adj.args), "argument")
+        raise LaunchError(f"the Warp kernel {kernel.key} takes {count} ({labels}), not {len(arguments)}")
     axes = kernel.adj.kernel_dim
     bounds = {
         "shape": [np.uint32(n) for n in (*lengths[:axes], *[1] * (axes - len(lengths)))],
@@ -57,7 +60,7 @@ def adapt_warp(
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
     blocks = -(-math.prod(lengths) // size)
     names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
-    shared = facts.get(f"{match[1]}_smem_bytes", 0)
+    shared = metadata.get(f"{match[1]}_smem_bytes", 0)
     return AdaptedKernel(ptx, match[1], [bounds, *adapted], "", None, blocks, threads, shared, names)
 
 
@@ -65,7 +68,8 @@ def adapt_warp(
 def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
     """Compile a module for a block size, as a launch does; return the PTX and the metadata of its kernels.
 
-    Kernels with tiles depend on the block size. The metadata has their dynamic shared memory in bytes.
+    Kernels with tiles depend on the block size. The metadata has their dynamic shared memory in bytes. The hash is only
+    a key of the cache: it changes with the module's source.
     """
     default_block = module.options["block_dim"]
     module.options["block_dim"] = block
@@ -74,14 +78,14 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
             (path,) = import_tool("warp", module).compile_aot_module(
                 module, device=None, arch=10 * capability[0] + capability[1], module_dir=folder, use_ptx=True
             )
-            (facts,) = (json.loads(file.read_text(encoding="utf-8")) for file in Path(folder).glob("*.meta"))
-            return Path(path).read_text(encoding="utf-8").rstrip("\0"), facts
+            (metadata,) = (json.loads(file.read_text(encoding="utf-8")) for file in Path(folder).glob("*.meta"))
+            return Path(path).read_text(encoding="utf-8").rstrip("\0"), metadata
     finally:
         module.options["block_dim"] = default_block
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
-    """Convert an argument to its annotated type: Warp's descriptor of an array, a struct, a scalar, or a vector."""
+    """Convert an array, a struct, a scalar or a vector to its annotated type, as the kernel takes it."""
     if getattr(value, "_cls", None) is kind:
         return _adapt_struct(value)
     if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):
@@ -105,8 +109,8 @@ def _adapt_struct(value: Any) -> dict[str, Any]:
     members = np.frombuffer(value.__ctype__(), type(value.__ctype__()))[0]
     adapted = {}
     for label, variable in value._cls.vars.items():
-        member, given = members[label], view_array(getattr(value, label))
-        if isinstance(given, np.ndarray) or hasattr(given, "_cls"):
-            member = _adapt_argument(given, variable.type)
+        member, attribute = members[label], view_array(getattr(value, label))
+        if isinstance(attribute, np.ndarray) or hasattr(attribute, "_cls"):
+            member = _adapt_argument(attribute, variable.type)
         adapted[label] = [*member.flat] if isinstance(member, np.ndarray) else member
     return adapted

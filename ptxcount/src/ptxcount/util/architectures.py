@@ -51,7 +51,7 @@ class Multiprocessor(NamedTuple):
         return self.shared - self.reserved
 
     def fit_blocks(self, threads: int, shared: int) -> int:
-        """Return the maximum resident blocks, from threads and bytes of shared memory per block; ignore registers."""
+        """Return the maximum resident blocks for a block's threads and bytes of shared memory; ignore registers."""
         block_bytes = round_up(shared + self.reserved, self.shared_unit)
         return min(self.blocks, self.warps // -(-threads // WARP), self.shared // block_bytes)
 
@@ -73,7 +73,7 @@ MULTIPROCESSORS = {
 }
 
 #: Maximum shared memory of a block in bytes, over all architectures.
-MAX_SHARED = max(each.shared_of_block for each in MULTIPROCESSORS.values())
+MAX_SHARED = max(multiprocessor.shared_of_block for multiprocessor in MULTIPROCESSORS.values())
 
 
 def find_multiprocessor(arch: str) -> Multiprocessor | None:
@@ -82,7 +82,7 @@ def find_multiprocessor(arch: str) -> Multiprocessor | None:
 
 
 def round_up(count: int, unit: int) -> int:
-    """Round up to a multiple of a unit."""
+    """Round a count up to a multiple of a unit: (5, 4) -> 8."""
     return -(-count // unit) * unit
 
 
@@ -92,6 +92,6 @@ def fit_warps(registers: int) -> int:
 
 
 def fit_registers(threads: int) -> int:
-    """Return the maximum registers per thread in a block of ``threads`` threads."""
+    """Return the maximum registers per thread, at most 255, in a block of ``threads`` threads."""
     partition_warps = round_up(-(-threads // WARP), PARTITIONS) // PARTITIONS
     return min(REGISTERS // PARTITIONS // partition_warps // REGISTER_UNIT * REGISTER_UNIT // WARP, 255)

@@ -9,16 +9,15 @@ from pathlib import Path
 UNFINISHED = ".unfinished"
 
 
-def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
+def write(path: Path, content: str | bytes, *, is_durable: bool = True) -> None:
     """Write a file atomically; encode text as UTF-8. A symbolic link stays: its target is written.
 
     The old content stays after an error, or if the process is killed. Mode bits stay. A pipe or a device is written
-    directly. The content is flushed to disk before the rename: a rename is atomic on POSIX, but may reach the disk
-    before the content. Then the folder is flushed: otherwise a power cut may bring the old file back. Pass
-    ``is_kept=False`` for caches: nothing is flushed, and a pipe or a device is replaced.
+    directly. A durable write also survives a power cut. Pass ``is_durable=False`` for caches: nothing is flushed to
+    disk, and a pipe or a device is replaced.
     """
     content = content if isinstance(content, bytes) else content.encode("utf-8")
-    if is_kept and path.exists() and not path.is_file():
+    if is_durable and path.exists() and not path.is_file():
         path.write_bytes(content)
         return
     path = Path(os.path.realpath(path))
@@ -28,14 +27,14 @@ def write(path: Path, content: str | bytes, *, is_kept: bool = True) -> None:
         with new.open("xb") as file:  # fails on a link that another user has put there
             file.write(content)
             file.flush()
-            if is_kept:
+            if is_durable:  # the rename, atomic on POSIX, may reach the disk before the content
                 os.fsync(file.fileno())
         if path.exists():
             shutil.copymode(path, new)
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)
-    if is_kept:
+    if is_durable:  # otherwise the old file may come back
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

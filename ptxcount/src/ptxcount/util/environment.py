@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def set_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables within the block; after it, the environment is as before."""
+    """Set environment variables within the block; then restore the whole environment, also other changes."""
     previous = dict(os.environ)
     os.environ.update(variables)
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def choose_form(number: int, singular: str, plural: str) -> str:
-    """Return ``singular`` for the number 1, else ``plural``: "is" or "are"."""
+    """Return ``singular`` for the number 1, else ``plural``: (2, "is", "are") -> "are"."""
     return singular if number == 1 else plural
 
 

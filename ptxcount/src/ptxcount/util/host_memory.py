@@ -31,7 +31,7 @@ def total_memory_bytes() -> int:
 
 
 def require(nbytes: int) -> None:
-    """Raise `MemoryError` for arrays larger than the total memory of this machine.
+    """Raise `MemoryError` if arrays of ``nbytes`` bytes are larger than the total memory of this machine.
 
     Memory in use is ignored, so arrays that pass may still be too large.
     """
@@ -41,9 +41,9 @@ def require(nbytes: int) -> None:
 
 
 def make_range(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:
-    """Return 0, step, 2 step, ... as an array of ``count`` elements of a dtype, which truncates larger numbers.
+    """Return 0, step, 2 step, ... as an array of ``count`` elements. Integers too large for the dtype wrap around.
 
-    A range of float16 restarts after 2048 elements. No temporary array is as large as the result.
+    A range of float16 restarts after 2048 elements. No temporary array is larger than `BLOCK` elements.
     """
     array = np.empty(count, dtype)
     period = HALF_NUMBERS if array.dtype == np.float16 else count

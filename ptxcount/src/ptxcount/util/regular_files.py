@@ -15,12 +15,12 @@ _FILE_KINDS = {
 
 
 def require_regular(path: Path) -> None:
-    """Raise `LaunchError` unless the path is a regular file or missing."""
+    """Raise `LaunchError` if the path is a folder, a pipe, a device or a socket, or has a NUL character."""
     try:
         kind = _FILE_KINDS.get(stat.S_IFMT(path.stat().st_mode))
     except OSError:  # the caller reports a missing file
         return
     except ValueError:
-        raise LaunchError(f"{str(path)!r}: the name of a file cannot hold a NUL") from None
+        raise LaunchError(f"{str(path)!r}: the name of a file cannot hold a NUL character; remove it") from None
     if kind:
         raise LaunchError(f"{path} is {kind}; give a regular file")
