@@ -132,6 +132,7 @@ def test_vector_across_an_end_is_out_of_bounds(access: str, guard: str) -> None:
     ("ld.param.u32 %r4, [p0+8];", "4 bytes .* byte 8 of p0 of 8 bytes"),
     ("ld.param.u64 %rd2, [p0+4];", "8 bytes .* byte 4 of p0 of 8 bytes"),
     ("ld.param.u8 %r4, [p0-1];", "1 byte at 0x.*, 1 byte before p0 of 8 bytes"),
+    ("ld.param.u8 %r4, [%r0];", "1 byte at 0x5: a null pointer"),
 ])  # fmt: skip
 def test_read_outside_a_parameter_is_out_of_bounds(access: str, message: str) -> None:
     """A read that begins before a parameter, or ends behind it, is out of bounds."""

@@ -92,7 +92,8 @@ class AddressMap:
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
             parts = [ArrayPart(region, address, size, None, np.s_[:])]
         else:
-            addresses = dense(address).view(np.int64)
+            addresses = dense(address)  # in registers of 32 or 64 bits
+            addresses = addresses.view(np.int64) if addresses.itemsize == 8 else addresses.astype(np.int64)
             shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
             places = find_active_lanes(active, shape).places
             active_addresses = spread(addresses, shape).reshape(-1).take(places)
