@@ -10,7 +10,7 @@ import numpy as np
 
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import Array, find_active_lanes
+from ..lanes.warps import LANES, Array, find_active_lanes
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..machine.warp_clocks import FULL, find_warps
 from ..ptx.flow import End, Flow
@@ -175,8 +175,10 @@ class Schedule:
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array, *, orders_memory: bool) -> None:
         """Let threads wait for the lanes of their masks, and release complete warps."""
-        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._ready or self._barriers):
-            # All lanes of all warps arrive at once, and none waits: order them and go on.
+        arrived = find_active_lanes(active, self._chunk.shape)
+        is_whole = arrived.threads == LANES * arrived.requests
+        if masks.size == 1 and int(masks.flat[0]) == FULL and (is_whole or not (self._ready or self._barriers)):
+            # All lanes of these warps arrive at once: order them and go on.
             if orders_memory:
                 self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._schedule_threads(self._code[index].successors[0], active)
