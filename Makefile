@@ -30,7 +30,7 @@ INTERLEAVED ?= $(BASE) $(HEAD)
 # For history: the number of main's newest commits to examine. For fleet: the commits to measure.
 COMMITS ?= 20
 
-.PHONY: install bench record measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu lint readme clean
+.PHONY: install bench record measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu test-languages lint readme clean
 
 # If pip does not work, .venv is created again: an interrupted first `make` leaves a .venv without pip, or with half of it.
 # Two processes install in parallel. Packages that are built need some of these, so they come next. With a driver, PyCUDA and cuda-bindings are installed, too. PyCUDA is built if it has no wheel.
@@ -119,6 +119,16 @@ test-gpu: $(VENV)/tools
 tests/site/node_modules: tests/site/package-lock.json
 	npm ci --ignore-scripts --no-audit --no-fund --prefix tests/site
 	touch $@
+
+# Installs small tools of other languages into a folder of their own: .venv keeps what is measured with. CI runs their examples.
+$(VENV)/languages: $(VENV)/installed requirements/languages.txt
+	$(PIP) --no-deps --upgrade --target $@ -r requirements/languages.txt
+	touch $@
+
+# Runs each example of docs/languages/ in an environment of its own, before a release: 5 GB of packages. EXAMPLES="count_triton count_warp" selects some.
+EXAMPLES ?=
+test-languages: $(VENV)/installed
+	$(BIN)/python -m tests.docs.examples $(EXAMPLES)
 
 lint: $(VENV)/tools docs
 	$(BIN)/python -m ruff check

@@ -1,3 +1,4 @@
+# pip install './ptxcount[nvcc]' cupy-cuda13x==14.2.0
 import cupy
 import numpy as np
 

@@ -1,3 +1,4 @@
+# pip install ./ptxcount nvidia-cutlass-dsl==4.8.1
 import cutlass.cute as cute
 import numpy as np
 from cutlass.cute.runtime import from_dlpack

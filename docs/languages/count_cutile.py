@@ -1,3 +1,4 @@
+# pip install './ptxcount[cubin]' 'cuda-tile[tileiras]==1.7.0'
 import cuda.tile as ct
 import numpy as np
 

@@ -1,3 +1,4 @@
+# pip install ./ptxcount 'numba-cuda[cu13]==0.30.4'
 import numpy as np
 from numba import cuda
 

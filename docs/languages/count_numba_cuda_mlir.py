@@ -1,3 +1,4 @@
+# pip install ./ptxcount 'numba-cuda-mlir[cu13]==0.6.0'
 import numpy as np
 from numba_cuda_mlir import cuda
 

@@ -1,3 +1,4 @@
+# pip install ./ptxcount tilelang==0.1.15
 import numpy as np
 import tilelang
 import tilelang.language as T

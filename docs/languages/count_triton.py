@@ -1,3 +1,4 @@
+# pip install ./ptxcount triton==3.9.0
 import numpy as np
 import triton
 import triton.language as tl

@@ -1,3 +1,4 @@
+# pip install ./ptxcount warp-lang==1.19.0
 import numpy as np
 import warp as wp
 

@@ -20,7 +20,7 @@ _F = "__global__ void f(float* x) {}"
 FILES = {
     "arguments.cu": """\
 #include <cstdint>
-#include <cuda_fp16.h>
+#include <cuda_bf16.h>
 template <typename T, int N>
 __global__ void __launch_bounds__(256) scale(T* __restrict__ out, const T* in, unsigned int n, float by) { }
 extern "C" __global__ void sum(double* total, const unsigned short* values, long long size) {
@@ -32,7 +32,7 @@ __global__ void step(int state[], const float weight, int steps, Atom lambda) { 
 __global__ void clear(char* all) { }
 __global__ void read(const float* all, int dtype) { }
 __global__ void look(cudaTextureObject_t from, float* to) { }
-__global__ void wide(float4* to, const __half* half, __half one, uint64_t dtype) { }
+__global__ void wide(float4* to, const __half* half, __nv_bfloat162* pair, __half one, uint64_t dtype) { }
 }
 """,
     "one/name.cu": _F,

@@ -80,6 +80,13 @@ MISMATCHED = [
         "a=int32:1",
         'argument a=int32:1 is int32, but the kernel takes __half2; pass a={"x": "float16:7", "y": "float16:7"}',
     ),
+    (
+        "P14__nv_bfloat162",
+        "a=float16[4]",
+        "argument a=float16[4] is float16, but the kernel takes __nv_bfloat162*; pass uint16",
+    ),
+    ("13__nv_bfloat16", "a=float32:1", "argument a=float32:1 is float32, but the kernel takes __nv_bfloat16"),
+    ("P13__nv_bfloat16", "a=uint16[4]", ""),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),

@@ -93,3 +93,13 @@ def test_elect_while_others_poll() -> None:
     out = np.zeros(64, np.uint32)
     execute_snippet(module(body, 1, ".shared .align 8 .b64 bar;"), [out], threads=64)
     assert out.tolist() == [8, *[0] * 63]
+
+
+def test_elect_is_one_instruction() -> None:
+    """``elect.sync`` counts as one instruction, though threads wait before it."""
+    text = "mov.u32 %r4, -1; {} ret;"
+    counts = [
+        execute_snippet(module(text.format(code), 1), [np.zeros(1)]).thread_instructions
+        for code in ("", "elect.sync %r1|%p1, %r4;")
+    ]
+    assert counts[1] - counts[0] == 32

@@ -216,6 +216,8 @@ USES = (
      "--grid 256 --block 256 x=float32[1048576] o=float32[1048576] stride=int32:2"),
     ("const __half2* x, half2* o) { o[I] = x[I];",
      "--grid 256 --block 256 x=float16[1048576,2] o=float16[1048576,2]"),
+    ("const __nv_bfloat16* x, __nv_bfloat162* o) { o[I].x = x[I];",
+     "--grid 256 --block 256 x=uint16[1048576] o=uint16[1048576,2]"),
     # the row of a tile, without padding; no row of 48
     ("float* o) { __shared__ float s[WARP][WARP + 1]; s[1][threadIdx.x] = 1; __syncthreads(); "
      "o[I] = s[threadIdx.x][1];",
@@ -250,7 +252,7 @@ INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __glo
 
 def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
     """Blocks, sizes, iterations, indices and constants are guessed from the text; a wrong bound fails the launch."""
-    file, head = tmp_path / "uses.cu", "#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
+    file, head = tmp_path / "uses.cu", "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
     head += "#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
     heads = ["" if text.startswith("template") else f"__global__ void k{n}(" for n, (text, *_) in enumerate(USES)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -142,11 +143,6 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_SECOND + _ALLOC.format(16), TensorMemoryError, "16 columns; a power of two from 32 to 512"),
     (_SECOND + _ALLOC.format(512), TensorMemoryError, "512 columns requested, 448 of 512 are free"),
     (_SECOND + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
-    (
-        f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n{_ALLOC.format(32)}",
-        TensorMemoryError,
-        "after tcgen05.relinquish_alloc_permit",
-    ),
     ("@%p tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;\n", TensorMemoryError, "32 columns .* where 64 are"),
     (f"setp.lt.u32 %p, %t, 40;\n{_OWN}@%p {_LOAD}", TensorMemoryError, "warp 1 executes it with 8 of 32 lanes"),
     (
@@ -179,3 +175,31 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
 def test_wrong_kernels_are_faults(code: str, error: type[KernelFaultError], text: str) -> None:
     with pytest.raises(error, match=text):
         launch(write_kernel(code, size=2048), np.zeros(2048, np.uint8), np.zeros(1), unwritten="error")
+
+
+#: Where warp 1 relinquishes allocation, whether a kernel allocates, and whether it does so again -> is it a fault?
+RELINQUISHING = [
+    ("after alloc", True, False, False), ("after alloc", True, True, True), ("before alloc", True, False, True),
+    ("without alloc", False, False, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize(("place", "allocates", "again", "is_fault"), RELINQUISHING)
+def test_relinquish_ends_allocation(place: str, allocates: bool, again: bool, is_fault: bool, group: int) -> None:
+    """After ``relinquish_alloc_permit`` by any warp, ``alloc`` is a fault; columns stay usable until ``dealloc``."""
+    pair = f"cta_group::{group}.sync.aligned"
+    relinquish = f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.{pair};\n"
+    second = _SECOND + _ALLOC.format(32).replace("cta_group::1", f"cta_group::{group}") if again else ""
+    body = (relinquish if place != "before alloc" else "") + second + (fill(4) + dump(4) if allocates else "")
+    text = write_kernel(body, group=group)
+    if place == "before alloc":
+        text = text.replace("COPIED: ", f"COPIED: {relinquish}bar.sync 0;\n")
+    if not allocates:
+        text = "\n".join(line for line in text.splitlines() if "alloc.cta" not in line and "[base]" not in line)
+    out = np.zeros((group, 128, 4), np.uint32)
+    with pytest.raises(TensorMemoryError, match=r"alloc after tcgen05\.relinquish") if is_fault else nullcontext():
+        launch(text, np.zeros(128 * group, np.uint8), out, group, cluster=group)
+        if allocates:
+            lane = np.arange(128)[:, None] << 16
+            np.testing.assert_array_equal(out, np.broadcast_to(lane + np.arange(4), out.shape))

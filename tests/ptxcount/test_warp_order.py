@@ -167,12 +167,15 @@ PATHS = [
     ("a barrier of the block", "bar.warp.sync -1;", "bar.sync 0;", ["divergent-barrier"]),
     ("lanes that left", "bar.warp.sync -1;", "ret;", []),
     ("lanes that leave later", "bar.warp.sync -1;", "bar.warp.sync 0xffffff00; ret;", []),
+    ("elect.sync", "elect.sync %r5|%p2, -1;", "elect.sync %r5|%p2, -1;", []),
+    ("elect.sync and a barrier", "elect.sync %r5|%p2, -1;", "bar.sync 0;", ["divergent-barrier"]),
+    ("elect.sync and bar.warp.sync", "elect.sync %r5|%p2, -1;", "bar.warp.sync -1;", ["divergent-barrier"]),
 ]
 
 
 @pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
 def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
-    """A warp barrier waits for lanes of its mask that have not exited, on any path.
+    """A warp barrier, or ``elect.sync``, waits for lanes of its mask that have not exited, on any path.
 
     Lanes that wait at another barrier are a finding.
     """
@@ -188,6 +191,14 @@ def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_
     codes = [finding.code for finding in counters.findings if finding.code != "shared-race"]
     assert sorted(codes) == expected
     assert out[:8].tolist() == [31] * 8
+
+
+@pytest.mark.parametrize(("wait", "races"), [("bar.warp.sync -1;", 0), ("elect.sync %r5|%p2, -1;", 1)])
+def test_elect_orders_no_memory(wait: str, races: int) -> None:
+    """``elect.sync`` waits, but only ``bar.warp.sync`` orders accesses."""
+    text = module(f"{PLACES} st.shared.u32 [%r1], %r0; {wait} ld.shared.u32 %r5, [%r7+124];", 1, SHARED)
+    counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=32, races="strict")
+    assert [finding.code for finding in counters.findings] == ["shared-race"] * races
 
 
 #: Instructions with a mask operand, %r4.

@@ -185,7 +185,7 @@ def _rename_reserved(name: str) -> str:
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
     """Return a parameter's type without pointers, how many numbers an element has, and their dtype if known."""
     base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
-    dtype, count = describe_element(base, uses.structs) or (_DTYPES.get(base), 1)
+    dtype, count = describe_element(base, uses.structs, _DTYPES) or (None, 1)
     return base, count, dtype
 
 

@@ -10,8 +10,10 @@ import numpy as np
 
 from ..lanes.warps import Array
 
-#: Numbers of the barriers of a cluster and of a warp, and the thread count that stands for all threads of a block.
-CLUSTER, WARP, ALL = -1, 1 << 32, -1
+#: Number of the barrier of a cluster, and the thread count that stands for all threads of a block.
+CLUSTER, ALL = -1, -1
+#: Numbers of the barriers of ``bar.warp.sync`` and ``elect.sync``.
+WARP, ELECT = 1 << 32, 1 << 33
 
 
 class BarrierKey(NamedTuple):
@@ -41,6 +43,11 @@ class BarrierArrival(NamedTuple):
 def is_cluster_barrier(key: BarrierKey) -> bool:
     """Tell if a barrier is the cluster's."""
     return key.number == CLUSTER
+
+
+def is_warp_barrier(key: BarrierKey) -> bool:
+    """Tell if a barrier is a warp's."""
+    return key.number in (WARP, ELECT)
 
 
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:

@@ -16,11 +16,13 @@ from ..util.errors import DivergentBarrierError, Source
 from .barrier_arrivals import (
     ALL,
     CLUSTER,
+    ELECT,
     WARP,
     BarrierArrival,
     BarrierKey,
     find_complete_blocks,
     is_cluster_barrier,
+    is_warp_barrier,
     mask_waiting,
     select_waiting,
     union,
@@ -73,7 +75,7 @@ class BarrierQueue:
     def note_bypass(self, index: int, active: Array) -> None:
         """Note the threads that run a basic block after a block barrier while other threads wait there."""
         for stop, arrival in self.waiting:
-            if arrival.key.expected == ALL and arrival.key.number not in (CLUSTER, WARP):
+            if arrival.key.expected == ALL and arrival.key.number != CLUSTER and not is_warp_barrier(arrival.key):
                 if (stop, index) not in self._bypasses:
                     self._bypasses[stop, index] = self._is_bypass(stop, index)
                 if self._bypasses[stop, index]:
@@ -104,7 +106,9 @@ class BarrierQueue:
     def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[BarrierKey]:
         """Add the threads that arrive at a warp barrier with masks; return the keys of these barriers."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
-        keys = [BarrierKey(WARP, int(mask)) for mask in np.unique(masks)]
+        barrier = self._code[index].barrier
+        number = WARP if barrier is None or barrier.orders_memory else ELECT
+        keys = [BarrierKey(number, int(mask)) for mask in np.unique(masks)]
         arrivals = [BarrierArrival(key, active & (masks == key.expected), index) for key in keys]
         arrivals = [arrival for arrival in arrivals if arrival.threads.any()]
         self._arrivals += arrivals
@@ -116,7 +120,7 @@ class BarrierQueue:
 
     def list_warp_keys(self) -> list[BarrierKey]:
         """Return the keys of the warp barriers."""
-        return sorted({arrival.key for arrival in self._arrivals if arrival.key.number == WARP})
+        return sorted({arrival.key for arrival in self._arrivals if is_warp_barrier(arrival.key)})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived: return where they continue. Else return None.
@@ -124,7 +128,7 @@ class BarrierQueue:
         A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
         ``ready`` has the masks of the threads that wait at no barrier.
         """
-        if key.number == WARP:
+        if is_warp_barrier(key):
             return self.release_warps(key, ready, late=False)
         arrivals, others = self._split(key)
         arrived = union(arrival.threads for arrival in arrivals)
@@ -173,7 +177,8 @@ class BarrierQueue:
         if not complete.any():
             return None
         released = by_thread(spread(complete[:, :, None], (*complete.shape, LANES)), chunk.shape[1])
-        chunk.shared.order_lanes(complete, key.expected)
+        if key.number == WARP:
+            chunk.shared.order_lanes(complete, key.expected)
         return self._remove(arrivals, others, released)
 
     def _split(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:

@@ -16,7 +16,7 @@ from ..machine.global_races import ReachedNames, find_reached_names
 from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
-from ..ptx.flow import End, Flow, analyse
+from ..ptx.flow import End, Flow, analyse, is_elect_wait
 from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
@@ -159,10 +159,12 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
             # The schedule reads the barrier number when threads arrive.
             if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
                 dead[index].append(name)
+        if last and is_elect_wait(last):
+            steps.pop()  # the schedule lets the threads wait, and counts one instruction
         source = last.source if last else Source(0)
         barrier = _find_barrier(last) if last and block.end is End.BARRIER else None
         yield CodeBlock(
-            list(zip(instructions, steps, dead, strict=True)), block.successors, block.end, guard, source, barrier
+            list(zip(instructions, steps, dead, strict=False)), block.successors, block.end, guard, source, barrier
         )
 
 

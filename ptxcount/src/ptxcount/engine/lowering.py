@@ -1,4 +1,4 @@
-"""Lowering: inline calls, and split predicated barriers and ``bar.red``.
+"""Lowering: inline calls, and split predicated barriers, ``bar.red`` and ``elect.sync``.
 
 Afterwards no barrier is predicated. An indirect call becomes a chain of comparisons with the functions of matching
 signature. One recursive call of a function is inlined; deeper recursion is unsupported.
@@ -105,8 +105,8 @@ class _Inliner:
             names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
             copy = replace(copy, modifiers=tuple(names))
         is_jump_table = copy.opcode == "brx" and [type(operand) for operand in copy.operands] == [Register, Group]
-        is_barrier = copy.opcode in ("bar", "barrier") and not copy.problem
-        if not (copy.opcode == "call" or is_jump_table or is_barrier):
+        waits = copy.opcode in ("bar", "barrier", "elect") and not copy.problem
+        if not (copy.opcode == "call" or is_jump_table or waits):
             self._into.instructions.append(copy)
         elif copy.guard:
             self._lower_guarded(copy)
@@ -142,6 +142,8 @@ class _Inliner:
                 replace(instruction, opcode="reduced", operands=(instruction.operands[0], instruction.operands[-1]))
             )
         else:
+            if instruction.opcode == "elect":
+                code.append(replace(instruction, modifiers=("wait",), operands=instruction.operands[-1:]))
             code.append(instruction)
 
     def _inline_call(self, call: Instruction) -> None:

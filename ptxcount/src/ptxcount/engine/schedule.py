@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import cached_property
 from itertools import starmap
 from typing import NoReturn
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import Array, find_active_lanes, spread
+from ..lanes.warps import LANES, Array, find_active_lanes
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..machine.warp_clocks import FULL, find_warps
 from ..ptx.flow import End, Flow
@@ -70,38 +69,12 @@ class Schedule:
             if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
                 if self._is_stuck():
                     return [self]
-                index = self._choose_others(index)
+                index = next(iter(self._ready))
             parts = self._execute_block(index, self._ready.pop(index))
             if parts:
                 return parts
         self._chunk.check_tensor_leak()
         return []
-
-    def _choose_others(self, polling: int) -> int:
-        """Choose the basic block that runs while another polls: that of the threads that are ready longest.
-
-        With ``elect.sync``, lanes of their warps that are behind them run first, so that it sees all lanes; but only
-        for some rounds, because lanes of a warp may poll for each other.
-        """
-        oldest, rank = next(iter(self._ready)), self._flow.rank
-        if not self._has_elect or self._vain_rounds > _MAX_VAIN_ROUNDS // 2 * len(self._ready):
-            return oldest
-        warps = self._find_warps(oldest)
-        behind = [
-            index
-            for index in self._ready
-            if rank[index] < rank[oldest] and index != polling and (self._find_warps(index) & warps).any()
-        ]
-        return min(behind, key=rank.__getitem__, default=oldest)
-
-    @cached_property
-    def _has_elect(self) -> bool:
-        """Tell if the kernel has an ``elect.sync``."""
-        return any(instruction.opcode == "elect" for block in self._code for instruction, *_ in block.steps)
-
-    def _find_warps(self, index: int) -> Array:
-        """Return the mask (blocks, warps) of warps with threads that are ready to run a basic block."""
-        return find_warps(spread(self._ready[index], self._chunk.shape), self._chunk.shape[1])
 
     def _is_stuck(self) -> bool:
         """Release complete barriers; tell if all other threads keep polling in vain."""
@@ -193,17 +166,21 @@ class Schedule:
         if barrier is None:
             return
         if barrier.of_warp and barrier.number is not None:
-            self._arrive_at_warp_barrier(index, as_array(barrier.number(self._chunk), _U32), active)
+            masks = as_array(barrier.number(self._chunk), _U32)
+            self._arrive_at_warp_barrier(index, masks, active, orders_memory=barrier.orders_memory)
             return
         self._barriers.add_arrivals(index, active)
         if not barrier.waits:
             self._schedule_threads(code.successors[0], active)
 
-    def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array) -> None:
+    def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array, *, orders_memory: bool) -> None:
         """Let threads wait for the lanes of their masks, and release complete warps."""
-        if masks.size == 1 and int(masks.flat[0]) == FULL and not (self._ready or self._barriers):
-            # All lanes of all warps arrive at once, and none waits: order them and go on.
-            self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
+        arrived = find_active_lanes(active, self._chunk.shape)
+        is_whole = arrived.threads == LANES * arrived.requests
+        if masks.size == 1 and int(masks.flat[0]) == FULL and (is_whole or not (self._ready or self._barriers)):
+            # All lanes of these warps arrive at once: order them and go on.
+            if orders_memory:
+                self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
             self._schedule_threads(self._code[index].successors[0], active)
             return
         for key in self._barriers.add_warp_arrivals(index, masks, active):

@@ -9,6 +9,7 @@ import numpy as np
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
 from ..machine.warp_clocks import is_warp_barrier
+from ..ptx.flow import is_elect_wait
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
 from .opcode_registry import Step, binds, op
@@ -19,7 +20,8 @@ class Barrier(NamedTuple):
     """Operands and form of a barrier.
 
     ``number`` reads the barrier's number, or the mask of a warp barrier; None for a cluster barrier. ``threads`` reads
-    the thread count; None for all threads. ``waits`` is False for ``.arrive``.
+    the thread count; None for all threads. ``waits`` is False for ``.arrive``, ``orders_memory`` for
+    ``elect.sync``.
     """
 
     number: Reader | None
@@ -27,6 +29,7 @@ class Barrier(NamedTuple):
     waits: bool
     aligned: bool = False
     of_warp: bool = False
+    orders_memory: bool = True
 
 
 def parse_barrier(instruction: Instruction) -> Barrier:
@@ -37,6 +40,10 @@ def parse_barrier(instruction: Instruction) -> Barrier:
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
         return Barrier(None, None, True)
+    if is_elect_wait(instruction):
+        expect_count(instruction, 1)
+        mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
+        return Barrier(mask, None, True, of_warp=True, orders_memory=False)
     if is_warp_barrier(instruction):
         if instruction.modifiers != ("warp", "sync"):
             raise unsupported(instruction)

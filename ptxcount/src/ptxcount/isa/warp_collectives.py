@@ -185,6 +185,12 @@ def _elect(chunk: Chunk, masks: Array) -> list[Array]:
     return compute_by_mask(chunk, np.zeros((1, 1), np.uint32), masks, elect_lane)
 
 
+@op("elect.wait", "= u32")
+def _wait(chunk: Chunk, masks: Array) -> list[Array]:
+    """Do nothing; the scheduler makes threads wait for the lanes of their masks."""
+    return []
+
+
 @op("activemask.b32", "b32 =")
 def _active_mask(chunk: Chunk) -> list[Array]:
     _, active = _group_participants(chunk, np.ones((1, 1), bool))

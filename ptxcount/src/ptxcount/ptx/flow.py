@@ -75,6 +75,11 @@ def _find_target(entry: Entry, instruction: Instruction) -> int | None:
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
 
+def is_elect_wait(instruction: Instruction) -> bool:
+    """Tell if an instruction is the wait that `lowering` puts before an ``elect.sync``."""
+    return instruction.opcode == "elect" and instruction.modifiers == ("wait",)
+
+
 def find_end(entry: Entry, instruction: Instruction) -> End:
     """Return the end of a basic block whose last instruction is this one.
 
@@ -89,7 +94,8 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
         return End.EXIT
     is_cluster_arrival = {"cluster", "arrive"} <= {*instruction.modifiers}  # it does not wait
     is_barrier = instruction.opcode in ("bar", "barrier") and not is_cluster_arrival
-    return End.BARRIER if is_barrier and not instruction.guard else End.FALL_THROUGH
+    waits = is_barrier or is_elect_wait(instruction)
+    return End.BARRIER if waits and not instruction.guard else End.FALL_THROUGH
 
 
 def analyse(entry: Entry) -> Flow:

@@ -36,18 +36,18 @@ def _compress(text: str) -> str:
     return re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
 
 
-def describe_element(kind: str, structs: Structs) -> tuple[str, int] | None:
+def describe_element(kind: str, structs: Structs, types: Mapping[str, str] = TYPES) -> tuple[str, int] | None:
     """Return dtype and count of the numbers in an element of a C++ type: ``float2`` -> ("float32", 2).
 
-    None unless it is a scalar, a vector, or a struct whose members have one dtype.
+    None unless it is a scalar, a vector, or a struct whose members have one dtype. ``types`` has the dtypes of scalars.
     """
     if vector := VECTORS.fullmatch(kind):
-        return TYPES[vector[1]], int(vector[2])
+        return types[vector[1]], int(vector[2])
     members = structs.get(kind, ())
-    dtypes = {TYPES.get(member.kind, "") for member in members}
+    dtypes = {types.get(member.kind, "") for member in members}
     if len(dtypes) == 1 and all(dtypes):
         return dtypes.pop(), sum(member.length or 1 for member in members)
-    return (TYPES[kind], 1) if kind in TYPES else None
+    return (types[kind], 1) if kind in types else None
 
 
 def _guess_width(lengths: list[int]) -> int:

@@ -14,16 +14,17 @@ from .declarations import Declaration, find_declarations, find_structs
 from .kernel_sources import is_ptx
 from .names import parameter_types, source_name
 
-#: C++ types -> NumPy dtypes.
+#: C++ types -> NumPy dtypes. NumPy has no bfloat16: its bits are uint16, and dtypes of other packages fit, too.
 TYPES = {
     "float": "float32", "double": "float64", "size_t": "uint64", "bool": "bool", "__half": "float16", "half": "float16",
     "unsigned": "uint32", "signed char": "int8", "uint": "uint32", "uchar": "uint8", "ushort": "uint16",
+    "__nv_bfloat16": "uint16", "nv_bfloat16": "uint16",
     **{f"{sign}int{bits}_t": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{f"{long}{name}": f"{short}int{bits}" for long, short in (("", ""), ("unsigned ", "u"))
        for name, bits in (("char", 8), ("short", 16), ("int", 32), ("long", 64), ("long long", 64))},
 }  # fmt: skip
-#: Vector types, such as ``float4``; of half, only ``half2``.
-VECTORS = re.compile(r"(float|double|int|uint|short|ushort|char|uchar|(?:__)?half(?=2))([234])")
+#: Vector types, such as ``float4``; of half and bfloat16, only pairs.
+VECTORS = re.compile(r"(float|double|int|uint|short|ushort|char|uchar|(?:__)?(?:half|nv_bfloat16)(?=2))([234])")
 #: Size of an address in bytes.
 _ADDRESS = 8
 #: NumPy kinds by content: signedness is ignored, and complex numbers are pairs of floats.
