@@ -24,7 +24,7 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
 #: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count but not a time.
-_COUNTING_VERSION = 4
+_COUNTING_VERSION = 5
 
 
 @dataclass(frozen=True)
