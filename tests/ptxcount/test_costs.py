@@ -209,7 +209,7 @@ def test_no_picture_of_an_ideal_request() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_picture_of_several_loads_is_the_worst(count: int) -> None:
-    """If a line has several load instructions, its picture is titled the worst of them."""
+    """If a line has several load instructions, the picture's title says that it shows the worst of them."""
     counters = _counters(8, 16)
     counters.accesses[0].source = Source(1, "k.cu", 2 if count == 2 else 1)
     text = format_costs(counters, [], lambda name: None)

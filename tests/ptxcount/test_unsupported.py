@@ -92,6 +92,11 @@ SNIPPETS = [
     ("", "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q7;",
      "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128", "a .b128 must be a register, not %q7: no register of"),
     ("", "wgmma;", "wgmma", ""),
+    *(("", f"wgmma.{names};", f"wgmma.{names}", why) for names, why in (
+        ("mma_async.sync.aligned.m32n8k16.f32.f16.f16", "m is 32; it must be 64"),
+        ("mma_async.m64n8k16.f32.f16.f16.row", ".row is unknown"),
+        ("mma_async.m64n8k16.f32", "must be those of d, a and b"),
+    )),
     ("", "alloca.u32 %r1;", "alloca.u32", "the number of operands is 1; it must be 2 or 3"),
     ("", "createpolicy.fractional.L2::evict_last.b64;", "createpolicy.fractional.L2::evict_last.b64",
      "the number of operands is 0; it must be 1 or 2 or 4"),

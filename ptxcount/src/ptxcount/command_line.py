@@ -129,8 +129,8 @@ def _make_parser() -> argparse.ArgumentParser:
         default=[],
         type=Path,
         metavar="PATH",
-        help="print source lines from this file or folder "
-        "(default: files of the compilation; for PTX, the current folder)",
+        help="also print source lines from this file or folder, "
+        "besides the compilation's files (PTX: the current folder)",
     )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as an HTML page")

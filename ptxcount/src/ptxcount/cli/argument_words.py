@@ -191,8 +191,9 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
     """Make a texture, a surface or a tensor map of an array; raise `LaunchError` for unknown ``words``.
 
-    For textures and surfaces, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the
-    number of channels. For a tensor map, they are the lengths of its box, and ``swizzle=`` with bytes.
+    For a texture, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the number of
+    channels; for a surface, a layout or the number of channels; for a tensor map, the lengths of its box, and
+    ``swizzle=`` with bytes.
     """
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415

@@ -269,13 +269,14 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
 def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[Array]:
     """Yield the mask of the pending lanes in each round of a compare-and-swap loop, (requests, 32).
 
-    In each round, the lowest pending lane succeeds, per bank and per group of lanes that are served together. The lane
-    fails if an earlier group changed the same word. (Measured on an H200: 84 launches of one warp, all counters equal.)
+    In each round, the lowest pending lane tries: one per bank, in each group of lanes that are served together. It
+    fails if a lane of an earlier group tries the same word in this round; otherwise it is done. (Measured on an H200:
+    84 launches of one warp, all counters equal.)
     """
     pending = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
     group, earlier = np.arange(LANES) // (BANKS * WORD // width), np.tri(LANES, k=-1, dtype=bool)
     banks, is_equal = (addresses >> 2) % BANKS, addresses[:, :, None] == addresses[:, None, :]
-    # Masks (requests, lane, other lane): the other lane is before the lane in its bank, or changes its word earlier.
+    # Masks (requests, lane, other lane): the other lane is before the lane in its bank, or tries its word earlier.
     is_behind = (banks[:, :, None] == banks[:, None, :]) & earlier & (group[:, None] == group)
     fails_after = is_equal & (group[:, None] > group)
     while pending.any():

@@ -64,8 +64,8 @@ class Executable:
 def load_executable(ptx_text: str, entry: str) -> Executable:
     """Parse PTX and prepare one kernel. An unsupported instruction raises when a thread reaches it.
 
-    Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if a parameter
-    has an unsupported type.
+    Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if the
+    parameters or the control flow are not supported.
     """
     return prepare_executable(parse_cached(ptx_text), entry)
 

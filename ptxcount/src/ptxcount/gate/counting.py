@@ -39,7 +39,7 @@ class LaunchCounts(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Key in the lock file: the name in ``ptxcount.toml``, or without one the description."""
+        """Key in the lock file: the launch's name, or its description if ``ptxcount.toml`` gives it no name."""
         return self.launch.name or self.description
 
 
@@ -49,7 +49,7 @@ _IDLE = "it accesses no memory, so there is nothing to check: look at its grid, 
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
-    """Return the counts of the launches, and a finding for each that fails: PC006 for a wrong kernel, else PC009."""
+    """Return the counts, and a finding for each launch without counts: PC006 if the kernel faults, else PC009."""
     outcomes = [*_iter_outcomes(launches)]
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     return launch_counts, [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]

@@ -141,7 +141,10 @@ def _make_register_reader(instruction: Instruction, operand: Register, kind: Typ
 
 
 def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
-    """Return a literal as a (1, 1) array of ``kind``; raise `UnsupportedInstructionError` if it does not fit."""
+    """Return a literal as a (1, 1) array of ``kind``. An integer loses the bits that ``kind`` lacks.
+
+    Raises `UnsupportedInstructionError` for an integer beyond 64 bits, or a float that ``kind`` cannot hold.
+    """
     if kind.kind == "p":
         if isinstance(operand.value, int):
             return np.full((1, 1), operand.value != 0)

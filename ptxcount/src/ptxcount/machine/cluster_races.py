@@ -87,9 +87,9 @@ class ClusterRaces:
         return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
     def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
-        """Find the first store to a unit where a block that is not its owner stores by the same instruction.
+        """Find the first store to a unit that another block stores to by the same instruction.
 
-        If ``stored`` is given, only stores of different values count.
+        That other block does not own the unit. If ``stored`` is given, only stores of different values count.
         """
         races = (last[_FAR_TIME] == self._now) & (last[_FAR_BLOCK] != blocks)
         if races.any() and stored is not None:

@@ -155,7 +155,7 @@ class ArrayMemory(AddressMap):
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
         kind: str = "load", fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
-        """Check an access, and note its sectors; return the shape of the indices, and the accessed parts of arrays."""
+        """Check an access, and mark its sectors; return what `find_parts` returns."""
         shape, parts = self.find_parts(address, size, size * count, active, report, shapes, kind)
         for part in parts:
             first = (0, 0) if part.places is None else divmod(int(part.places[0]), shape[1])

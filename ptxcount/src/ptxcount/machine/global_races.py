@@ -47,7 +47,7 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lane of each other thread in the thread's warp, and whether it is in that warp."""
+        """Return the lane that ``other_thread`` would have in the warp of ``thread``, and whether that warp has it."""
         lane = other_thread - self.find_first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 

@@ -29,7 +29,7 @@ class PendingCopies:
         return part
 
     def add(self, addresses: Array, active: Array, size: int) -> Array:
-        """Add copies of active threads; return their addresses, -1 for inactive threads."""
+        """Add one instruction's copies; return the address to which each active thread copies, -1 for the others."""
         self._copies.append((np.where(active, addresses, -1), self._commits, size))
         return self._copies[-1][0]
 

@@ -29,7 +29,7 @@ def _format_amount(amount: object, unit: str) -> str:
 
 
 def _count_units(access: Access) -> int:
-    """Return the cost of an access in the unit of its state space; the other counts are 0."""
+    """Return the cost of an access in the unit of its state space: the counts of other units are 0."""
     return access.sectors + access.wavefronts + access.addresses
 
 
@@ -58,7 +58,10 @@ class Cost(NamedTuple):
 
     @property
     def ideal(self) -> int:
-        """The amount if the bytes were packed, and without bank conflicts."""
+        """The least amount: packed bytes, no bank conflicts, one constant address per request.
+
+        For local memory, it is the actual amount.
+        """
         return sum(map(_count_ideal, self.accesses))
 
     @property

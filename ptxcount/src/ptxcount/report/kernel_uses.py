@@ -71,7 +71,10 @@ class KernelUses:
         return find_structs(self.source)
 
     def find_constants(self) -> dict[str, tuple[str, int]]:
-        """Return dtype and element count of each ``__constant__`` variable without a value that is used, by name."""
+        """Return, by name, dtype and element count of each ``__constant__`` variable that the kernel uses.
+
+        Variables that the source initializes are left out.
+        """
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]

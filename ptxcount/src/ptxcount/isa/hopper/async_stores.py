@@ -21,12 +21,13 @@ from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _TO_GLOBAL = (
-    "without an mbarrier, it writes global memory; ptxcount does not execute that, because its counters are unknown"
+    "without an mbarrier, it writes global memory; what a GPU counts for that is unknown, so ptxcount does not "
+    "execute it"
 )
 
 
 def _expect_barrier(instruction: Instruction) -> None:
-    """Raise `UnsupportedInstructionError` for a form without an mbarrier, such as that of global memory."""
+    """Raise `UnsupportedInstructionError` for a form without an mbarrier, such as the form for global memory."""
     if _COMPLETION not in instruction.modifiers:
         raise unsupported(instruction, _TO_GLOBAL)
     expect_count(instruction, 3)

@@ -133,12 +133,13 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
         elif dtype.kind in _LETTERS:
             kind = TYPES[f"{_LETTERS[dtype.kind]}{dtype.itemsize * 8}"]
         else:
-            raise unsupported(instruction)
+            problem = f"the elements of the tensor map are {dtype}; a reduction needs integers or floats of NumPy"
+            raise unsupported(instruction, problem)
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
         operation: AtomicOperation | None = find_operation([name, *(["noftz"] if kind.size == 2 else [])], kind)
         if operation is None:
-            raise unsupported(instruction)
+            raise unsupported(instruction, f".{name} does not exist for .{kind.name}")
         result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
         return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
 

@@ -68,16 +68,17 @@ def find_stored_bits(name: str, *, padded: bool) -> int:
 
 
 def load_tensor_factor(
-    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
+    chunk: Chunk, blocks: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
 ) -> Array:
-    """Load A from the tensor memory of the blocks ``rows``, (blocks, parts, rows, K), as float64.
+    """Load A from the tensor memory of some blocks as float64, (blocks, parts, rows of A, K).
 
     ``base`` is the first lane and column.
     """
     element = FACTOR_ELEMENTS[name]
     columns = base[1] + np.arange(k * element.bits // 32)
     lanes = base[0] + path.find_lanes()
-    words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_asynchronous=True)
+    places = blocks[:, None, None, None], lanes[None, :, :, None], columns
+    words = chunk.tensor.load(*places, report, is_asynchronous=True)
     if element.bits == 4:
         return element.decode(_split_bytes(words.view(np.uint8)))
     return element.decode(words.view(f"u{element.bits // 8}"))
@@ -92,7 +93,7 @@ class ScaleBytes(NamedTuple):
 
 
 def load_scales(
-    chunk: Chunk, rows: Array, base: tuple[int, int], count: int, parts: int, scale: ScaleBytes, report: Report
+    chunk: Chunk, blocks: Array, base: tuple[int, int], count: int, parts: int, scale: ScaleBytes, report: Report
 ) -> Array:
     """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
 
@@ -105,15 +106,15 @@ def load_scales(
     lanes = base[0] + (part * (128 // parts) + within % 32)[:, None] + repeats
     byte = np.arange(scale.first, scale.first + scale.length)
     columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
-    words = chunk.tensor.load(rows[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
+    words = chunk.tensor.load(blocks[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
     if (words != words[:, :1]).any():
         text = "scales differ between the quarters of the lanes, which must repeat them"
-        report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
+        report(TensorMemoryError, (int(blocks[0]), 0), text, base[0] << 16 | base[1])
     return SCALES[scale.name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
 
 
 def load_metadata(
-    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], bits: int, selector: int, report: Report
+    chunk: Chunk, blocks: Array, path: DataPath, base: tuple[int, int], bits: int, selector: int, report: Report
 ) -> Array:
     """Load the metadata of sparse rows, (blocks, parts, rows, groups).
 
@@ -130,5 +131,5 @@ def load_metadata(
     else:
         places, columns, shifts = np.broadcast_arrays(row, group // 8, group % 8 * 4)
     lanes = base[0] + path.find_lanes()[:, places]
-    words = chunk.tensor.load(rows[:, None, None, None], lanes, base[1] + columns, report, is_asynchronous=True)
+    words = chunk.tensor.load(blocks[:, None, None, None], lanes, base[1] + columns, report, is_asynchronous=True)
     return np.asarray(words >> shifts.astype(np.uint32) & np.uint32(15))

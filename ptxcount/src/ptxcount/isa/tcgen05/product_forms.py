@@ -43,8 +43,8 @@ class ProductForm(NamedTuple):
     def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> ProductForm:
         """Parse the modifiers, and the operands without metadata; raise `UnsupportedInstructionError` for other forms.
 
-        The first operands are ``[d], a, b, idesc``. With scales, ``[scales of a], [scales of b], p`` follow. Otherwise,
-        ``{mask words,} p`` and a shift follow, or with ``.ws`` a column mask.
+        The first operands are ``[d], a, b, idesc``. With scales, ``[scales of a], [scales of b], p`` follow. Without
+        scales, ``{mask words,} p{, scale-input-d}`` follow. With ``.ws``, ``p{, column mask}`` follow instead.
         """
         names = {*instruction.modifiers}
         if "ashift" in names:
