@@ -97,11 +97,11 @@ def count_bulk_copy_sectors(
 ) -> int:
     """Count the sectors of a bulk copy.
 
-    The hardware splits the copy at 128-byte boundaries of its shared address. Each segment costs the sectors that it
+    The hardware splits the copy at 128-byte boundaries of the shared address. Each segment costs the sectors that it
     touches (measured: 456 bulk copies and 280 tiles on H100s and H200s). A load fills elements out of bounds with
-    zeros: they count as the sectors of shared memory that they fill. A store drops such elements. A multicast is also
-    split at 128-byte boundaries of its global address. Each of its segments costs at least two sectors, and at least
-    three if it holds zeros (measured: 105 launches on an H200, docs/evidence/memory.md).
+    zeros: these count as the sectors of shared memory that they fill. A store drops such elements. A multicast is also
+    split at 128-byte boundaries of the global address. Each of these segments costs at least two sectors, and at least
+    three if the segment holds zeros (measured: 105 launches on an H200, docs/evidence/memory.md).
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_
 
 
 def count_conflict_free(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the conflict-free wavefronts of each request: its groups with an active lane."""
+    """Count the conflict-free wavefronts of each request: the groups of lanes with an active lane."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
     lane_count = BANKS * WORD // max(width, WORD)
     return np.asarray(active.reshape(len(active), -1, lane_count).any(axis=2).sum(axis=1))
@@ -254,9 +254,9 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Return three counts of the loads in a CAS loop for each request; parameters as in `count_sectors`.
 
-    They are the loads after the first, the wavefronts of all loads, and those without bank conflicts. ptxas emits such
-    a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and ``ATOMS.CAST.SPIN`` (nvcc
-    13.0.88, sm_90).
+    The counts are: the loads after the first, the wavefronts of all loads, and the wavefronts without bank conflicts.
+    ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
+    ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
     """
     rounds = [
         [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)]
