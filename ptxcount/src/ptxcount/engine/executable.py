@@ -167,7 +167,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
 
 
 def _find_barrier(instruction: Instruction) -> Barrier | None:
-    """Return the barrier of an instruction; None if it is unsupported, as its step raises."""
+    """Return the barrier of an instruction; None for an unsupported instruction, whose step raises."""
     with suppress(UnsupportedInstructionError):
         return parse_barrier(instruction)
     return None
