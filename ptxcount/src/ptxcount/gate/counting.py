@@ -83,7 +83,7 @@ def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagno
 
 @lru_cache(maxsize=256)
 def _compile_once(recipe: Recipe) -> Compiled:
-    """Compile a recipe once for all launches that share it, unless the cache on disk has it."""
+    """Compile a recipe once for all launches that share it, unless the cache on disk has the compilation."""
     return compilations.load_or_compile(recipe, lambda recipe: _import_compute().compile_recipe(recipe))
 
 
@@ -94,7 +94,7 @@ def _import_compute() -> ModuleType:
 
 
 def _make_recipe(launch: Launch) -> Recipe:
-    """Return the compilation that a launch needs; its instance is the kernel if that has template arguments."""
+    """Return the recipe that a launch needs; the instance is the kernel if the kernel has template arguments."""
     instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
     return Recipe(launch.folder / launch.file, instance, launch.flags, launch.arch or ARCH)
 
@@ -160,7 +160,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the files in the launch's folder that its compilation read, as relative paths, its own source first."""
+    """List the files in the launch's folder that the compilation read, as relative paths, the source first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -204,6 +204,6 @@ def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _format_path(file: Path | str, root: Path) -> str:
-    """Return a file's path relative to a folder, ``src/k.cu``; only its name if it is not in the folder."""
+    """Return a file's path relative to a folder, ``src/k.cu``; only the file's name for a file outside."""
     path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
