@@ -74,7 +74,7 @@ _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
 def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before it."""
+    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before."""
     arrived = spread(chunk.active, chunk.shape)
     return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
 

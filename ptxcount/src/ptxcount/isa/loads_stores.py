@@ -113,7 +113,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``, which copies immediately.
 
     Zeros follow the ``bytes``. A true predicate in place of ``bytes`` stores only zeros. In shared memory, these copies
-    have their own kind: counters of shared stores on an H200 do not include them.
+    have their own kind: counters of shared stores on an H200 do not include such copies.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
     only_orders = not _COPY_ORDERING.isdisjoint(names) and {*names} <= _COPY_ORDERING | {"async", "bulk", "read"}
@@ -138,7 +138,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     fetch = find_fetch_options(instruction)
 
     def load_bytes(chunk: Chunk, place: Value, copied: Array) -> list[Array]:
-        """Load ``count`` words for each thread; only the first ``copied`` bytes are read, the others are zeros."""
+        """Load ``count`` words for each thread; only the first ``copied`` bytes are read, the other bytes are zeros."""
         _check_alignment(chunk, f"a copy of {width} bytes", place, width)
         lacking = spread(np.where(chunk.active, width - copied, 0), chunk.shape)
         chunk.find_counters("global", "load", width).useful_bytes -= int(lacking.sum())
@@ -184,7 +184,7 @@ def _make_copy_wait(instruction: Instruction, name: str) -> Step:
 def _bind_stack(instruction: Instruction) -> Step:
     """Bind ``alloca.type d, size{, align}``, ``stacksave.type d``, ``stackrestore.type a``; the stack grows upwards.
 
-    The register `STACK` has the used bytes. They are also the value that ``stacksave`` returns.
+    The register `STACK` has the number of used bytes, which is also the value that ``stacksave`` returns.
     """
     (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
     stack = (STACK, STACK.type)

@@ -41,7 +41,7 @@ def _make_operand_readers(
     """Return functions that read operands, by name; the names of coordinates; and the names of ``im2col`` offsets.
 
     The names are "to", "from", "size", "barrier" and "ranks", as far as the form has them; coordinates are "x0", "x1",
-    ..., offsets "o0", "o1", ... ``names`` are the modifiers, ``spaces`` those of the target and the source.
+    ..., offsets "o0", "o1", ... ``names`` are the modifiers, ``spaces`` the state spaces of the target and the source.
     """
     readers: dict[str, Reader] = {}
     coordinates: list[str] = []

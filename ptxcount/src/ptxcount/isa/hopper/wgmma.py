@@ -51,7 +51,7 @@ class Descriptor(NamedTuple):
         return cls(start, leading, stride, span, swizzle=SWIZZLES[span] if span > 16 else 0)
 
     def locate_elements(self, outer: int, k: int, width: int, *, transposed: bool) -> Array:
-        """Return the shared address of each element of a factor, (outer, k); ``width`` is its size in bytes.
+        """Return the shared address of each element of a factor, (outer, k); ``width`` is an element's size in bytes.
 
         ``outer`` is the number of rows of A, or of columns of B. With ``transposed``, this axis is contiguous in memory
         instead of K.

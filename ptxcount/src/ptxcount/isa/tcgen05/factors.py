@@ -85,7 +85,7 @@ def load_tensor_factor(
 
 
 class ScaleBytes(NamedTuple):
-    """Bytes of a row's scales: their type, the first byte in a word, and their number."""
+    """Bytes of a row's scales: type of the scales, the first byte in a word, and the number of bytes."""
 
     name: str
     first: int
@@ -97,8 +97,8 @@ def load_scales(
 ) -> Array:
     """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
 
-    With two parts, each half of the lanes has its half of the rows. Bytes beyond the fourth are in the same lanes, four
-    columns later for every 128 rows.
+    With two parts, the lower lanes have the first half of the rows, the upper lanes the second. Bytes beyond the fourth
+    are in the same lanes, four columns later for every 128 rows.
     """
     number = np.arange(count)
     part, within = number // (count // parts), number % (count // parts)
@@ -121,7 +121,7 @@ def load_metadata(
     The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a copy for each part of the columns).
     For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
     For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9. For shorter elements, row 9
-    is in lane 9: groups 0 to 7 in the first column, the others in the second.
+    is in lane 9: groups 0 to 7 in the first column, later groups in the second.
     """
     row = np.arange(path.rows)[:, None]
     group = np.arange(8 if bits >= 16 else 16)

@@ -20,7 +20,7 @@ _MAX_SHIFT = 15
 
 
 class ProductForm(NamedTuple):
-    """Form of a product, from the modifiers and operands of its instruction."""
+    """Form of a product, from the modifiers and operands of an instruction."""
 
     kind: Kind
     #: Number of blocks that multiply together.

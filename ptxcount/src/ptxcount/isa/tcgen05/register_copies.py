@@ -35,7 +35,7 @@ class _Places(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """A ``ld`` or ``st`` of whole warps: its shape, registers per thread, and the function that reads its address.
+    """A ``ld`` or ``st`` of whole warps: the shape, registers per thread, and the function that reads the address.
 
     ``split`` is the column offset of threads 16 to 31. ``packed``: a register has the lower halves of two columns.
     """
@@ -73,7 +73,7 @@ class _Access(NamedTuple):
 
 
 def _parse_access(instruction: Instruction, packing: str) -> _Access:
-    """Parse a ``ld`` or ``st``; ``packing`` is its modifier for two columns per register."""
+    """Parse a ``ld`` or ``st``; ``packing`` is the modifier for two columns per register."""
     name, *names = instruction.modifiers
     shapes = [modifier for modifier in names if modifier in FRAGMENTS]
     numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]

@@ -26,7 +26,7 @@ PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
 
 class _Tile(NamedTuple):
-    """A matrix: its number of 16-byte rows, the bits of an element in registers, and the parts of its registers."""
+    """A matrix: the number of 16-byte rows, the bits of an element in registers, and the parts of the registers."""
 
     rows: int
     bits: int

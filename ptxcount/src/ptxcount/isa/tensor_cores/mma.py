@@ -40,7 +40,7 @@ class RegisterLayout(NamedTuple):
         return _U64 if self.bits == 64 else _B32
 
     def assemble_matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
-        """Return the bits of each warp's matrix, (blocks, warps, rows, columns), from its registers' values."""
+        """Return the bits of each warp's matrix, (blocks, warps, rows, columns), from the values of registers."""
         words = [reshape_to_lanes(chunk, register) for register in registers]
         count = self.parts[0].row.shape[1]
         return assemble_matrices(self.parts, [unpack_elements(word, self.bits, count) for word in words], self.extent)

@@ -29,7 +29,7 @@ _U32 = TYPES["u32"]
 def _locate_part(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
     """Return the address of each thread's first element of a part of a tile.
 
-    ``start`` is the tile's address, ``leading`` the stride between its rows (columns unless ``by_row``) in elements.
+    ``start`` is the tile's address, ``leading`` the stride between rows (columns unless ``by_row``) in elements.
     """
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
     lane = np.arange(chunk.shape[1]) % LANES
@@ -65,7 +65,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         instruction.units.add(min(bits // 8, 4))
 
     def locate_tile(chunk: Chunk) -> tuple[str, Value, Array]:
-        """Return the state space, the address of the tile, and its stride in elements."""
+        """Return the tile's state space, its address, and its stride in elements."""
         leading = as_array(read_leading[0](chunk), _U32) if read_leading else default_leading
         return *resolve(chunk), leading.astype(np.int64)
 
