@@ -89,7 +89,7 @@ class Chunk:
         return part
 
     def read(self, name: str, kind: Type) -> Value:
-        """Read a register; 0 if it was never written."""
+        """Read a register; 0 if no instruction has written it."""
         value = self.registers.get(name)
         if value is not None:
             return value
@@ -103,7 +103,7 @@ class Chunk:
         self.registers[name] = value
 
     def read_special(self, name: str) -> Array | None:
-        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None if it is unknown.
+        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
         Clocks return an instruction count, which has no relation to time.
         """
@@ -185,7 +185,7 @@ class Chunk:
         """Count an access of the active threads, or of the mask ``active``, as `Access.record`.
 
         ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
-        parameters count as constant memory. Arguments of calls are in registers: they are not counted.
+        parameters count as constant memory. Arguments of calls are in registers: accesses to these are not counted.
         """
         if CALL_SPACE in self.instruction.modifiers:
             return

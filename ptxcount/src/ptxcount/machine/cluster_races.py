@@ -46,9 +46,9 @@ class ClusterRaces:
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
     ) -> Race | None:
-        """Record the accesses of an instruction; return the first that races with another block.
+        """Record the accesses of an instruction; return the first access that races with another block.
 
-        Each access is by a ``block`` to the memory of its ``owner``; ``unit`` is (accesses, units per access). Stores
+        Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). Stores
         that do not change memory race only with atomics, as in `shared_races.RaceDetector.record_access`.
         """
         self._now += 1

@@ -66,7 +66,7 @@ class TensorMemory:
         return part
 
     def allocate(self, row: int, count: int, source: Source, report: Report) -> int:
-        """Allocate the first free columns of a block; return their address."""
+        """Allocate the first free columns of a block; return the address of the columns."""
         if not (_UNIT <= count <= COLUMN_COUNT and count & (count - 1) == 0):
             text = f"{count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
             report(TensorMemoryError, (row, 0), text, count)
@@ -112,7 +112,7 @@ class TensorMemory:
     ) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product reads the words; it is ordered after earlier products, but not after stores.
+        ``is_asynchronous``: a product reads the words, ordered after earlier products, but not after stores.
         """
         self._check_places(rows, lanes, columns, report)
         if is_asynchronous:
@@ -133,7 +133,7 @@ class TensorMemory:
     ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product or copy writes the words, so a thread must wait for the mbarrier of its commit.
+        ``is_asynchronous``: a product or copy writes the words, so a thread must wait for the mbarrier of the commit.
         """
         self._check_places(rows, lanes, columns, report)
         self._data[rows, lanes, columns] = words
@@ -178,7 +178,7 @@ class TensorMemory:
     def _report_first(
         error: type[Exception], is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report
     ) -> None:
-        """Report an error at the first place in a mask; ``text`` has a place for its lane and column."""
+        """Report an error at the first place in a mask; ``text`` has ``{}`` for the lane and the column."""
         if not is_wrong.any():
             return
         arrays = np.broadcast_arrays(is_wrong, rows, lanes, columns)
