@@ -81,7 +81,7 @@ class Cost(NamedTuple):
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """List the costs of a launch by unit and array, the most expensive array first, and its largest cost first.
+    """List the costs of a launch by unit and array, the most expensive array and its largest cost first.
 
     ``words`` are the texts of the arguments, which name the arrays.
     """
@@ -126,7 +126,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
 
 
 def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
-    """Format the costs of a launch as text; empty if it accesses no memory."""
+    """Format the costs of a launch as text; empty if the launch accesses no memory."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
     legend = [f"\n{LEGEND}"] if pictures else []
@@ -134,7 +134,7 @@ def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: Fin
 
 
 def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
-    """Yield the lines of the summary: the total of each unit, the share of each array, its costs and their pictures."""
+    """Yield the lines of the summary: the total of each unit, the share of each array, each cost with its picture."""
     unit = array = ""
     totals, omitted = sum_costs(costs), Counter[str]()
     for n, cost in enumerate(costs):
