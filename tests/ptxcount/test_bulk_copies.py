@@ -48,8 +48,8 @@ ADVICE = [
 
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
-def test_advice_names_a_better_offset(to: int, tile: int, sectors: int, advice: str) -> None:
-    """If another offset of the shared buffer saves sectors, the advice names the distance and the saving."""
+def test_advice_names_a_better_offset_or_none(to: int, tile: int, sectors: int, advice: str) -> None:
+    """If another offset of the shared buffer saves sectors, the advice names distance and saving; else there is none."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
     assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"
@@ -66,8 +66,8 @@ LANES = {
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_equal_lanes_share_a_store(lanes: str) -> None:
-    """Lanes of a warp with equal operands make one store together."""
+def test_only_equal_lanes_share_a_store(lanes: str) -> None:
+    """Lanes of a warp with equal operands make one store together; lanes with others store alone."""
     totals = _store(1024, 0, 0, lanes, threads=64).totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 

@@ -136,7 +136,7 @@ def test_picture_has_a_column_for_each_bank(width: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
 def test_shared_address_is_in_its_array(place: int, name: str) -> None:
-    """The byte behind a shared array belongs to the next array, or to none."""
+    """All bytes of a shared array belong to it; the byte behind belongs to the next array, or to none."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
     assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name

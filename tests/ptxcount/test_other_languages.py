@@ -188,7 +188,7 @@ def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.
     (0, r'has no PTX: compile it with options="--keep-ptx"'),
 ])  # fmt: skip
 def test_function_of_cute_takes_arrays(size: int, message: str, arrays: Arrays) -> None:
-    """A function of CuTe DSL takes arrays as tensors of static or dynamic layout, and is refused without PTX."""
+    """A function of CuTe DSL takes arrays as static or dynamic tensors; another size, or no PTX, is refused."""
     ptx = write_copy([f".param .align 8 .b8|[{size}]"] * 2) if size else None
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(Record(kernel_info={}, __ptx__=ptx))
