@@ -45,7 +45,7 @@ def parse_barrier(instruction: Instruction) -> Barrier:
     waits = "sync" in instruction.modifiers
     allowed = {"sync" if waits else "arrive"}
     if not allowed <= {*instruction.modifiers} <= allowed | {"aligned", "cta"}:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs .sync or .arrive, and allows only .aligned and .cta")
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
     aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers

@@ -203,7 +203,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
     expect_count(instruction, 3 + len(logic))
     places, sources = split_group(instruction.operands[0]), instruction.operands[1:]
     if len(places) > 2 - is_set:
-        raise unsupported(instruction)
+        raise unsupported(instruction, f"it has {len(places)} results; at most {2 - is_set} can be written")
     compare = _make_comparison(comparison, kind, "ftz" in names)
 
     def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:

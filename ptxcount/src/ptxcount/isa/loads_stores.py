@@ -127,7 +127,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     target, source, size, *byte_count = instruction.operands
     width = int(size.value) if isinstance(size, Immediate) else 0
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it must copy 4, 8 or 16 bytes from global to shared memory")
     count = width // 4
     read_target = make_address_reader(instruction, target, "shared")
     read_source = make_address_reader(instruction, source, "global")
@@ -189,7 +189,7 @@ def _bind_stack(instruction: Instruction) -> Step:
     (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
     stack = (STACK, STACK.type)
     if kind.name not in ("u32", "u64"):
-        raise unsupported(instruction)
+        raise unsupported(instruction, f"its type must be .u32 or .u64, not .{kind.name}")
     expect_count(instruction, *((2, 3) if instruction.opcode == "alloca" else (1,)))
     if instruction.opcode == "stackrestore":
         return make_step(instruction, [stack], [(operands[0], kind)], lambda chunk, saved: [saved.astype(np.uint64)])

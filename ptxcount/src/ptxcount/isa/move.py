@@ -175,7 +175,7 @@ def _bind_move(instruction: Instruction) -> Step:
     _, types = split_name(instruction)
     expect_count(instruction, 2)
     if len(types) != 1 or len(instruction.modifiers) != 1:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs one type, and no other modifier")
     kind, (target, source) = types[0], instruction.operands
     group = target if isinstance(target, Group) else source
     if not isinstance(group, Group):

@@ -58,7 +58,9 @@ def decode_access(
     extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in allowed)]
     unsupported_form = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in _UNADDRESSABLE
     if unsupported_form or (extra and not allows_others):
-        raise unsupported(instruction)
+        needs = "it needs one type, and at most one space and vector"
+        why = f".{extra[0]} is unknown here" if extra and not allows_others else needs
+        raise unsupported(instruction, why)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:
         raise unsupported(instruction, "it accesses more than 32 bytes per thread")

@@ -39,7 +39,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
     _expect_barrier(instruction)
     space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
     if space != "shared":
-        raise unsupported(instruction)
+        raise unsupported(instruction, "with an mbarrier, it must name shared memory")
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     width = kind.size * count
@@ -64,7 +64,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, allows_others=True)
     operation = find_operation(names, kind)
     if operation is None or operation.operands > 1 or count > 1 or space != "shared":
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs an operation with one operand, no vector, and shared memory")
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
@@ -90,7 +90,7 @@ def _bind_fill(instruction: Instruction) -> Step:
     expect_count(instruction, 3)
     target, size, value = instruction.operands
     if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs the value 0, and only the modifiers .weak and .shared::cta")
     place = make_shared_reader(instruction, target)
     readers = [place, make_reader(instruction, size, TYPES["u64"])]
 

@@ -81,7 +81,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     operations = [name for name in names if name not in _KNOWN]
     reduces = "reduce" in names
     if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs two state spaces, and one operation exactly if it is a reduction")
     needed = 2 + ("tensor" not in names) + (_COMPLETION in names) + ("multicast::cluster" in names)
     expect_count(instruction, *range(needed, needed + 1 + ("im2col" in names)))
     readers, coordinates, offsets = _make_operand_readers(instruction, names, spaces)

@@ -22,7 +22,7 @@ def _bind_allocation(instruction: Instruction) -> Step:
     name, *names = instruction.modifiers
     steps = {"alloc": _bind_alloc, "dealloc": _bind_dealloc, "relinquish_alloc_permit": _bind_relinquish}
     if not {*names} <= _NAMES or not {"sync", "aligned"} <= {*names}:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs .sync and .aligned, and no unknown modifier")
     read_group(instruction)
     return steps[name](instruction)
 

@@ -57,15 +57,16 @@ class ProductForm(NamedTuple):
             raise unsupported(instruction)
         kind, is_scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
         if kind.is_scaled != is_scaled or not 5 + 2 * is_scaled <= len(operands) <= 7:
-            raise unsupported(instruction)
+            needed = ".block_scale" if kind.is_scaled else "no .block_scale"
+            raise unsupported(instruction, f"{kinds[0]} needs {needed}, and {5 + 2 * kind.is_scaled} to 7 operands")
         masks = split_group(operands[4]) if isinstance(operands[4], Group) and not is_scaled else ()
         rest = () if is_scaled else operands[5 + bool(masks) :]
         if is_stationary and (masks or is_scaled):
-            raise unsupported(instruction)
+            raise unsupported(instruction, ".ws allows neither scales nor disable-output-lane")
         shift: float = 0
         if rest and not is_stationary:
             if not isinstance(rest[0], Immediate):
-                raise unsupported(instruction)
+                raise unsupported(instruction, "scale-input-d must be a number")
             shift = rest[0].value
         if not 0 <= shift <= _MAX_SHIFT:
             raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")

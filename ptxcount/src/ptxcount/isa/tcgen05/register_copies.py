@@ -79,7 +79,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]
     allowed = {"sync", "aligned", "b32", packing, *FRAGMENTS, *_NUMBERS}
     if len(shapes) != 1 or len(numbers) != 1 or not {*names} <= allowed:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs one shape and one number, as in .32x32b.x2, and no unknown modifier")
     shape = shapes[0]
     count = FRAGMENTS[shape].registers * numbers[0]
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)

@@ -79,7 +79,7 @@ def _bind_rows(instruction: Instruction) -> Step:
     expect_count(instruction, 2)
     row_address, registers = instruction.operands[loads], split_group(instruction.operands[not loads])
     if len(registers) != count * len(tile.parts) or not isinstance(row_address, Address):
-        raise unsupported(instruction)
+        raise unsupported(instruction, f"it needs an address, and a vector of {count * len(tile.parts)}")
     read_address = make_shared_reader(instruction, row_address)
     instruction.units.add(4)
     word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8

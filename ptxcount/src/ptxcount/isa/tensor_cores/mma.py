@@ -74,7 +74,7 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     """
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it must have one shape, such as m16n8k16")
     m, n, k = (int(number) for number in shapes[0].groups())
     elements = [name for name in instruction.modifiers if name in ELEMENTS]
     return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}

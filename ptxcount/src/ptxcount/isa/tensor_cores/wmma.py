@@ -48,7 +48,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     roles = [name for name in names if name in ("a", "b", "c", "d")]
     allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
     if len(elements) != 1 or len(roles) != 1 or not names <= allowed or ELEMENTS[elements[0]].bits < 8:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs one matrix, such as .a, and one type of at least 8 bits")
     (element,), (role,), by_row = elements, roles, "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
     expect_count(instruction, 2, 3)
