@@ -49,7 +49,7 @@ ADVICE = [
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
 def test_advice_names_a_better_offset_or_none(to: int, tile: int, sectors: int, advice: str) -> None:
-    """If another offset of the shared buffer saves sectors, the advice names distance and saving; else there is none."""
+    """If another offset of the shared buffer saves sectors, the advice names distance and saving, else nothing."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
     assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"

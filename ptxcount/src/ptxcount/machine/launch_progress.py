@@ -18,7 +18,7 @@ _log = logging.getLogger("ptxcount")
 class LaunchProgress:
     """Time of the last progress of a launch.
 
-    Progress is: a thread exits, a block barrier completes, or an instruction accesses a new address.
+    Progress is: a thread exits, a block barrier completes, or, after a second, an instruction's addresses change.
     """
 
     def __init__(self, limit: float) -> None:
