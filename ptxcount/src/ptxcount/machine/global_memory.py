@@ -34,7 +34,7 @@ class ArrayMemory(AddressMap):
     def load(
         self, address: Value, size: int, count: int, active: Array, report: Report, *, fetch: int = 2
     ) -> list[Array]:
-        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the thread's address on.
 
         A miss of the L2 cache fetches ``fetch`` sectors. Returns unsigned integers, one array per element. Faults go to
         ``report``.

@@ -47,7 +47,7 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lane that ``other_thread`` would have in the warp of ``thread``, and whether that warp has it."""
+        """Return the lane that ``other_thread`` would have in the warp of ``thread``, and if that warp contains it."""
         lane = other_thread - self.find_first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 

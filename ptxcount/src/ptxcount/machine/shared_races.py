@@ -60,7 +60,7 @@ class StoredValues(NamedTuple):
     one_row: bool
 
     def changes_nothing(self) -> Array:
-        """Tell for each access if memory already holds its values."""
+        """Tell for each access if memory already holds the values to store."""
         return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
     def all_agree(self) -> Array:

@@ -60,7 +60,7 @@ class _Scope:
         return operand
 
     def find_register(self, name: str) -> Register | None:
-        """Return a register of this scope under its unique name; None if the scope does not declare it."""
+        """Return a register of this scope with the register's unique name; None if the scope does not declare it."""
         if name in self.names:
             return Register(name + self.suffix, self.names[name])
         match = re.fullmatch(r"(.*?)(0|[1-9]\d{0,9})", name)

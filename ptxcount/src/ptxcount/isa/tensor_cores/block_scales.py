@@ -57,7 +57,7 @@ class BlockScales(NamedTuple):
         return cls(names[0], counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of A and the columns of B by their scales; ``values`` are of the six operands."""
+        """Multiply the rows of A and the columns of B by their scales; ``values`` belong to the six operands."""
         rows = self._load_scales(chunk, values[:3], _ROWS_OF_A)
         columns = self._load_scales(chunk, values[3:6], _COLUMNS_OF_B)
         repeats = a.shape[-1] // self.per_row
