@@ -1,4 +1,4 @@
-"""Damaged files give exit code 2 and one line. Exit code 1 always means a regression."""
+"""Damaged files give exit code 2, or 1 for a regression that they do not hide. The errors name the files."""
 
 from __future__ import annotations
 

@@ -139,7 +139,10 @@ def test_arrays_beyond_memory_are_refused(
     assert main(words) == 0
     capsys.readouterr()
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 639)
-    assert "memory: 640 bytes of memory are needed; this machine has 639; use smaller" in read_error(capsys, *words)
+    assert (
+        "memory: 640 bytes of memory are needed; this machine or its container allows 639; use smaller"
+        in read_error(capsys, *words)
+    )
 
 
 WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)]

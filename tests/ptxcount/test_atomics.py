@@ -82,7 +82,7 @@ WIDE = [
 
 
 @pytest.mark.parametrize(("atomic", "counts"), WIDE)
-def test_swaps_of_64_bits_are_no_loops(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
+def test_only_sums_of_64_bits_are_loops(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
     """An ``add`` of 64 bits is a loop with the caveat of retries; ``exch`` and ``cas`` are not. None has conflicts."""
     body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
     text = module(

@@ -9,7 +9,7 @@ import pytest
 
 import ptxcount
 from ptxcount.report.listing import describe_cost
-from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError
+from ptxcount.util.errors import LaunchError, MisalignedError, OutOfBoundsError, UnsupportedInstructionError
 from tests.ptxcount import sources, transfers
 from tests.ptxcount.chip_counters import ChipLaunch
 from tests.ptxcount.snippets import execute_snippet, module
@@ -48,8 +48,8 @@ ADVICE = [
 
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
-def test_advice_names_a_better_offset(to: int, tile: int, sectors: int, advice: str) -> None:
-    """If another offset of the shared buffer saves sectors, the advice names the distance and the saving."""
+def test_advice_names_a_better_offset_or_none(to: int, tile: int, sectors: int, advice: str) -> None:
+    """If another offset of the shared buffer saves sectors, the advice names distance and saving, else nothing."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
     assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"
@@ -66,8 +66,8 @@ LANES = {
 
 
 @pytest.mark.parametrize("lanes", LANES)
-def test_equal_lanes_share_a_store(lanes: str) -> None:
-    """Lanes of a warp with equal operands make one store together."""
+def test_only_equal_lanes_share_a_store(lanes: str) -> None:
+    """Lanes of a warp with equal operands make one store together; lanes with others store alone."""
     totals = _store(1024, 0, 0, lanes, threads=64).totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
@@ -206,7 +206,15 @@ def test_rows_of_tiles_split_separately(columns: int, pitch: int, x: int, y: int
 
 
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
-def test_tile_store_before_a_tensor_is_refused(x: int, y: int) -> None:
-    """A tile store that starts below 0 is refused: it ends a kernel on an H200 (CUDA guide, "Writing")."""
+def test_tile_store_with_negative_start_faults(x: int, y: int) -> None:
+    """A tile store with a negative start coordinate faults here, as on an H200 (CUDA guide, "Writing")."""
     with pytest.raises(OutOfBoundsError, match=rf"the tile store starts at \({x}, {y}\); no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))
+
+
+def test_reduction_needs_numbers() -> None:
+    """A reduction of elements that are no NumPy numbers is refused; the error names their dtype."""
+    with pytest.raises(
+        UnsupportedInstructionError, match=r"the elements of the tensor map are \|V4; a reduction needs"
+    ):
+        _boxes(0, 0, np.zeros((64, 64), "V4"))

@@ -116,7 +116,7 @@ extern "C" __global__ void both(float* x) { x[threadIdx.x] = one + a::one; }
     ("none", "taps", "the kernel uses no variable; remove 'taps'"),
 ])  # fmt: skip
 def test_ambiguous_or_unused_variable_is_refused(kernel: str, name: str, message: str) -> None:
-    """The error says if several variables have the name, or if the kernel uses none."""
+    """The error says that several variables end in the name, or that the kernel uses no variable at all."""
     with pytest.raises(ptxcount.LaunchError, match=f"^{message}$"):
         ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
 

@@ -136,7 +136,7 @@ def test_picture_has_a_column_for_each_bank(width: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
 def test_shared_address_is_in_its_array(place: int, name: str) -> None:
-    """The byte behind a shared array belongs to the next array, or to none."""
+    """All bytes of a shared array belong to it; the byte behind belongs to the next array, or to none."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
     assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name
@@ -209,7 +209,7 @@ def test_no_picture_of_an_ideal_request() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_picture_of_several_loads_is_the_worst(count: int) -> None:
-    """If a line has several load instructions, its picture is titled the worst of them."""
+    """If a line has several load instructions, the picture's title says that it shows the worst of them."""
     counters = _counters(8, 16)
     counters.accesses[0].source = Source(1, "k.cu", 2 if count == 2 else 1)
     text = format_costs(counters, [], lambda name: None)

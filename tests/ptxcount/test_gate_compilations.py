@@ -119,7 +119,7 @@ def test_change_compiles_again_if_it_matters(name: str, project: Project) -> Non
     )  # nvcc need not list the files
 
 
-def test_change_while_nvcc_runs_is_not_cached(project: Project) -> None:
+def test_compilation_is_not_cached_if_a_file_changes_meanwhile(project: Project) -> None:
     """A compilation is not cached if a file changes while nvcc runs."""
 
     def edit_meanwhile(recipe: compilations.Recipe) -> compilations.Compiled:

@@ -60,8 +60,8 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("entry", "threads", "options", "error"), LAUNCHES)
-def test_too_large_block_is_refused(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
-    """A block that exceeds a multiprocessor, or a bound of its kernel, is refused."""
+def test_only_too_large_block_is_refused(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
+    """A block is refused if it exceeds a multiprocessor, or a bound of its kernel, and else accepted."""
     arguments: list[Any] = [np.ones(4096, np.float32), np.int32(4096)]
     with pytest.raises(LaunchError, match=error) if error else nullcontext():
         assert count(SOURCE, entry, 1, threads, arguments, **options).totals()["store_requests"] > 0
@@ -86,7 +86,7 @@ PTX = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{}\n{
 def test_directives_are_checked_without_ptxas(
     directive: str, block: tuple[int, int], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``.maxntid`` and ``.reqntid`` are checked without ptxas."""
+    """``.maxntid`` and ``.reqntid`` are checked without ptxas; a block within them is accepted."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     with pytest.raises(LaunchError, match=f"the kernel was {error}") if error else nullcontext():
         assert count(PTX.format(directive), "k", 1, block, []).totals()["load_requests"] == 0
@@ -113,7 +113,7 @@ def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
     ],
 )
 def test_limits_are_those_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """Limits are those of the PTX's target, or of an ``arch`` with another number; an unknown one is a finding."""
+    """Limits are of the PTX's target, or of an ``arch`` with another number; an unknown target is a finding."""
     ptx = PTX.format("").replace("sm_90", target)
     if message:
         with pytest.raises(LaunchError, match=message):

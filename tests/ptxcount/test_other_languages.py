@@ -30,7 +30,10 @@ def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is passed as two pointers, an offset, lengths and strides; the driver is not asked for its GPU."""
+    """An array is passed as two pointers, an offset, lengths and strides.
+
+    The compute capability is set, so Numba queries no GPU. A release without ``_cached_cc`` is refused.
+    """
     tools = Record(**({"_cached_cc": None} if known else {}))
     ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
 
@@ -185,7 +188,7 @@ def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.
     (0, r'has no PTX: compile it with options="--keep-ptx"'),
 ])  # fmt: skip
 def test_function_of_cute_takes_arrays(size: int, message: str, arrays: Arrays) -> None:
-    """A function of CuTe DSL takes arrays as tensors of static or dynamic layout, and is refused without PTX."""
+    """A function of CuTe DSL takes arrays as static or dynamic tensors; another size, or no PTX, is refused."""
     ptx = write_copy([f".param .align 8 .b8|[{size}]"] * 2) if size else None
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(Record(kernel_info={}, __ptx__=ptx))

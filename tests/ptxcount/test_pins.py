@@ -134,7 +134,9 @@ FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0
 
 
 @pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
-def test_unknown_stack_frame_is_an_error(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
+def test_stack_frames_are_compared_if_both_are_known(
+    pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]
+) -> None:
     """Stack frames are compared if both are known; a pinned frame that is now unknown is an error."""
     load = _row(1, "a", _access("global", "load", 1, 4))
     sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (pinned, now)]

@@ -192,7 +192,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-def test_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch without progress ends with the places of its threads; a launch with progress continues."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
@@ -208,10 +208,10 @@ def test_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(("grid", "warns"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
-def test_long_launch_logs_an_estimate(
+def test_only_long_launch_logs_an_estimate(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A long launch logs an estimate of its time, and continues."""
+    """A long launch logs an estimate of its time, and continues; a short launch logs nothing."""
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):

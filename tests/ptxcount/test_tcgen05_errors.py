@@ -55,6 +55,13 @@ def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
         run_product(factor, factor, code, 64)
 
 
+def test_transposed_factor_in_tensor_memory_is_refused() -> None:
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)) | 1 << 15)
+    with pytest.raises(UnsupportedInstructionError, match="A in tensor memory cannot be transposed"):
+        run_product(factor, factor, code.replace("[%d], %a", "[%d], [%d]"), 64)
+
+
 def test_unwritten_factor_is_a_fault() -> None:
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))

@@ -78,8 +78,8 @@ def test_load_reads_the_quarter_of_its_warp() -> None:
     np.testing.assert_array_equal(out, np.arange(128) << 16)
 
 
-def test_upper_threads_access_columns_behind_the_split() -> None:
-    """``.16x32bx2`` lets the upper 16 threads access columns behind the split."""
+def test_upper_lanes_access_columns_at_the_split() -> None:
+    """With ``.16x32bx2``, lanes 16 to 31 access the columns that the split operand adds."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"

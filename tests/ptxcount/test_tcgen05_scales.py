@@ -148,7 +148,7 @@ def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) 
 @pytest.mark.parametrize("rows", [128, 256])
 @pytest.mark.parametrize("multicast", [False, True])
 def test_pair_of_blocks_multiplies(rows: int, multicast: bool) -> None:
-    """A pair multiplies rows of both by columns of both (layouts A and B); a commit reaches both barriers."""
+    """A pair multiplies both blocks' rows by both blocks' columns (layouts A and B); a commit reaches both barriers."""
     a = RNG.integers(-3, 4, (rows, 16)).astype(np.float16)
     b = RNG.integers(-3, 4, (64, 16)).astype(np.float16)
     parts = zip(np.split(a, 2), np.split(b, 2), strict=True)

@@ -20,10 +20,10 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
     ([POINTER] * 2, [None], "takes 2 arguments, not 3"),
     ([".param .u64 .ptr .align 1"] * 3, [], "takes 3 arguments, not 2"),  # nvcc declares none as one to global memory
 ])  # fmt: skip
-def test_scratch_pointers_need_no_arguments(
+def test_only_scratch_pointers_need_no_arguments(
     parameters: list[str], more: list[None], message: str, arrays: Arrays
 ) -> None:
-    """One or two scratch pointers at the end of Triton's parameter list need no arguments."""
+    """One or two scratch pointers at the end of Triton's parameter list need no arguments; all others do."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 

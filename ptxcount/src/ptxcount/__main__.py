@@ -8,7 +8,7 @@ from .cli.options import is_gate_command
 
 
 def main() -> int:
-    """Run the command and return its exit code. Ctrl-C also works during its imports, which take half a second."""
+    """Run the command and return its exit code. Ctrl-C also works during the imports, which take half a second."""
     # OpenBLAS would start a thread per CPU, which takes a third of NumPy's import time. Counting needs none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with interruptible_import("ptxcount"):

@@ -129,8 +129,8 @@ def _make_parser() -> argparse.ArgumentParser:
         default=[],
         type=Path,
         metavar="PATH",
-        help="print source lines from this file or folder "
-        "(default: files of the compilation; for PTX, the current folder)",
+        help="also print source lines from this file or folder, "
+        "besides the compilation's files (PTX: the current folder)",
     )
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as an HTML page")
@@ -171,7 +171,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
-    """Return the launch's compilation, the kernel's mangled name, and its counters."""
+    """Return a launch's compilation, the kernel's mangled name, and the launch's counters."""
     file = options.file
     flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
@@ -215,7 +215,7 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command line; return its exit code.
 
-    A gate command returns the gate's. Counting returns 0, 1 if it fails, 2 for an `OutputError`, or a code of
+    A gate command returns the gate's code. Counting returns 0, 1 if it fails, 2 for an `OutputError`, or a code of
     `run_command`.
     """
     command_words = sys.argv[1:] if words is None else words

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     """Return a function that counts a kernel of a file, with arguments as on the command line.
 
-    Paths are relative to pytest's rootdir. Options are those of `count`. The result is a `LaunchCounters`:
+    Paths are relative to pytest's rootdir. Options are as in `count`. The result is a `LaunchCounters`:
 
     ``ptxcount("blur.cu", "blur<float>", 32, 256, ["out=float32[8192]", "n=int32:8192"]).loads.sectors_per_request``
     """

@@ -154,6 +154,6 @@ def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed - 1)
     assert main(words) == 2
     assert (
-        f"memory: {needed} bytes of memory are needed; this machine has {needed - 1}; use smaller"
+        f"memory: {needed} bytes of memory are needed; this machine or its container allows {needed - 1}; use smaller"
         in capsys.readouterr().err
     )

@@ -44,7 +44,7 @@ def name_arguments(words: Sequence[str]) -> list[str]:
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
     """Make the values of module variables from texts such as ``taps=float32[9]``; return them by name.
 
-    Raises `LaunchError` for a text without a name, and as `make_argument`.
+    Raises `LaunchError` for a text without a name; otherwise raises as `make_argument`.
     """
     for word in words:
         if not _NAMED.fullmatch(word):
@@ -59,7 +59,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     ``name=float32[64,64]``                       an array of 0, 1, 2, ..., as with ``=arange``; float16
                                                   restarts at 2048, also in permutations
     ``name=float32[64]=zeros``, ``=ones``         an array of one number
-    ``name=float32[64]=random(seed,low,high)``    numbers in [low, high). Without these, floats are in [0, 1),
+    ``name=float32[64]=random(seed,low,high)``    numbers in [low, high). By default, floats are in [0, 1),
                                                   and integers are valid indices of this array
     ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
     ``name=@file.npy``                            an array stored by NumPy; paths are relative to ``folder``
@@ -191,8 +191,9 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
     """Make a texture, a surface or a tensor map of an array; raise `LaunchError` for unknown ``words``.
 
-    For textures and surfaces, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the
-    number of channels. For a tensor map, they are the lengths of its box, and ``swizzle=`` with bytes.
+    For a texture, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the number of
+    channels; for a surface, a layout or the number of channels; for a tensor map, the lengths of its box, and
+    ``swizzle=`` with bytes.
     """
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415

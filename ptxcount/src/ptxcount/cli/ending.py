@@ -50,7 +50,7 @@ def interruptible_import(name: str) -> Iterator[None]:
 
 @contextmanager
 def scratch_folder(prefix: str) -> Iterator[None]:
-    """Create a folder for temporary files of this process and its children; remove it after the block.
+    """Create a folder for temporary files of this process and its children; remove the folder after the block.
 
     SIGTERM ends the block as Ctrl-C does. A block within another such block uses the same folder. If no folder can be
     created, temporary files go to their usual place.

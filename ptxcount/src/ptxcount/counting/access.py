@@ -81,8 +81,8 @@ class Access:
     ideal_sectors, ideal_lines : int
         The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests.
     polls : int
-        The repeated requests of spin-waits: loads until another thread writes the address, and tries for a lock. Their
-        number depends on the order in which ptxcount runs blocks. No other count includes them.
+        The repeated requests of spin-waits: loads until another thread writes the address, and tries for a lock. The
+        number depends on the order in which ptxcount runs blocks. No other count includes polls.
     shifted_sectors : list of int
         Bulk copies: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes.
     samples : list of Sample
@@ -128,7 +128,7 @@ class Access:
 
     @property
     def caveat(self) -> str:
-        """Text on costs of an atomic that its counts leave out, or that depend on scheduling; else empty."""
+        """Text on an atomic's costs that the counts leave out, or that depend on scheduling; else empty."""
         if self.kind != "atomic":
             return ""
         is_narrow, is_shared = self.width == 2, self.space == "shared"
@@ -154,8 +154,8 @@ class Access:
     ) -> None:
         """Count one execution by a chunk of ``shape`` (blocks, threads), from byte addresses and the active mask.
 
-        ``cost`` is that of an atomic instruction, also for the loads of its CAS loop. With ``is_replay``, the hardware
-        replays a counted request: `useful_bytes` and `samples` stay.
+        ``cost`` is the cost of an atomic instruction, also for the loads of its CAS loop. With ``is_replay``, the
+        hardware replays a counted request: `useful_bytes` and `samples` stay.
         """
         min_lanes = 0 if cost is None else cost.min_aggregated_lanes
         if min_lanes < 2:
@@ -212,7 +212,7 @@ class Access:
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
     def add_shifted(self, sectors: list[int]) -> None:
-        """Add the sectors of a bulk copy, one number for each shift of its shared buffer, to `shifted_sectors`."""
+        """Add a bulk copy's sectors, one number for each shift of the copy's shared buffer, to `shifted_sectors`."""
         self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]
 
 

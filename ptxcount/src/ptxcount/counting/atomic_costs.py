@@ -45,10 +45,11 @@ def find_atomic_cost(
 ) -> AtomicCost:
     """Find an atomic's wavefronts in shared memory, and its warp aggregation in shared and global memory.
 
-    ``returns``: its result is used. ``adds_one``: it adds the literal 1. ``uniform_value``, ``uniform_address``: ptxas
-    can prove that the value, or the address, is uniform in a warp. PTX does not determine the instruction that ptxas
-    chooses. These rules match its choice in the measured kernels. ``exch`` and ``cas`` of 64 and 128 bits are single
-    instructions, not CAS loops (sm_75 to sm_120, nvcc 13.0.88; 240 launches of one warp on an H200).
+    ``returns``: the result is used. ``adds_one``: the atomic adds the literal 1. ``uniform_value``,
+    ``uniform_address``: ptxas can prove that the value, or the address, is uniform in a warp. PTX does not determine
+    the instruction that ptxas chooses. These rules match the choice of ptxas in the measured kernels. ``exch`` and
+    ``cas`` of 64 and 128 bits are single instructions, not CAS loops (sm_75 to sm_120, nvcc 13.0.88; 240 launches of
+    one warp on an H200).
     """
     can_aggregate = uniform_address and kind.kind in ("u", "s", "b")
     lanes_if_uniform, lanes_if_divergent = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))

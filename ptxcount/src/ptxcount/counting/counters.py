@@ -28,8 +28,8 @@ class Amounts:
     accesses : list of Access
         Accesses of one kind to one space. The attributes ``requests``, ``sectors``, ``lines``, ``wavefronts``,
         ``ideal_sectors``, ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``aggregated`` and
-        ``addresses`` are sums over them. With the suffix ``_per_request``, as in ``sectors_per_request``, they are
-        means over the requests; 0 without requests.
+        ``addresses`` are sums over the accesses. With the suffix ``_per_request``, as in ``sectors_per_request``, they
+        are means over the requests; 0 without requests.
     """
 
     accesses: list[Access]
@@ -48,7 +48,7 @@ class LaunchCounters:
     """The counters of a launch.
 
     ``loads``, ``stores`` and ``atomics`` are the `Amounts` of the accesses to global memory, as in
-    ``counters.loads.sectors_per_request``. For shared memory, they are ``shared_loads``, ``shared_stores`` and
+    ``counters.loads.sectors_per_request``. Those of shared memory are ``shared_loads``, ``shared_stores`` and
     ``shared_atomics``.
 
     Attributes
@@ -65,7 +65,7 @@ class LaunchCounters:
         Address, size in bytes and name of each array and shared variable during the launch.
     distinct_sectors : tuple of int or None
         The number of distinct sectors of global memory that the launch read, and that it wrote; None if not counted.
-        With cold caches, each is transferred at least once.
+        With cold caches, each such sector is transferred at least once.
     fetched_sectors : int or None
         Minimum sectors read from DRAM, if an L2 miss fetches 64 bytes, the default of
         ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
@@ -158,7 +158,7 @@ class LaunchCounters:
         Returns
         -------
         dict
-            The accesses by (file, line), which are both None without source lines.
+            The accesses by (file, line); file and line are None without source lines.
         """
         lines: dict[tuple[str | None, int | None], list[Access]] = {}
         for access in self.accesses:

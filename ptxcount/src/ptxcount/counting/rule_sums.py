@@ -23,7 +23,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads); return the sum of each count.
 
     ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts are invariant
-    under a shift of all addresses by 128 bytes. Blocks that differ only by such shifts are evaluated once, and their
+    under a shift of all addresses by 128 bytes. Of blocks that differ only by such shifts, one is evaluated, and its
     counts are multiplied.
     """
     blocks, threads = shape

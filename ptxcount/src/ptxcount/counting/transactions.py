@@ -97,11 +97,11 @@ def count_bulk_copy_sectors(
 ) -> int:
     """Count the sectors of a bulk copy.
 
-    The hardware splits the copy at 128-byte boundaries of its shared address. Each segment costs the sectors that it
+    The hardware splits the copy at 128-byte boundaries of the shared address. Each segment costs the sectors that it
     touches (measured: 456 bulk copies and 280 tiles on H100s and H200s). A load fills elements out of bounds with
-    zeros: they count as the sectors of shared memory that they fill. A store drops such elements. A multicast is also
-    split at 128-byte boundaries of its global address. Each of its segments costs at least two sectors, and at least
-    three if it holds zeros (measured: 105 launches on an H200, docs/evidence/memory.md).
+    zeros: these count as the sectors of shared memory that they fill. A store drops such elements. A multicast is also
+    split at 128-byte boundaries of the global address. Each of these segments costs at least two sectors, and at least
+    three if the segment holds zeros (measured: 105 launches on an H200, docs/evidence/memory.md).
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_
 
 
 def count_conflict_free(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the conflict-free wavefronts of each request: its groups with an active lane."""
+    """Count the conflict-free wavefronts of each request: the groups of lanes with an active lane."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
     lane_count = BANKS * WORD // max(width, WORD)
     return np.asarray(active.reshape(len(active), -1, lane_count).any(axis=2).sum(axis=1))
@@ -254,9 +254,9 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Return three counts of the loads in a CAS loop for each request; parameters as in `count_sectors`.
 
-    They are the loads after the first, the wavefronts of all loads, and those without bank conflicts. ptxas emits such
-    a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and ``ATOMS.CAST.SPIN`` (nvcc
-    13.0.88, sm_90).
+    The counts are: the loads after the first, the wavefronts of all loads, and the wavefronts without bank conflicts.
+    ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
+    ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
     """
     rounds = [
         [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)]
@@ -269,13 +269,14 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
 def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[Array]:
     """Yield the mask of the pending lanes in each round of a compare-and-swap loop, (requests, 32).
 
-    In each round, the lowest pending lane succeeds, per bank and per group of lanes that are served together. The lane
-    fails if an earlier group changed the same word. (Measured on an H200: 84 launches of one warp, all counters equal.)
+    In each round, the lowest pending lane tries: one per bank, in each group of lanes that are served together. It
+    fails if a lane of an earlier group tries the same word in this round; otherwise it is done. (Measured on an H200:
+    84 launches of one warp, all counters equal.)
     """
     pending = np.ones(addresses.shape, bool) if lanes is None else lanes.copy()
     group, earlier = np.arange(LANES) // (BANKS * WORD // width), np.tri(LANES, k=-1, dtype=bool)
     banks, is_equal = (addresses >> 2) % BANKS, addresses[:, :, None] == addresses[:, None, :]
-    # Masks (requests, lane, other lane): the other lane is before the lane in its bank, or changes its word earlier.
+    # Masks (requests, lane, other lane): the other lane is before the lane in its bank, or tries its word earlier.
     is_behind = (banks[:, :, None] == banks[:, None, :]) & earlier & (group[:, None] == group)
     fails_after = is_equal & (group[:, None] > group)
     while pending.any():

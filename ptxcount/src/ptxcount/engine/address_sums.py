@@ -87,7 +87,7 @@ def _is_traceable(instruction: Instruction) -> bool:
 
 
 def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:
-    """Return the sum that an instruction computes from the sums of its operands; None if it computes no sum."""
+    """Return the sum that an instruction computes from the sums of its operands; None for other instructions."""
     kind = instruction.modifiers[-1] if instruction.modifiers else ""
     is_sum = kind in _INTEGERS and instruction.modifiers[:-1] in ((), ("lo",))
     if not is_sum or len(parts) != _OPERANDS.get(instruction.opcode):

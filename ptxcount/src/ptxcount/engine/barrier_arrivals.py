@@ -17,7 +17,7 @@ WARP, ELECT = 1 << 32, 1 << 33
 
 
 class BarrierKey(NamedTuple):
-    """A barrier: its number, and the number of threads that it expects; for a warp's, the mask of their lanes."""
+    """A barrier: its number, and the number of threads that it expects; for a warp barrier, the mask of their lanes."""
 
     number: int
     expected: int
@@ -51,7 +51,7 @@ def is_warp_barrier(key: BarrierKey) -> bool:
 
 
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:
-    """Return the arrivals that wait, each after the index of its basic block."""
+    """Return pairs of a basic block's index and an arrival that waits at the end of this block."""
     return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
 
 

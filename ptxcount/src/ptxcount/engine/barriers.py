@@ -49,7 +49,7 @@ class BarrierQueue:
 
     @property
     def waiting(self) -> list[tuple[int, BarrierArrival]]:
-        """Waiting arrivals, each after the index of its basic block."""
+        """Pairs of a basic block's index and an arrival that waits at the end of this block."""
         return select_waiting(self._arrivals)
 
     def find_continuations(self) -> list[int]:
@@ -84,9 +84,9 @@ class BarrierQueue:
     def _is_bypass(self, stop: int, index: int) -> bool:
         """Tell if threads at a basic block have skipped the barrier at the end of the block ``stop``.
 
-        It must be aligned, every path from it must reach the basic block, and this must load from memory. If it only
-        stores, it may be an early return, which is legal: the compiler merges the stores of two paths. So only the
-        strict check counts a store as a skipped barrier.
+        The barrier must be aligned, every path from it must reach the basic block, and the block must load from memory.
+        A block that only stores may be an early return, which is legal: the compiler merges the stores of two paths.
+        So only the strict check takes a store for a skipped barrier.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
@@ -123,7 +123,7 @@ class BarrierQueue:
         return sorted({arrival.key for arrival in self._arrivals if is_warp_barrier(arrival.key)})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
-        """Release a barrier if all expected threads have arrived: return where they continue. Else return None.
+        """Release a barrier if all expected threads have arrived: return where the threads continue. Else return None.
 
         A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
         ``ready`` has the masks of the threads that wait at no barrier.
@@ -187,7 +187,7 @@ class BarrierQueue:
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
     def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
-        """Remove the released threads from the arrivals at a barrier; return where they continue."""
+        """Remove the released threads from the arrivals at a barrier; return where these threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         return [

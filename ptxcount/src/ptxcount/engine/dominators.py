@@ -103,7 +103,7 @@ class Dominators:
 
     @cached_property
     def continues_previous(self) -> list[bool]:
-        """For each block: True if the previous block is its only predecessor, and has no other successor."""
+        """For each block: True if the previous block is the only predecessor, and has no other successor."""
         flags = [False]
         for block in range(1, len(self._before)):
             flags.append({*self._before[block]} == {block - 1} and {*self._successors[block - 1]} == {block})

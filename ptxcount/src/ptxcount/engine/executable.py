@@ -64,8 +64,8 @@ class Executable:
 def load_executable(ptx_text: str, entry: str) -> Executable:
     """Parse PTX and prepare one kernel. An unsupported instruction raises when a thread reaches it.
 
-    Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if a parameter
-    has an unsupported type.
+    Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if the
+    parameters or the control flow are not supported.
     """
     return prepare_executable(parse_cached(ptx_text), entry)
 
@@ -169,7 +169,7 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
 
 
 def _find_barrier(instruction: Instruction) -> Barrier | None:
-    """Return the barrier of an instruction; None if it is unsupported, as its step raises."""
+    """Return the barrier of an instruction; None for an unsupported instruction, whose step raises."""
     with suppress(UnsupportedInstructionError):
         return parse_barrier(instruction)
     return None

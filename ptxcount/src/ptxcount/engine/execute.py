@@ -99,7 +99,7 @@ def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[
 
 
 def _run_chunks(kernel: Executable, context: Context) -> None:
-    """Run the grid chunk by chunk. A chunk that waits for blocks of another chunk is interleaved with it."""
+    """Run the grid chunk by chunk. A chunk that waits for blocks of another chunk is interleaved with that chunk."""
     schedules: deque[Schedule] = deque()
     chunks, vain_turns, started_blocks = _iter_chunks(kernel, context), 0, 0
     estimate = Estimate(prod(context.grid))

@@ -197,7 +197,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
-    """Compile a kernel; return its PTX with the source files, and its mangled name.
+    """Compile a kernel; return the PTX with the source files, and the kernel's mangled name.
 
     A template that the source does not instantiate is instantiated with the arguments in the kernel's name. Parameters
     and errors are as in `count`.
@@ -246,7 +246,7 @@ def qualify_name(source: Path | str, name: str) -> str:
 def read_or_compile(
     source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
 ) -> Compilation:
-    """Read PTX, or compile CUDA C++ to it; parameters and errors as in `count`."""
+    """Read PTX, or compile CUDA C++ to PTX; parameters and errors as in `count`."""
     text = read_source(source)
     if not is_ptx(source):
         return compile_source(source, flags, arch, instances)

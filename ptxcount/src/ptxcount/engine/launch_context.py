@@ -67,7 +67,7 @@ class _Memories:
 
 
 def make_context(kernel: Executable, options: LaunchOptions) -> Context:
-    """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject it."""
+    """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject the launch."""
     if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:  # the grid is in clusters
         x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
         options = replace(options, grid=(x, y, z))
@@ -201,7 +201,7 @@ def _watch_races(
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
-    """Return the names of the arrays that parameters and variables point to; None if they may point to any array."""
+    """Return the names of the arrays that parameters and variables point to; None if any array may be among these."""
     if ANYTHING in names:
         return None
     addresses = {int(word) for name in names & parameters.keys()
@@ -263,7 +263,7 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:
-    """Write the addresses of a variable's initial value into its content; 0 for unknown names."""
+    """Write the addresses in a variable's initial value into ``content``; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for place, name, offset in variable.addresses:
         address_bytes = (generic_addresses.get(name, -offset) + offset).to_bytes(8, "little")

@@ -60,7 +60,7 @@ def require_static_shared(size: int, language: int) -> None:
 def count_resident_blocks(threads: int, shared: int) -> int:
     """Return the maximum resident blocks of an H200, which limit a cooperative launch; ignore registers.
 
-    ``threads`` and ``shared``, in bytes, are those of a block.
+    A block has ``threads`` threads and ``shared`` bytes of shared memory.
     """
     return _MULTIPROCESSORS * architectures.MULTIPROCESSORS["sm_90"].fit_blocks(threads, shared)
 

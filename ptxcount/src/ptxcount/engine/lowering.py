@@ -46,7 +46,7 @@ class _Inliner:
     """Appends a function's code to the kernel ``into``.
 
     ``names`` maps the function's results and parameters to the names at the call. ``callers`` are the functions being
-    inlined, this one last; each has the suffix that makes its names unique.
+    inlined, this one last; each caller has the suffix that makes its names unique.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class _Inliner:
         code.append(_make_jump(template, label, replace(predicate, negated=True)))
 
     def _copy_instruction(self, instruction: Instruction) -> None:
-        """Append an instruction of the function, with the names of this copy, lowered if it must be."""
+        """Append an instruction of the function, with the names of this copy; lower it if needed."""
         copy = instruction
         if _POLICY in copy.modifiers:
             copy = replace(
@@ -147,7 +147,7 @@ class _Inliner:
             code.append(instruction)
 
     def _inline_call(self, call: Instruction) -> None:
-        """Append the code of the called function; for an indirect call, that of each function that it may reach."""
+        """Append the code of the called function; for an indirect call, of each function that may be called."""
         results, callee, arguments = split_call(call)
         code = self._into.instructions
         if not isinstance(callee, Register):
@@ -193,7 +193,7 @@ class _Inliner:
         return False
 
     def _rename_operand(self, operand: Operand) -> Operand:
-        """Return an operand with the names of this copy: with the suffix, or for parameters, with those at the call."""
+        """Return an operand with the names of this copy: with the suffix; for parameters, the names at the call."""
         if isinstance(operand, Register):
             return replace(operand, name=operand.name + self._suffix)
         if isinstance(operand, Symbol):

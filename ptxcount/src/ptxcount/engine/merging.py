@@ -49,7 +49,7 @@ class MergeableGroup:
     accesses: list[SharedAccess] = field(default_factory=list)
 
     def add_access(self, identity: int, access: SharedAccess) -> None:
-        """Add the access of an instruction. A vector is aligned to its size, which refines the residue."""
+        """Add the access of an instruction. A vector access is aligned to its size: this refines the residue."""
         self.instructions.append(identity)
         self.accesses.append(access)
         self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
@@ -134,14 +134,14 @@ class _MergeFinder:
                     self._vectors[run, access.base].append((access.width, access.offset))
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
-        """Return an empty group for an access; vectors of its straight-line run show how its address is aligned."""
+        """Return an empty group for an access; vectors of its straight-line run show how the address is aligned."""
         base = self._residue_of(access.root).subtract(access.root_offset)
         for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
             base = base.align(width, offset)
         return MergeableGroup(access.kind, access.size, base, block)
 
     def merge_stores(self) -> Iterator[MergeableGroup]:
-        """Yield groups of consecutive stores to one aligned window, without ordering instructions between them."""
+        """Yield groups of stores to one aligned window, without ordering instructions between these stores."""
         group: MergeableGroup | None = None
         for index, block_code in enumerate(self._block_code):
             if not self._flow.continues_previous[index]:
@@ -157,7 +157,7 @@ class _MergeFinder:
                     group = None
 
     def merge_loads(self) -> Iterator[MergeableGroup]:
-        """Yield groups of loads with one base, without ordering instructions on any path between them."""
+        """Yield groups of loads with one base, without ordering instructions on any path between the loads."""
         at_end: dict[int, _OpenGroups] = {}
         for index in self._flow.order:
             groups = at_end[index] = self._inherit_groups(index, at_end)
@@ -193,7 +193,7 @@ def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
 
 
 class MergedCounter:
-    """Counts requests and wavefronts of a group's merged accesses, at each execution of its first instruction."""
+    """Counts requests and wavefronts of merged accesses, at each execution of the group's first instruction."""
 
     def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0

@@ -105,14 +105,14 @@ class Schedule:
         return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
 
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
-        """Describe the threads at a basic block, and the mbarrier that the first of them waits for."""
+        """Describe the threads at a basic block, and the mbarrier that the first of these threads waits for."""
         count, wait = find_active_lanes(threads, self._chunk.shape).threads, self._describe_wait(threads)
         subject = f"{count_noun(count, 'thread')} {choose_form(count, *verbs)}"
         reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
         return f"{subject} {where} {self._code[index].source}{reason}"
 
     def _describe_wait(self, threads: Array) -> str:
-        """Describe the mbarrier that the first of some threads waits for; empty if it waits for none."""
+        """Describe the mbarrier that the first thread of a mask waits for; empty if that thread waits for none."""
         if not self._chunk.barrier_waits.size:
             return ""
         from ..isa.hopper.mbarriers import describe_wait  # noqa: PLC0415 -- which most kernels do without
@@ -120,7 +120,7 @@ class Schedule:
         return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
-        """Execute a basic block; return the schedules of the parts if its branch splits the chunk."""
+        """Execute a basic block; return the schedules of the parts if the block's branch splits the chunk."""
         chunk, code = self._chunk, self._code[index]
         chunk.active, chunk.live_elsewhere = active, self._find_needed_registers()
         chunk.enter_block(index)
@@ -157,11 +157,11 @@ class Schedule:
         return []
 
     def _find_needed_registers(self) -> frozenset[str]:
-        """Find the registers that ready threads and those at barriers still need."""
+        """Find the registers that ready threads and threads at barriers still need."""
         return self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
-        """Let threads arrive at the barrier of a basic block, and wait there unless it is a ``bar.arrive``."""
+        """Let threads arrive at the barrier of a basic block, and wait there, except for ``bar.arrive``."""
         barrier = code.barrier
         if barrier is None:
             return
@@ -228,7 +228,7 @@ class Schedule:
         return []
 
     def _split_threads(self, index: int, active: Array, is_taken: Array) -> None:
-        """Schedule active threads after a branch or a predicated exit; ``is_taken`` is the mask of those that jump."""
+        """Schedule active threads after a branch or a predicated exit; ``is_taken`` is the mask of jumping threads."""
         code, jumping, continuing = self._code[index], active & is_taken, active & ~is_taken
         if not np.count_nonzero(continuing):  # the same mask object keeps its cached `ActiveLanes`
             jumping = active

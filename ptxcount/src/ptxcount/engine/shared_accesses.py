@@ -79,7 +79,7 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
 def _parse_access(
     instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
 ) -> SharedAccess | None:
-    """Return the access of a ``ld`` or ``st``; None if ptxas does not merge it."""
+    """Return the access of a ``ld`` or ``st``; None if ptxas does not merge such an access."""
     kind, is_load = _ACCESS_KINDS[instruction.opcode], instruction.opcode == "ld"
     space, *names = instruction.modifiers
     if space != "shared" or not names or instruction.guard is not None or len(instruction.operands) != 2:
@@ -101,7 +101,7 @@ def _parse_access(
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
-    """Tell if a 16-bit value is loaded into a 32-bit register, or a reader needs it zero-extended."""
+    """Tell if a 16-bit value is loaded into a 32-bit register, or a reader needs the value zero-extended."""
     if not isinstance(target, Register):
         return False
     return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))
@@ -116,7 +116,7 @@ def _needs_word(reader: Instruction) -> bool:
 
 
 def breaks_loads(instruction: Instruction) -> bool:
-    """Tell if an instruction prevents merging of shared loads across it."""
+    """Tell if shared loads before and after an instruction cannot merge."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("st", "atom", "red"):
         return _OTHER_SPACES.isdisjoint(modifiers)
@@ -124,7 +124,7 @@ def breaks_loads(instruction: Instruction) -> bool:
 
 
 def breaks_stores(instruction: Instruction) -> bool:
-    """Tell if an instruction prevents merging of shared stores across it."""
+    """Tell if shared stores before and after an instruction cannot merge."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "ld" and _OTHER_SPACES.isdisjoint(modifiers):
         return True

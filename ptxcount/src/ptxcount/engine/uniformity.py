@@ -39,7 +39,7 @@ def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
 
 
 def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
-    """Return the ``id`` of each shuffle that can read any lane of the warp: its operand ``c`` is known to be 31."""
+    """Return the ``id`` of each shuffle that can read any lane of the warp: operand ``c`` is known to be 31."""
 
     def is_move(instruction: Instruction) -> bool:
         return instruction.opcode == "mov" and instruction.operands[1:] == (Immediate(31),) and not instruction.guard
@@ -103,8 +103,8 @@ class _Joins:
     def find_joined_registers(self, block: int) -> set[str]:
         """Return the registers that become divergent if lanes diverge at the end of a basic block.
 
-        They are written on a path to the join, live there, and written more than once. If the block is in a loop, one
-        of the last two conditions is enough: lanes may leave the loop in different iterations.
+        These registers are written on a path to the join, live there, and written more than once. If the block is in a
+        loop, one of the last two conditions is enough: lanes may leave the loop in different iterations.
         """
         meeting = self._meeting_block.get(block)
         live = self._flow.find_live(frozenset() if meeting is None else frozenset((meeting,)))

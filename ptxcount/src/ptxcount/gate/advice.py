@@ -22,7 +22,7 @@ _MAX_STRUCT_BYTES = 128
 
 
 class Advice(NamedTuple):
-    """Advice on similar accesses: its code, its text, and their files and lines, the most expensive first."""
+    """Advice on similar accesses: code, text, and the files and lines of the accesses, the most expensive first."""
 
     code: str
     text: str
@@ -63,7 +63,7 @@ class _LaunchPatterns:
         return any(self._group_sectors[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
-        """List the two groups of an access: those to its array with its lane stride, and those at its source line."""
+        """List two groups of accesses: to the array of ``pattern`` with its lane stride, and at its source line."""
         return [
             (self.find_array(pattern), "lane", pattern.lane_stride),
             (self.find_array(pattern), "line", pattern.access.source.line),
@@ -76,7 +76,8 @@ class _LaunchPatterns:
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
         """Return the global accesses to this array with this lane stride that start less than 128 bytes away.
 
-        Each follows its signed distance in bytes from this access. A global access is its own neighbour, at distance 0.
+        Before each is its signed distance in bytes from this access. A global access is its own neighbour, at distance
+        0.
         """
         neighbours = []
         for neighbour in self.patterns:
@@ -180,7 +181,7 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
-    """Return the first cause that matches a lane stride; its text continues "lanes are 64 bytes apart".
+    """Return the first cause that matches a lane stride; the cause's text continues "lanes are 64 bytes apart".
 
     In order: several accesses that fill the gap, exchanged axes, members of structs, a row per lane, any stride.
     """

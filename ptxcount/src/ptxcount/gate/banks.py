@@ -15,7 +15,7 @@ _UNREACHABLE = 1 << 40
 
 
 class Padding(NamedTuple):
-    """A padding of the rows of a tile in shared memory, in bytes, and an access's bank conflicts with it."""
+    """A padding of the rows of a tile in shared memory, in bytes, and an access's bank conflicts after padding."""
 
     row_bytes: int
     pad_bytes: int
@@ -23,7 +23,7 @@ class Padding(NamedTuple):
 
 
 def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
-    """Describe the bank conflicts of an access, and a padding against them. ``patterns`` are all shared accesses."""
+    """Describe the bank conflicts of an access, and a remedy. ``patterns`` are all shared accesses."""
     access = pattern.access
     actual, ideal = access.wavefronts / access.requests, access.conflict_free / access.requests
     head = f"{actual:.3g} wavefronts per request, {ideal:.3g} without bank conflicts"
@@ -37,7 +37,7 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
 
 
 def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the accesses whose address range overlaps that of ``pattern``, itself included."""
+    """Return the accesses whose address range overlaps the range of ``pattern``, including ``pattern``."""
     addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
     lowest, highest = addresses[pattern].min(), addresses[pattern].max()
     return [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
@@ -46,7 +46,7 @@ def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | None:
     """Return the padding with the fewest conflicts of all accesses to the tile of this access.
 
-    A padding must at least halve the conflicts of the access, and those of the tile. None if there is none, or if the
+    A padding must at least halve the conflicts of the access, and of the tile. None without such a padding, or if the
     distances between lanes differ from request to request: then the samples are incomplete.
     """
     distances, both_active = np.diff(pattern.addresses, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]

@@ -214,7 +214,7 @@ def _check_counts(options: argparse.Namespace) -> int:
 
 
 def _add_remedy(finding: Diagnostic) -> Diagnostic:
-    """Add to a count that rose the commands that explain and accept it."""
+    """Add the commands that explain and accept a count to the finding that the count rose."""
     return finding._replace(message=f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept")
 
 
@@ -223,7 +223,7 @@ def _name_causes(
 ) -> list[Diagnostic]:
     """Add to findings on changed counts and wrong kernels the inputs that changed, as in "; k.cu, nvcc changed".
 
-    A lock file without hashes of files does not tell them: then the findings stay as they are.
+    A lock file without hashes of files does not tell the inputs: then the findings stay as they are.
     """
     launch_of_label = {launch.label: launch for launch in launches}
     keys = {counts.launch.label: counts.key for counts in launch_counts}  # a launch that failed has no key
@@ -253,7 +253,7 @@ def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[tuple[str,
 
 
 def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> list[Diagnostic]:
-    """Return a finding with only those of its locations that are in ``places``; an empty list if there are none."""
+    """Return a list of the finding with only its locations in ``places``; an empty list if no location is there."""
     kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
     if not kept_places:
         return []

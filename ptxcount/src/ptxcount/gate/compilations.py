@@ -59,7 +59,7 @@ class _Snapshot(msgspec.Struct):
     def is_valid_for(self, compilation: Compilation) -> bool:
         """Tell if the compilation read only files of the snapshot, and no input has changed since.
 
-        The snapshot may have more files: those that only host code includes.
+        The snapshot may have more files: files that only host code includes.
         """
         return (
             {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
@@ -80,7 +80,7 @@ class _Entry(_Snapshot):
 def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]) -> Compiled:
     """Return a valid compilation of a recipe from the cache, or compile and store it. Raise as ``compile_recipe``.
 
-    A compilation is stored only if its inputs are known, and did not change while it ran.
+    A compilation is stored only if its inputs are known, and did not change while nvcc ran.
     """
     file = _find_entry_file(recipe)
     if file is None:
@@ -105,7 +105,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 
 
 def _read_entry(file: Path) -> _Entry | None:
-    """Read an entry; None if its compilers changed, or a file is missing. Raises `OSError` and errors of `msgspec`."""
+    """Read an entry; None if compilers changed, or a file is missing. Raises `OSError` and errors of `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
     if entry.tools_state != _hash_tools(entry.layout):
         return None
@@ -126,9 +126,9 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
-    """Take a snapshot of all inputs of a recipe's compilation; None if they cannot be listed.
+    """Take a snapshot of all inputs of a recipe's compilation; None if these cannot be listed.
 
-    The list of files is that of the last entry. If nvcc reads other files now, `_Snapshot.is_valid_for` is false.
+    The list of files is from the last entry. If nvcc reads other files now, `_Snapshot.is_valid_for` is false.
     """
     with suppress(OSError, PtxError, ValueError, KeyError):
         layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout
@@ -157,7 +157,7 @@ def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
 
 
 def _hash_tools(layout: Layout) -> str:
-    """Hash the state of the files of nvcc and of the compilers that it calls, as `identify_file` describes it."""
+    """Hash the files of nvcc and of the compilers that nvcc calls, by `identify_file`."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
@@ -167,5 +167,5 @@ _read_disk = cache(Disk)
 
 
 def forget_files() -> None:
-    """Clear the cache of files read from disk: they may have changed since."""
+    """Clear the cache of files read from disk: the files may have changed since."""
     _read_disk.cache_clear()

@@ -18,7 +18,10 @@ _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a recipe's source, or read its PTX; without an instance, its name is None. Raise as `compile_entry`."""
+    """Compile a recipe's source, or read its PTX; raise as `compile_entry`.
+
+    `Compiled.name` is None if the recipe has no template instance.
+    """
     if recipe.instance:
         return Compiled(*compile_entry(*recipe))
     return Compiled(read_or_compile(recipe.source, recipe.flags, recipe.arch), None)

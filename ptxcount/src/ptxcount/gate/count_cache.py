@@ -129,7 +129,7 @@ def is_program(path: str) -> bool:
 def identify_file(path: str) -> list[int] | None:
     """Return inode, size, and times of modification and status change of a file; None if it is missing.
 
-    They identify its state without reading it: users cannot set the time of the status change.
+    They identify the file's state without reading the file: users cannot set the time of the status change.
     """
     try:
         status = Path(path).stat()

@@ -39,7 +39,7 @@ class LaunchCounts(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Key in the lock file: the name in ``ptxcount.toml``, or without one the description."""
+        """Key in the lock file: the launch's name, or its description if ``ptxcount.toml`` gives it no name."""
         return self.launch.name or self.description
 
 
@@ -49,7 +49,7 @@ _IDLE = "it accesses no memory, so there is nothing to check: look at its grid, 
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
-    """Return the counts of the launches, and a finding for each that fails: PC006 for a wrong kernel, else PC009."""
+    """Return the counts, and a finding for each launch without counts: PC006 if the kernel faults, else PC009."""
     outcomes = [*_iter_outcomes(launches)]
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     return launch_counts, [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
@@ -83,7 +83,7 @@ def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagno
 
 @lru_cache(maxsize=256)
 def _compile_once(recipe: Recipe) -> Compiled:
-    """Compile a recipe once for all launches that share it, unless the cache on disk has it."""
+    """Compile a recipe once for all launches that share it, unless the cache on disk has the compilation."""
     return compilations.load_or_compile(recipe, lambda recipe: _import_compute().compile_recipe(recipe))
 
 
@@ -94,7 +94,7 @@ def _import_compute() -> ModuleType:
 
 
 def _make_recipe(launch: Launch) -> Recipe:
-    """Return the compilation that a launch needs; its instance is the kernel if that has template arguments."""
+    """Return the recipe that a launch needs; the instance is the kernel if the kernel has template arguments."""
     instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
     return Recipe(launch.folder / launch.file, instance, launch.flags, launch.arch or ARCH)
 
@@ -160,7 +160,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the files in the launch's folder that its compilation read, as relative paths, its own source first."""
+    """List the files in the launch's folder that the compilation read, as relative paths, the source first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -204,6 +204,6 @@ def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _format_path(file: Path | str, root: Path) -> str:
-    """Return a file's path relative to a folder, ``src/k.cu``; only its name if it is not in the folder."""
+    """Return a file's path relative to a folder, ``src/k.cu``; only the file's name for a file outside."""
     path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

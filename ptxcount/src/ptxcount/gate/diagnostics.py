@@ -21,9 +21,9 @@ ADVICE = "PC1"
 class Diagnostic(NamedTuple):
     """One finding of `check`.
 
-    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of its launch, or
-    empty. ``also`` lists its other locations, as files and lines. ``more_launches`` are the labels of other launches
-    with the same finding.
+    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of a launch, or
+    empty. ``also`` lists the finding's other locations, as files and lines. ``more_launches`` are the labels of other
+    launches with the same finding.
     """
 
     file: str

@@ -26,7 +26,7 @@ class DirectiveError(LaunchError):
 
 
 class LineLimit(NamedTuple):
-    """Limit on a count of a source line, such as ``sectors``; ``line`` is its own line.
+    """Limit on a count of a source line, such as ``sectors``; ``line`` is the limit's own line.
 
     If ``relative``, ``number`` is a multiple of the ideal count.
     """
@@ -53,7 +53,7 @@ class Waiver(NamedTuple):
 
 
 class Directives:
-    """The directives in files. `check_lines` adds to ``used_limits`` those that it compares an access with."""
+    """The directives in files. `check_lines` adds to ``used_limits`` the limits that it compares an access with."""
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
         self.used_limits: set[LineLimit] = set()

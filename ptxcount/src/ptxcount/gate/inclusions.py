@@ -46,7 +46,7 @@ _COMPUTED = re.compile(
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """The files that nvcc reads for a source, the include folders that it searches, and its compilers."""
+    """The files that nvcc reads for a source, the include folders that nvcc searches, and the compilers it calls."""
 
     #: Input files.
     files: list[str]
@@ -62,7 +62,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
-    """Run nvcc to list the files and folders that it reads for a source; None if they cannot be listed.
+    """Run nvcc to list the files and folders that it reads for a source; None if it cannot list these.
 
     Raises as `run_nvcc`, `find_nvcc` and `split_flags`.
     """
@@ -108,9 +108,9 @@ def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Return the header names that a file may include, sorted; None if they are unknown, as if a macro computes one.
+    """Return the header names that a file may include, sorted; None if unknown, as when a macro computes a name.
 
-    In headers of the compilers, macros may compute names: they use only texts of these headers.
+    In headers of the compilers, macros may compute names: such macros use only texts of these headers.
     """
     spliced = _SPLICE.sub(b"", content)
     if not is_system and _COMPUTED.search(spliced):
@@ -121,10 +121,10 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return, by file, the innermost of ``folders`` that contains it and its path there; two empty texts if none does.
+    """Return, by file, the innermost of ``folders`` above it, and the file's path there; else two empty texts.
 
     With the folder /inc: {"/inc/sys/a.h": ("/inc", "sys/a.h"), "/k.cu": ("", "")}. Symbolic links are resolved: gcc
-    spells the paths of system files differently from their folders.
+    spells the paths of system files differently from the folders' paths.
     """
     real_folders = {os.path.realpath(folder): folder for folder in folders}
     places = {}
@@ -148,7 +148,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
-    """List the files that nvcc may find for the header names of each file, and for names in its options."""
+    """List the files that nvcc may find for the header names of each file, and for names in nvcc's options."""
     words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
     # Options may name headers, as in -include=a.h; nvcc includes cuda_runtime.h itself.
     searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
@@ -163,7 +163,7 @@ def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], 
 
 
 def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the base names of paths by their folder: ["a.h", "sys/b.h"] -> {"": ["a.h"], "sys": ["b.h"]}."""
+    """Return the base names of paths by folder: ["a.h", "sys/b.h"] -> {"": ["a.h"], "sys": ["b.h"]}."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sorted(names):
         folder, base = os.path.split(name)
@@ -172,7 +172,7 @@ def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Disk:
-    """Files and folders as they were on first access. They are cached: several sources include the same headers."""
+    """Files and folders as on first access, cached: several sources include the same headers."""
 
     def __init__(self) -> None:
         self.hash_file, self.is_readable = lru_cache(None)(_hash_file), lru_cache(None)(_is_readable)

@@ -103,7 +103,7 @@ def read_launches(folder: Path) -> list[Launch]:
 
 
 def _parse_launch(folder: Path, place: int, table: Any, line: int) -> Launch:
-    """Parse a ``[[launch]]`` table, the ``place``-th at ``line``; raise `TableError` if it is invalid."""
+    """Parse a ``[[launch]]`` table, the ``place``-th at ``line``; raise `TableError` for an invalid table."""
     location = f"launch {place}"
     try:
         entry = msgspec.convert(table, _LaunchTable)
@@ -122,7 +122,7 @@ def _expand_extent(extent: int | list[int]) -> list[int]:
 
 
 def _label_launches(unlabelled: list[Launch]) -> list[Launch]:
-    """Label launches by their name, else by their kernel, else by their file. Equal labels get their position.
+    """Label launches by name, else by kernel, else by file. Equal labels get the launch's position in the table file.
 
     Raises `TableError` if two launches have the same name.
     """

@@ -30,7 +30,7 @@ _OPTIONAL_COUNTS = (
 
 
 def check_limits(counts: LaunchCounts, directives: Directives) -> list[Diagnostic]:
-    """Return findings for exceeded limits: those in the launch's table, and those at the source lines it executes.
+    """Return findings for exceeded limits: in the launch's table, and at the source lines that the launch executes.
 
     Raises `DirectiveError` or `TableError` for an invalid limit.
     """
@@ -43,7 +43,7 @@ def check_limits(counts: LaunchCounts, directives: Directives) -> list[Diagnosti
 
 
 class _LineSum(NamedTuple):
-    """A count of a source line, its ideal, and the requests, each summed over the line's accesses with this count."""
+    """A count of a source line, the ideal count, and the requests: sums over the line's accesses with this count."""
 
     file: str
     line: int

@@ -19,7 +19,7 @@ def format_markdown(
     """Format the changes since a lock file as Markdown: a title, and a code block.
 
     The block lists failed, new and removed launches. Then it lists changed counts, the largest relative rise first.
-    ``release`` is that of the current nvcc; empty without nvcc.
+    ``release`` is the release of the current nvcc; empty without nvcc.
     """
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]
     same_count, new = 0, list[str]()
@@ -58,7 +58,7 @@ def _describe_lines(changes: Sequence[Change]) -> str:
 
 
 def _format_change(counts: LaunchCounts, change: Change) -> Iterator[str]:
-    """Yield a line on a changed count with its change in percent, then the text of its source line, if it is one."""
+    """Yield a line on a changed count with the change in percent; then the source line's text, if one line changed."""
     share = "new"
     if change.before:
         percentage = float(f"{100 * (change.now / change.before - 1):.2g}")

@@ -64,7 +64,7 @@ class Lock(msgspec.Struct, frozen=True):
     """A lock file: the nvcc release of the counts, and the counts of each launch by its key.
 
     ``files`` has the hashes of the project's files. ``settings`` has, by a launch's key, the settings that the key
-    lacks. Older locks have neither.
+    lacks. Older locks have no ``files`` and no ``settings``.
     """
 
     nvcc: str
@@ -73,7 +73,7 @@ class Lock(msgspec.Struct, frozen=True):
     settings: dict[str, str] = {}
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
-        """Find the pinned counts of a launch by its name or its description; None if it is not pinned."""
+        """Find the pinned counts of a launch by the launch's name or description; None if the launch is not pinned."""
         return self.launches.get(counts.key, self.launches.get(counts.description))
 
     def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
@@ -84,7 +84,7 @@ class Lock(msgspec.Struct, frozen=True):
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
         """List the inputs that differ from the lock: up to two files by name, as in ["k.cu", "a.h", "3 more files"].
 
-        After them, "nvcc" and "the settings of the launch".
+        After the files, "nvcc" and "the settings of the launch".
         """
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
@@ -102,7 +102,7 @@ NO_LOCK = Lock("", {})
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, Place]]:
-    """Return the counts to pin, and the file and number, of each source line; both by the line's file and text.
+    """Return the counts to pin of each source line, and its file and number; two mappings, by the line's file and text.
 
     Lines without counts to pin are left out. The second line with the same text has " (2)" after it.
     """
@@ -185,7 +185,7 @@ def read_lock_at(revision: str) -> Lock:
 
 
 def _run_git(revision: str, *words: str) -> bytes:
-    """Run git in the current folder and return its output; raise `LaunchError` without git, or if it fails."""
+    """Run git in the current folder and return its output; raise `LaunchError` without git, or if git fails."""
     try:
         process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
@@ -243,7 +243,7 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
 
     Lines with the same text are compared with each other. A line with a new text may replace a removed line with equal
     counts: then nothing changed. The remaining new and removed lines are compared in total. Counts from ptxas are
-    compared only if both have them.
+    compared only if both sides have these counts.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
@@ -285,7 +285,7 @@ def _find_spaces(lines: Lines) -> set[str]:
 
 
 def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
-    """Return the lines without the counts of these spaces; drop lines that have no others."""
+    """Return the lines without the counts of these spaces; drop lines without other counts."""
     remaining = {}
     for key, line in lines.items():
         remaining[key] = {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}

@@ -36,7 +36,7 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
 
 
 def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
-    """Tell if a launch is of this kernel: it has the file, and the kernel's name or, if the file has only one, none."""
+    """Tell if a launch is of this kernel: it has the file, and the kernel's name or no name."""
     entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
     return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
 

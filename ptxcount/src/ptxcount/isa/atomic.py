@@ -54,7 +54,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
         positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         values = [spread(operand, chunk.shape)[positions] for operand in operands]
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
-        is_failed_attempt = np.full(chunk.shape, is_lock)
+        may_poll = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
         memory = chunk.find_memory(where)
         for units, index, selected in memory.check_atomic(
@@ -69,7 +69,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
                     update = choose_sum(operation, cells[places], *arguments)
                 old = apply_operation(update, cells, places, arguments, returns=used)
                 result[threads] = old
-                is_failed_attempt[threads] |= cells[places] == old
+                may_poll[threads] |= cells[places] == old
                 if used and (cells[places] == old).all():
                     chunk.spins += 1
                 elif is_lock:
@@ -81,7 +81,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
             for n, active in enumerate(iter_swap_rounds(operation, chunk, place, results[0][positions], values)):
                 chunk.record(where, "atomic", width, words, active=active, cost=cost, is_replay=n > 0)
         else:
-            chunk.record_polling(where, "atomic", width * count, place, cost=cost, is_failed_attempt=is_failed_attempt)
+            chunk.record_polling(where, "atomic", width * count, place, cost=cost, may_poll=may_poll)
         return results
 
     reads = [(operand, kind) for source in sources for operand in split_vector(instruction, source, count)]

@@ -20,9 +20,9 @@ _QUEUE_COST = 4
 class AtomicOperation(NamedTuple):
     """Atomic operation: ``update`` maps the old value and the operands to the new value.
 
-    ``operands`` is the number of operands. ``ufunc`` does the same with ``ufunc.at``, for many threads in order.
-    ``queue`` takes the value of one address, as an array of one, and the operands of its threads in order. It returns
-    the old value of each thread, and the final value.
+    ``operands`` is the number of operands. ``ufunc`` does the same as ``update`` with ``ufunc.at``, for many threads in
+    order. ``queue`` takes the value of one address, as an array of one, and the operands of the address's threads in
+    order. It returns the old value of each thread, and the final value.
     """
 
     update: Callable[..., Any]
@@ -33,7 +33,7 @@ class AtomicOperation(NamedTuple):
 
 
 def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> AtomicOperation:
-    """Make an operation on one operand from a NumPy ufunc: ``ufunc.accumulate`` is its queue."""
+    """Make an operation on one operand from a NumPy ufunc: ``ufunc.accumulate`` is the operation's queue."""
 
     def queue(start: Array, values: Array) -> tuple[Array, Any]:
         totals = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
@@ -119,11 +119,11 @@ def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
 def apply_operation(
     operation: AtomicOperation, units: Array, index: Array, values: list[Array], *, returns: bool
 ) -> Array:
-    """Update ``units[index]`` thread by thread; return the old values, or zeros if they are unused.
+    """Update ``units[index]`` thread by thread; return the old values, or zeros if these are unused.
 
     ``values`` are the operands, with one element per thread, as ``index``. Threads with different addresses are
     independent. So the first threads of all addresses are executed at once, then the second ones, and so on. If few
-    addresses have more threads, each of them continues with its own queue.
+    addresses have more threads, each such address continues with its own queue.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])

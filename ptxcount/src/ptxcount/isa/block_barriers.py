@@ -52,7 +52,7 @@ def parse_barrier(instruction: Instruction) -> Barrier:
     waits = "sync" in instruction.modifiers
     allowed = {"sync" if waits else "arrive"}
     if not allowed <= {*instruction.modifiers} <= allowed | {"aligned", "cta"}:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs .sync or .arrive, and allows only .aligned and .cta")
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
     aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
@@ -81,7 +81,7 @@ _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
 @op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
 @op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
 def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before it."""
+    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before."""
     arrived = spread(chunk.active, chunk.shape)
     return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
 

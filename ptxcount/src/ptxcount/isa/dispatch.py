@@ -173,7 +173,7 @@ def _bind_computation(instruction: Instruction) -> Step:
 
 
 def _apply_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
-    """Wrap a function: ``.ftz`` flushes its operands and its result, ``.relu`` and ``.sat`` clamp its result."""
+    """Wrap a function: ``.ftz`` flushes the operands and the result, ``.relu`` and ``.sat`` clamp the result."""
     clamps = [clamp for name, clamp in (("ftz", flush), ("relu", apply_relu), ("sat", clamp01)) if name in options]
     if not clamps:
         return compute
@@ -203,7 +203,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
     expect_count(instruction, 3 + len(logic))
     places, sources = split_group(instruction.operands[0]), instruction.operands[1:]
     if len(places) > 2 - is_set:
-        raise unsupported(instruction)
+        raise unsupported(instruction, f"it has {len(places)} results; at most {2 - is_set} can be written")
     compare = _make_comparison(comparison, kind, "ftz" in names)
 
     def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
@@ -223,7 +223,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 
 def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
-    """Return a function that compares two operands. It returns one mask, or two for pairs, the lower half first."""
+    """Return a function that compares two operands, and returns one mask, or two for pairs, the lower half first."""
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 

@@ -30,7 +30,7 @@ def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
 
 
 class _CarrySum(NamedTuple):
-    """A sum with carry: its number of operands, their reduction to two summands, and the addition of these."""
+    """A sum with carry: the number of operands, their reduction to two summands, and the addition of the summands."""
 
     operands: int
     find_summands: Callable[..., tuple[Array, Array]]
@@ -123,7 +123,7 @@ def _combine_parts(
 ) -> list[Array]:
     """Combine the parts of two words, such as four bytes for ``vadd4``; with ``sat``, clamp the results.
 
-    Return the results in one word of the type ``total``. With ``merge``, return their sum combined with a third word.
+    Return the results in one word of the type ``total``. With ``merge``, return the results' sum with a third word.
     """
     name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
     dtype, bits = TYPES[total].dtype, 8 * size

@@ -113,7 +113,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``, which copies immediately.
 
     Zeros follow the ``bytes``. A true predicate in place of ``bytes`` stores only zeros. In shared memory, these copies
-    have their own kind: counters of shared stores on an H200 do not include them.
+    have their own kind: counters of shared stores on an H200 do not include such copies.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
     only_orders = not _COPY_ORDERING.isdisjoint(names) and {*names} <= _COPY_ORDERING | {"async", "bulk", "read"}
@@ -127,7 +127,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     target, source, size, *byte_count = instruction.operands
     width = int(size.value) if isinstance(size, Immediate) else 0
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it must copy 4, 8 or 16 bytes from global to shared memory")
     count = width // 4
     read_target = make_address_reader(instruction, target, "shared")
     read_source = make_address_reader(instruction, source, "global")
@@ -138,7 +138,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     fetch = find_fetch_options(instruction)
 
     def load_bytes(chunk: Chunk, place: Value, copied: Array) -> list[Array]:
-        """Load ``count`` words for each thread; only the first ``copied`` bytes are read, the others are zeros."""
+        """Load ``count`` words for each thread; only the first ``copied`` bytes are read, the other bytes are zeros."""
         _check_alignment(chunk, f"a copy of {width} bytes", place, width)
         lacking = spread(np.where(chunk.active, width - copied, 0), chunk.shape)
         chunk.find_counters("global", "load", width).useful_bytes -= int(lacking.sum())
@@ -184,12 +184,12 @@ def _make_copy_wait(instruction: Instruction, name: str) -> Step:
 def _bind_stack(instruction: Instruction) -> Step:
     """Bind ``alloca.type d, size{, align}``, ``stacksave.type d``, ``stackrestore.type a``; the stack grows upwards.
 
-    The register `STACK` has the used bytes. They are also the value that ``stacksave`` returns.
+    The register `STACK` has the number of used bytes, which is also the value that ``stacksave`` returns.
     """
     (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
     stack = (STACK, STACK.type)
     if kind.name not in ("u32", "u64"):
-        raise unsupported(instruction)
+        raise unsupported(instruction, f"its type must be .u32 or .u64, not .{kind.name}")
     expect_count(instruction, *((2, 3) if instruction.opcode == "alloca" else (1,)))
     if instruction.opcode == "stackrestore":
         return make_step(instruction, [stack], [(operands[0], kind)], lambda chunk, saved: [saved.astype(np.uint64)])

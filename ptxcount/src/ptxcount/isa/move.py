@@ -109,7 +109,7 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
 def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
-    """Pack two integers, clamped to ``bits`` bits each, the second lowest; above them, the lower bits of a third."""
+    """Pack two integers, clamped to ``bits`` bits each, the second lowest; above both, the lower bits of a third."""
     width = int(bits)
     least, mask = -(1 << width - 1) if sign == "s" else 0, (1 << width) - 1
     upper, lower = (np.clip(integer, least, least + mask).astype(np.int64) & mask for integer in integers[:2])
@@ -175,7 +175,7 @@ def _bind_move(instruction: Instruction) -> Step:
     _, types = split_name(instruction)
     expect_count(instruction, 2)
     if len(types) != 1 or len(instruction.modifiers) != 1:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs one type, and no other modifier")
     kind, (target, source) = types[0], instruction.operands
     group = target if isinstance(target, Group) else source
     if not isinstance(group, Group):

@@ -36,7 +36,7 @@ def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Bin
 
 
 def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the function that computes an instruction, by its name and the types of its operands.
+    """Register the function that computes an instruction, by the instruction's name and operand types.
 
     ``name`` is a regular expression, in which a dot matches a dot. It begins with the opcode, or with alternatives in
     parentheses. ``operands`` is ``destinations = sources``, each a PTX type. ``|`` separates destinations in one
@@ -96,7 +96,7 @@ def make_step(
     wider: bool = False,
     sums: bool = False,
 ) -> Step:
-    """Return the step that reads operands, calls ``compute`` with the chunk and their values, and writes the results.
+    """Return the step that reads operands, calls ``compute`` with the chunk and the values, and writes the results.
 
     ``writes`` and ``reads`` are operands with the types of their values. With ``wider``, registers may have more bits
     than these types. With ``sums``, ``compute`` gets values that may be a `Sum`, else arrays of the types' dtypes.

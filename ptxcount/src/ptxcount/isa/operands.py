@@ -36,7 +36,7 @@ CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"]
 
 
 def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
-    """Return the error for an unsupported instruction, or for operands that do not match it."""
+    """Return the error for an unsupported instruction, or for operands that do not match the instruction."""
     return UnsupportedInstructionError(instruction.source, instruction.name, why)
 
 
@@ -120,7 +120,7 @@ def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
 
 
 def _expect_fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
-    """Raise unless a register has the size of ``kind`` (or with ``wider`` more), and both or neither are predicates."""
+    """Raise unless a register has the size of ``kind`` (``wider``: or more), and both or neither are predicates."""
     declared = operand.type
     fits = declared.size == kind.size or (wider and kind.size < declared.size <= 8)
     if not fits or (declared.kind == "p") != (kind.kind == "p"):
@@ -141,7 +141,10 @@ def _make_register_reader(instruction: Instruction, operand: Register, kind: Typ
 
 
 def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -> Array:
-    """Return a literal as a (1, 1) array of ``kind``; raise `UnsupportedInstructionError` if it does not fit."""
+    """Return a literal as a (1, 1) array of ``kind``. An integer loses the bits that ``kind`` lacks.
+
+    Raises `UnsupportedInstructionError` for an integer beyond 64 bits, or a float that ``kind`` cannot hold.
+    """
     if kind.kind == "p":
         if isinstance(operand.value, int):
             return np.full((1, 1), operand.value != 0)
@@ -196,9 +199,9 @@ def split_vector(instruction: Instruction, operand: Operand, count: int) -> tupl
 
 
 def make_address_reader(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
-    """Return a function that reads an address in a state space, None for generic ones.
+    """Return a function that reads an address in a state space, None for generic addresses.
 
-    It has 64 bits, except from a 32-bit register, which only shared, local, parameter and tensor memory allow.
+    The address has 64 bits, except from a 32-bit register, which only shared, local, parameter and tensor memory allow.
     """
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"it needs an address, not {_describe_operand(operand)}")

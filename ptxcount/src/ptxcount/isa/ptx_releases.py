@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class ReleasedForm(NamedTuple):
-    """A form: an example instruction, a pattern of its names, and whether ptxcount supports it."""
+    """A form: an example instruction, a pattern of names, and whether ptxcount supports the form."""
 
     example: str
     pattern: str

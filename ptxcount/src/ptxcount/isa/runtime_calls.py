@@ -78,7 +78,7 @@ def _fail_assertion(arguments: _CallArguments) -> Value:
 
 
 def _allocate_heap(arguments: _CallArguments) -> Value:
-    """Execute ``malloc(bytes)``: allocate from a heap that is never recycled; NULL if it is exhausted."""
+    """Execute ``malloc(bytes)``: allocate from a heap that is never recycled; NULL if the heap is exhausted."""
     chunk = arguments.chunk
     active = spread(chunk.active, chunk.shape)
     sizes = np.where(active, spread(dense(arguments.load_argument(0)).astype(np.int64), chunk.shape), 0)

@@ -13,7 +13,7 @@ from .operands import Reader
 
 
 def make_row_reporter(chunk: Chunk) -> Report:
-    """Return a reporter that reports each fault for the first active thread of its block."""
+    """Return a reporter that reports each fault for the first active thread of the fault's block."""
     report, active = chunk.make_reporter(), spread(chunk.active, chunk.shape)
 
     def report_for_row(error: Any, position: tuple[int, int], text: str, place: int, *others: Any) -> None:

@@ -34,7 +34,7 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def window_base(space: str) -> int:
-    """Return the base of a state space in generic addresses, by its name in PTX."""
+    """Return the base of a state space in generic addresses, by the space's name in PTX."""
     return WINDOWS.index(SPACES[space]) << WINDOW_BITS
 
 
@@ -50,7 +50,7 @@ def decode_access(
 
     Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``: `HINTS` are dropped. ``allowed`` are modifiers
     that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``. If the
-    access may be to shared memory, it adds the size of an element to ``instruction.units``.
+    access may be to shared memory, add the size of an element to ``instruction.units``.
     """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]
@@ -58,7 +58,9 @@ def decode_access(
     extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in allowed)]
     unsupported_form = len(types) != 1 or len(spaces) > 1 or len(vectors) > 1 or types[0].kind in _UNADDRESSABLE
     if unsupported_form or (extra and not allows_others):
-        raise unsupported(instruction)
+        needs = "it needs one type, and at most one space and vector"
+        why = f".{extra[0]} is unknown here" if extra and not allows_others else needs
+        raise unsupported(instruction, why)
     count = vectors[0] if vectors else 1
     if count * types[0].size > 32:
         raise unsupported(instruction, "it accesses more than 32 bytes per thread")
@@ -92,7 +94,7 @@ def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[st
 
 
 def make_shared_reader(instruction: Instruction, operand: Operand) -> Reader:
-    """Return a reader of an operand's shared addresses; it raises `UnsupportedInstructionError` for other spaces."""
+    """Return a reader of an operand's shared addresses, which raises `UnsupportedInstructionError` for other spaces."""
     space = find_space(instruction)
     resolve = make_resolver(space, make_address_reader(instruction, operand, space))
 
@@ -106,7 +108,7 @@ def make_shared_reader(instruction: Instruction, operand: Operand) -> Reader:
 
 
 def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array]]:
-    """Yield each state space of generic addresses, the addresses within it, and the mask of their threads."""
+    """Yield each state space of generic addresses, the addresses within it, and the mask of threads that use it."""
     addresses, active = spread(dense(value).view(np.int64), chunk.shape), spread(chunk.active, chunk.shape)
     windows = addresses >> WINDOW_BITS
     valid_windows = np.where((windows >= 0) & (windows < len(WINDOWS)), windows, 0)
@@ -124,7 +126,7 @@ def dispatch_by_space(
 ) -> Callable[[Chunk], list[Array]]:
     """Return a function that calls ``access`` for a state space, or for each state space of generic addresses.
 
-    It returns the registers' values from ``access``; with several spaces, each thread's value is that of its space.
+    The function returns the values from ``access``; with several spaces, each thread's value is from its own space.
     """
     if space is not None:
         return lambda chunk: access(chunk, space, read(chunk))

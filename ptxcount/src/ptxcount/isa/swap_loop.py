@@ -21,8 +21,8 @@ def iter_swap_rounds(
 ) -> Iterator[Array]:
     """Yield the threads of each CAS round, as masks of the chunk's shape.
 
-    Each round changes a word at most once. Lanes up to and including the one that changes it are finished. Later
-    lanes on the word retry. For ``cas``, only those on the unchanged half retry.
+    Each round changes a word at most once. Lanes up to and including the lane that changes the word are finished.
+    Later lanes on the word retry. For ``cas``, only lanes on the unchanged half retry.
 
     Parameters
     ----------

@@ -33,9 +33,9 @@ def reshape_to_threads(chunk: Chunk, values: Array) -> Array:
 
 
 def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
-    """Return the mask of lanes whose source ``lane`` is active; add a finding for the others. Shape: (rows, warps, 32).
+    """Return the mask of lanes whose source ``lane`` is active; add a finding for all others. Shape: (rows, warps, 32).
 
-    In CUDA, the value of an inactive lane is undefined. On an H200 it is 0: for exited lanes, lanes that wait
+    In CUDA, the value of an inactive lane is undefined. On an H200 the value is 0: for exited lanes, lanes that wait
     elsewhere, and lanes beyond the block.
     """
     is_readable = np.take_along_axis(active, lane, axis=2)
@@ -51,7 +51,7 @@ def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
 
 
 def _group_participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
-    """Return the lanes' values, and the mask of active lanes, both (blocks, warps, 32)."""
+    """Return the lanes' values, and the mask of active lanes, each (blocks, warps, 32)."""
     active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     return reshape_to_lanes(chunk, spread(values, chunk.shape)), active
 
@@ -76,7 +76,7 @@ def _pack_ballot(votes: Array) -> Array:
 def compute_by_mask(
     chunk: Chunk, operand: Array, masks: Array, compute: Callable[[Array, Array], list[Array]]
 ) -> list[Array]:
-    """Call ``compute`` for the lanes of each ``membermask``; return its results as a register's values.
+    """Call ``compute`` for the lanes of each ``membermask``; return the results as a register's values.
 
     ``compute`` takes the values of lanes, and the mask of participating lanes, both (blocks, warps, 32). It returns
     arrays of (blocks, warps, 1 or 32).

@@ -52,7 +52,7 @@ def add_column_row(block: Array, thread: Array) -> Value:
 
 
 def split_sum(value: Value, size: int) -> Sum | None:
-    """Split a value of ``size``-byte integers into a column plus a row; None if it has several rows and columns."""
+    """Split a value of ``size``-byte integers into a column plus a row; None for several rows and columns."""
     if isinstance(value, Sum):
         return value
     signed = value.view(_SIGNED[size])
@@ -79,7 +79,7 @@ def _add_or_subtract(compute: Callable[[Array, Array], Array], kind: Type, left:
 
 
 def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
-    """Multiply two values, one of which must be uniform: it scales the column and the row of the other."""
+    """Multiply two values, one of which must be uniform: the uniform value scales the column and row of the other."""
     if isinstance(right, Sum) or right.size > 1:
         left, right = right, left
     a = split_sum(left, kind.size)

@@ -42,7 +42,7 @@ def warp_count(threads: int) -> int:
 
 
 def by_warp(values: Array, threads: int) -> Array:
-    """Reshape (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread repeat its value."""
+    """Reshape (rows, 1 or threads) to (rows, warps, 32); lanes beyond the last thread repeat that thread's value."""
     full = spread(values, (values.shape[0], threads))
     missing = -threads % LANES
     if missing:
@@ -68,7 +68,7 @@ def find_busy_warps(lanes: Array) -> Array:
 def find_lane_stride(values: Array) -> int | None:
     """Return the difference between adjacent lanes, from a value per thread, if it is the same in all warps.
 
-    None if it differs, or if the last warp is incomplete.
+    None if the difference varies, or if the last warp is incomplete.
     """
     if values.size % LANES:
         return None

@@ -59,7 +59,7 @@ class AddressMap:
     def add(self, array: Array, name: str, *, unset: bool = False) -> int:
         """Map a C-contiguous array, and return its address. Stores modify a writable array in place.
 
-        ``name`` is its name in errors. ``unset``: an access is a fault. Raises `LaunchError` if the array has
+        ``name`` is the array's name in errors. ``unset``: an access is a fault. Raises `LaunchError` if the array has
         foreign byte order, or holds Python objects.
         """
         if not array.dtype.isnative or array.dtype.hasobject:

@@ -29,7 +29,7 @@ class ArrayDescriptor:
 
 
 class BoundDescriptor(NamedTuple):
-    """Descriptor that a handle stands for, and the address of its array."""
+    """Descriptor that a handle stands for, and the address of the descriptor's array."""
 
     descriptor: ArrayDescriptor
     base: int
@@ -116,7 +116,7 @@ class ArgumentLayout:
         raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _place_array(self, array: Array, name: str) -> int:
-        """Add an array to memory, unless it is there, and return its address: within its base array, if contiguous."""
+        """Add an array to memory, unless it is there; return the address, if possible within the base array."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

@@ -94,7 +94,7 @@ class SharedMemory(ClusterAddresses):
             data[index + k if k else index] = value if position is None else spread(value, self._shape)[position]
 
     def start_copies(self, address: Value, size: int, active: Array) -> None:
-        """Mark the bytes that active threads copy by ``cp.async`` as unwritten until they wait."""
+        """Mark the bytes that active threads copy by ``cp.async`` as unwritten until the threads wait."""
         self._mark_bytes(self._copies.add(self.strip_rank(address), active, size), size, is_written=False)
 
     def commit_copies(self, active: Array) -> None:
@@ -102,7 +102,7 @@ class SharedMemory(ClusterAddresses):
         self._copies.commit_group(active)
 
     def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete the ``cp.async`` copies of active threads, except their last ``newest`` groups; None: all."""
+        """Complete the ``cp.async`` copies of active threads, except a thread's last ``newest`` groups; None: all."""
         for addresses, size in self._copies.complete(active, newest):
             self._mark_bytes(addresses, size, is_written=True)
 
@@ -128,14 +128,14 @@ class SharedMemory(ClusterAddresses):
             self.races.expand(self._shape[0])
 
     def reserve_bytes(self, count: int) -> None:
-        """Mark the first ``count`` bytes as written, and do not check their races: cooperative groups use them."""
+        """Mark the first ``count`` bytes as written, and do not check races there: cooperative groups use them."""
         self._written[:, : count // self._unit] = True
         self._reserved = count
 
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """Return a view of ``count`` bytes of a block's memory, from ``offset`` on.
 
-        ``is_written``: True if the caller writes all of them, False if it reads all, None if it reads some.
+        ``is_written``: True if the caller writes all bytes, False if it reads all, None if it reads some.
         """
         if not 0 <= offset <= self._size - count:
             access = f"{count_noun(count, 'byte')} at shared address {offset}"
@@ -188,7 +188,7 @@ class SharedMemory(ClusterAddresses):
             self.races.clocks.order_lanes(warps, mask)
 
     def order_fences(self, threads: Array) -> None:
-        """Execute a fence of the threads in a mask, (1 or blocks, 1 or threads): order what they have observed."""
+        """Execute a fence of the threads in a mask, (1 or blocks, 1 or threads): order all that they have observed."""
         if self.races.clocks is not None:
             if len(threads) > 1:
                 self.track_blocks()
@@ -198,11 +198,11 @@ class SharedMemory(ClusterAddresses):
         self, kind: str, address: Value, size: int, count: int, active: Array, report: Report, *,
         is_exact: bool = False, values: Sequence[Array] = (),
     ) -> tuple[tuple[Array, Array] | None, Array]:  # fmt: skip
-        """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with its values.
+        """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with the stored values.
 
-        Return the positions of the active threads, (blocks, threads), and the index of the first element of each. If
-        all threads are active, with the same addresses in all blocks, the positions are None. Then the indices are
-        those of all threads; for a load, those of one block.
+        Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
+        all threads are active, with the same addresses in all blocks, the positions are None. Then there is an
+        index for each thread of all blocks; for a load, of one block.
         """
         addresses, width, blocks = dense(address), size * count, self._shape[0]
         addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
@@ -266,7 +266,7 @@ class SharedMemory(ClusterAddresses):
     ) -> None:  # fmt: skip
         """Record the accesses of an instruction, and let ``fail`` report the first race of each check.
 
-        ``is_remote``: one of them is to another block. Then only races between blocks are checked.
+        ``is_remote``: an access is to another block. Then only races between blocks are checked.
         """
         owners, rows, threads, units = accesses
         instruction = getattr(getattr(report, "chunk", None), "instruction", None)

@@ -89,7 +89,7 @@ class Chunk:
         return part
 
     def read(self, name: str, kind: Type) -> Value:
-        """Read a register; 0 if it was never written."""
+        """Read a register; 0 if no instruction has written it."""
         value = self.registers.get(name)
         if value is not None:
             return value
@@ -103,7 +103,7 @@ class Chunk:
         self.registers[name] = value
 
     def read_special(self, name: str) -> Array | None:
-        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None if it is unknown.
+        """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
         Clocks return an instruction count, which has no relation to time.
         """
@@ -120,9 +120,10 @@ class Chunk:
         return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
 
     def find_indices(self, register: str, axis: int) -> Any:
-        """Return the value of a special register along an axis, 0 for x; broadcastable to (blocks, threads).
+        """Return one component of a special register, broadcastable to (blocks, threads).
 
         ``register`` is "tid", "ctaid", "clusterid", or "cluster_ctaid": the index of a block within its cluster.
+        ``axis`` is 0 for x, 1 for y, 2 for z.
         """
         context, cluster = self.context, self.context.cluster
         if register == "tid":
@@ -184,7 +185,7 @@ class Chunk:
         """Count an access of the active threads, or of the mask ``active``, as `Access.record`.
 
         ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
-        parameters count as constant memory. Arguments of calls are in registers: they are not counted.
+        parameters count as constant memory. Arguments of calls are in registers: accesses to these are not counted.
         """
         if CALL_SPACE in self.instruction.modifiers:
             return
@@ -217,11 +218,12 @@ class Chunk:
         address: Value,
         *,
         cost: AtomicCost | None = None,
-        is_failed_attempt: Array = ALL_THREADS,
+        may_poll: Array = ALL_THREADS,
     ) -> None:
-        """Count an access as `record`, but polls separately.
+        """Count an access as `record` does, but count polls apart.
 
-        A poll is a failed attempt at the address of the thread's last attempt in this loop.
+        A poll repeats the address of the thread's last access in this loop. ``may_poll`` is the mask of threads whose
+        access can be one.
         """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
@@ -229,7 +231,7 @@ class Chunk:
             return
         last = self._polled_addresses.setdefault(poll.load, np.full(self.shape, -1, np.int64))
         active, addresses = spread(self.active, self.shape), spread(dense(address).astype(np.int64), self.shape)
-        is_repeated = active & is_failed_attempt & (last == addresses)
+        is_repeated = active & may_poll & (last == addresses)
         last[active] = addresses[active]
         self.find_counters(space, kind, width).polls += find_active_lanes(is_repeated, self.shape).requests
         if (active != is_repeated).any():

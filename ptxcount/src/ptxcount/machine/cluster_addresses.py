@@ -48,6 +48,6 @@ class ClusterAddresses:
         return row // self._cluster * self._cluster
 
     def find_owner(self, row: int, address: int) -> tuple[int, int]:
-        """Return the block that owns a shared address of a block, and the offset in its shared memory."""
+        """Return the block that owns a shared address of a block, and the offset in the owner's shared memory."""
         rank = int(find_rank(np.array(address)))
         return row if rank < 0 else self.find_first_block(row) + rank, address & OFFSET_MASK

@@ -46,9 +46,9 @@ class ClusterRaces:
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
     ) -> Race | None:
-        """Record the accesses of an instruction; return the first that races with another block.
+        """Record the accesses of an instruction; return the first access that races with another block.
 
-        Each access is by a ``block`` to the memory of its ``owner``; ``unit`` is (accesses, units per access). Stores
+        Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). Stores
         that do not change memory race only with atomics, as in `shared_races.RaceDetector.record_access`.
         """
         self._now += 1
@@ -87,9 +87,9 @@ class ClusterRaces:
         return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
     def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
-        """Find the first store to a unit where a block that is not its owner stores by the same instruction.
+        """Find the first store to a unit that another block stores to by the same instruction.
 
-        If ``stored`` is given, only stores of different values count.
+        That other block does not own the unit. If ``stored`` is given, only stores of different values count.
         """
         races = (last[_FAR_TIME] == self._now) & (last[_FAR_BLOCK] != blocks)
         if races.any() and stored is not None:

@@ -34,7 +34,7 @@ class ArrayMemory(AddressMap):
     def load(
         self, address: Value, size: int, count: int, active: Array, report: Report, *, fetch: int = 2
     ) -> list[Array]:
-        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from its address on.
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the thread's address on.
 
         A miss of the L2 cache fetches ``fetch`` sectors. Returns unsigned integers, one array per element. Faults go to
         ``report``.
@@ -138,8 +138,8 @@ class ArrayMemory(AddressMap):
         """Check an atomic access of a chunk of (blocks, threads).
 
         Yield for each accessed array its elements of ``size`` bytes, the index of the element of each active thread
-        that accesses this array, and a selection of these threads among the active ones. After the caller has changed
-        the elements, note the write for the race check.
+        that accesses this array, and a selection of these threads among the active threads. After the caller has
+        changed the elements, note the write for the race check.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.mark_sectors(written=False)
@@ -155,7 +155,7 @@ class ArrayMemory(AddressMap):
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
         kind: str = "load", fetch: int = 2,
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
-        """Check an access, and note its sectors; return the shape of the indices, and the accessed parts of arrays."""
+        """Check an access, and mark its sectors; return what `find_parts` returns."""
         shape, parts = self.find_parts(address, size, size * count, active, report, shapes, kind)
         for part in parts:
             first = (0, 0) if part.places is None else divmod(int(part.places[0]), shape[1])

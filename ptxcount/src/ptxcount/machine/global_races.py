@@ -47,14 +47,14 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lane of each other thread in the thread's warp, and whether it is in that warp."""
+        """Return the lane that ``other_thread`` would have in the warp of ``thread``, and if that warp contains it."""
         lane = other_thread - self.find_first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
     def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
         """Tell if warp barriers order the last access, at ``times``, before each thread.
 
-        It is an access by ``other_thread``, or by all lanes of the thread's warp in ``lane_bits``.
+        The last access is by ``other_thread``, or by all lanes of the thread's warp in ``lane_bits``.
         """
         lane, inside = self.find_lane(other_thread, thread)
         is_warp = other_thread == (_WARP_LANES | self.find_first_thread(thread))
@@ -70,7 +70,7 @@ class WarpOrder:
 
 @dataclass(frozen=True)
 class AccessEvent:
-    """An access of a chunk, with all facts that decide whether it races."""
+    """An access of a chunk, with all facts that decide whether the access races."""
 
     #: Time of the access; later ones have greater times.
     time: int
@@ -99,7 +99,7 @@ class AccessHistory:
     def _find_units(self, index: Array, width: int) -> Array:
         """Return the units of accesses of ``width`` bytes, (accesses, units per access).
 
-        Allocate the units at the first access. Split them if this access is narrower than all earlier ones.
+        Allocate the units at the first access. Split them if this access is narrower than all earlier accesses.
         """
         if not self._unit:
             self._unit = width
@@ -136,7 +136,7 @@ class AccessHistory:
     def _note_warp_lanes(
         self, places: Array, last_read: Array, is_shared: Array, thread: Array, event: AccessEvent
     ) -> Array:
-        """Note units that several lanes of one warp have read. Return the mask of those that other warps read, too."""
+        """Note units that several lanes of one warp have read. Return the mask of units that other warps read, too."""
         warp, lane_bits, reader = event.warp, self._find_lane_bits(places), last_read & _THREAD
         assert warp is not None
         if warp.ordered_times.shape[1] > 1 and lane_bits is None:
@@ -212,7 +212,7 @@ class AccessHistory:
     ) -> tuple[int, str] | None:
         """Return the index of the first racing access, and a message; None without a race.
 
-        The message has the source of ``last_access``, if it is given.
+        The message has the source of ``last_access``, if given.
         """
         if not race.any():
             return None
@@ -279,7 +279,7 @@ def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[
 
 
 def _find_origins(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
-    """Return the names in an operand, and those from which its registers are computed."""
+    """Return the names in an operand, and the names from which the operand's registers are computed."""
     symbols = frozenset(leaf.name for leaf in iter_leaves(operand) if isinstance(leaf, Symbol))
     registers = (leaf.name for leaf in iter_leaves(operand) if isinstance(leaf, Register))
     return symbols.union(*(sources.get(name, frozenset()) for name in registers))

@@ -18,7 +18,7 @@ _log = logging.getLogger("ptxcount")
 class LaunchProgress:
     """Time of the last progress of a launch.
 
-    Progress is: a thread exits, a block barrier completes, or an instruction accesses a new address.
+    Progress is: a thread exits, a block barrier completes, or, after a second, an instruction's addresses change.
     """
 
     def __init__(self, limit: float) -> None:
@@ -50,13 +50,13 @@ class LaunchProgress:
 
 
 class Estimate:
-    """Reports the remaining time of a launch once, if it is long."""
+    """Reports the remaining time of a launch once, if that time is long."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Log the remaining time after ``done`` blocks, if they took long enough for an estimate."""
+        """Log the remaining time after ``done`` blocks, if these took long enough for an estimate."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -10,7 +10,7 @@ from ..lanes.warps import Array
 
 
 class PendingCopies:
-    """The pending copies of the threads of a chunk; one row represents all blocks while they do the same."""
+    """The pending copies of the threads of a chunk; one row represents all blocks while all do the same."""
 
     def __init__(self) -> None:
         #: Number of groups that each thread has committed.
@@ -29,7 +29,7 @@ class PendingCopies:
         return part
 
     def add(self, addresses: Array, active: Array, size: int) -> Array:
-        """Add copies of active threads; return their addresses, -1 for inactive threads."""
+        """Add one instruction's copies; return the address to which each active thread copies, -1 for the others."""
         self._copies.append((np.where(active, addresses, -1), self._commits, size))
         return self._copies[-1][0]
 
@@ -38,9 +38,9 @@ class PendingCopies:
         self._commits = self._commits + active
 
     def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
-        """Complete the copies of active threads, except their last ``newest`` groups; None: all.
+        """Complete the copies of active threads, except each thread's last ``newest`` groups; None: all.
 
-        Yield the addresses that each instruction copied to, -1 for none, and its bytes per thread.
+        Yield the addresses that each instruction copied to, -1 for none, and the bytes per thread.
         """
         pending, self._copies = self._copies, []
         for addresses, groups, size in pending:

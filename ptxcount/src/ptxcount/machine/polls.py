@@ -33,7 +33,7 @@ def is_strong(instruction: Instruction) -> bool:
 
 
 def is_acquire(instruction: Instruction) -> bool:
-    """Tell if the race check takes an instruction for an acquire: a strong load, or an atomic with these semantics."""
+    """Tell if the race check takes an instruction for an acquire: a strong load, or ``atom`` with acquire semantics."""
     return is_strong(instruction) or (instruction.opcode == "atom" and not _ACQUIRING.isdisjoint(instruction.modifiers))
 
 
@@ -90,7 +90,7 @@ def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
 def _find_retries(
     code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
 ) -> tuple[frozenset[int], list[Instruction]]:
-    """Return the basic blocks of a loop that, from its head on, only try atomics again, and these atomics.
+    """Return the basic blocks of a loop that, from the loop's head on, only try atomics again, and these atomics.
 
     The list of atomics is empty if none of their results decides whether the loop ends.
     """
@@ -155,8 +155,9 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
     """Rank basic blocks; the lowest rank runs first.
 
-    Early exits of polling loops come first: on a GPU, their threads do not wait for the loop. So a search ends soon
-    after the first thread stores its result and returns. Basic blocks that all exits reach keep their rank.
+    Early exits of polling loops come first: on a GPU, threads that exit early do not wait for the loop. So a search
+    ends soon after the first thread stores its result and returns. Basic blocks that all exits reach keep the rank
+    of ``flow``.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():

@@ -27,7 +27,7 @@ def _count_any(flags: Iterable[Array]) -> int:
 
 @dataclass(frozen=True)
 class Region:
-    """Array in memory: its address, bytes and name. ``unset``: a constant without a value, so an access is a fault."""
+    """Array in memory: address, bytes and name. ``unset``: a constant without a value, so an access is a fault."""
 
     base: int
     data: Array
@@ -72,8 +72,8 @@ class Region:
 class ArrayPart:
     """Threads of an access that touch one array.
 
-    ``address`` has their addresses, and ``places`` their indices in the chunk; None: all threads. ``chosen`` selects
-    them among the active threads. ``size`` is the size of an element in bytes.
+    ``address`` has the addresses, and ``places`` the indices of these threads in the chunk; None: all threads.
+    ``chosen`` selects these threads among the active ones. ``size`` is the size of an element in bytes.
     """
 
     region: Region
@@ -113,7 +113,7 @@ class ArrayPart:
         return np.asarray(self.first_index >> (SECTOR // self.size).bit_length() - 1)
 
     def gather(self, offset: int) -> Array:
-        """Return, per thread, the element ``offset`` elements after its first one."""
+        """Return, per thread, the element ``offset`` elements after the thread's first one."""
         elements, address = self.region.view_elements(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
             stride = find_lane_stride(address.thread)

@@ -36,8 +36,8 @@ class Reporter:
     ) -> None:  # fmt: skip
         """Report a fault of the thread at ``position``, (block, thread) in the chunk.
 
-        For a race, ``other_source`` is the source of the other access, and ``other_thread`` the index of its thread in
-        the block.
+        For a race, ``other_source`` is the source of the other access, and ``other_thread`` the index of the other
+        thread in the block.
         """
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:

@@ -40,7 +40,7 @@ _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
 class Race(NamedTuple):
-    """The first access of an instruction that races: its index, the other thread or block, and the other's source."""
+    """The first racing access of an instruction: its index, the other thread or block, and the other source."""
 
     access: int
     other: int
@@ -48,7 +48,7 @@ class Race(NamedTuple):
 
 
 class StoredValues(NamedTuple):
-    """Values of a store, compared only if its threads conflict."""
+    """Values of a store, compared only if the store's threads conflict."""
 
     #: Shared memory as elements.
     data: Array
@@ -60,7 +60,7 @@ class StoredValues(NamedTuple):
     one_row: bool
 
     def changes_nothing(self) -> Array:
-        """Tell for each access if memory already holds its values."""
+        """Tell for each access if memory already holds the values to store."""
         return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
     def all_agree(self) -> Array:
@@ -95,7 +95,7 @@ class _LastAccesses(NamedTuple):
 class RaceDetector:
     """Race check for the shared memory of the blocks of a chunk.
 
-    One row represents all blocks while they do the same. After they diverge, each has its own row.
+    One row represents all blocks while all do the same. After blocks diverge, each has its own row.
     """
 
     def __init__(self, units: int, clocks: WarpClocks | None) -> None:
@@ -156,7 +156,7 @@ class RaceDetector:
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
         row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
         of equal values by one instruction do not race with each other. An access that ``acquires`` is ordered after the
-        accesses before the writes that it reads.
+        accesses that precede the writes whose values it reads.
         """
         self._source_index = self._sources.setdefault(source, len(self._sources))
         flat = row[:, None] * self._units + unit
@@ -274,7 +274,7 @@ class RaceDetector:
 
 
 def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered: OrderedTimes) -> Array:
-    """Tell for each access if the recorded accesses, by threads ``first`` to ``last``, precede its thread."""
+    """Tell for each access if barriers order the recorded accesses, by threads ``first`` to ``last``, before it."""
     warp = thread // LANES
     is_same_warp = (first // LANES == warp) & (last // LANES == warp)
     return np.asarray((times <= ordered.block) | is_same_warp & (times <= ordered.lanes))

@@ -66,7 +66,7 @@ class TensorMemory:
         return part
 
     def allocate(self, row: int, count: int, source: Source, report: Report) -> int:
-        """Allocate the first free columns of a block; return their address."""
+        """Allocate the first free columns of a block; return the address of the columns."""
         if not (_UNIT <= count <= COLUMN_COUNT and count & (count - 1) == 0):
             text = f"{count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
             report(TensorMemoryError, (row, 0), text, count)
@@ -108,40 +108,47 @@ class TensorMemory:
         return None
 
     def load(
-        self, rows: Array, lanes: Array, columns: Array, report: Report, *, is_asynchronous: bool = False
+        self, blocks: Array, lanes: Array, columns: Array, report: Report, *, is_asynchronous: bool = False
     ) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product reads the words; it is ordered after earlier products, but not after stores.
+        ``is_asynchronous``: a product reads the words, ordered after earlier products, but not after stores.
         """
-        self._check_places(rows, lanes, columns, report)
+        self._check_places(blocks, lanes, columns, report)
         if is_asynchronous:
-            self._fail(self._stored[rows, lanes // 32, columns], rows, lanes, columns,
+            self._fail(self._stored[blocks, lanes // 32, columns], blocks, lanes, columns,
                        "written by a tcgen05.st without tcgen05.wait::st", report)  # fmt: skip
         else:
-            pending = self._uncommitted[rows, columns] | self._unfinished[rows, columns]
-            self._fail(pending, rows, lanes, columns,
+            pending = self._uncommitted[blocks, columns] | self._unfinished[blocks, columns]
+            self._fail(pending, blocks, lanes, columns,
                        "written by a product or copy whose tcgen05.commit no thread waited for", report)  # fmt: skip
-        unwritten = ~self._written[rows, lanes, columns]
+        unwritten = ~self._written[blocks, lanes, columns]
         if unwritten.any():
-            self._report_first(UninitializedTensorReadError, unwritten, rows, lanes, columns, "{}", report)
-            self._written[tuple(np.broadcast_arrays(rows, lanes, columns))] = True
-        return self._data[rows, lanes, columns]
+            self._report_first(UninitializedTensorReadError, unwritten, blocks, lanes, columns, "{}", report)
+            self._written[tuple(np.broadcast_arrays(blocks, lanes, columns))] = True
+        return self._data[blocks, lanes, columns]
 
     def store(
-        self, rows: Array, lanes: Array, columns: Array, words: Array, report: Report, *, is_asynchronous: bool = False
+        self,
+        blocks: Array,
+        lanes: Array,
+        columns: Array,
+        words: Array,
+        report: Report,
+        *,
+        is_asynchronous: bool = False,
     ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product or copy writes the words, so a thread must wait for the mbarrier of its commit.
+        ``is_asynchronous``: a product or copy writes the words, so a thread must wait for the mbarrier of the commit.
         """
-        self._check_places(rows, lanes, columns, report)
-        self._data[rows, lanes, columns] = words
-        self._written[rows, lanes, columns] = True
+        self._check_places(blocks, lanes, columns, report)
+        self._data[blocks, lanes, columns] = words
+        self._written[blocks, lanes, columns] = True
         if is_asynchronous:
-            self._uncommitted[rows, columns] = True
+            self._uncommitted[blocks, columns] = True
         else:
-            self._stored[rows, lanes // 32, columns] = True
+            self._stored[blocks, lanes // 32, columns] = True
 
     def finish_stores(self, rows: Array, quarters: Array) -> None:
         """Note that the stores to ``quarters`` of the lanes in the blocks ``rows`` are complete."""
@@ -164,24 +171,24 @@ class TensorMemory:
             for row, columns in self._covered.pop(barrier, {}).items():
                 self._unfinished[row] &= ~columns
 
-    def _check_places(self, rows: Array, lanes: Array, columns: Array, report: Report) -> None:
+    def _check_places(self, blocks: Array, lanes: Array, columns: Array, report: Report) -> None:
         """Report the first place outside of tensor memory, or in a column that is not allocated."""
         outside = (lanes < 0) | (lanes >= LANE_COUNT) | (columns < 0) | (columns >= COLUMN_COUNT)
         text = f"{{}} of {LANE_COUNT} lanes and {COLUMN_COUNT} columns of tensor memory"
-        self._report_first(OutOfBoundsError, outside, rows, lanes, columns, text, report)
-        self._fail(self._owners[rows, columns] == _FREE, rows, lanes, columns, "which is not allocated", report)
+        self._report_first(OutOfBoundsError, outside, blocks, lanes, columns, text, report)
+        self._fail(self._owners[blocks, columns] == _FREE, blocks, lanes, columns, "which is not allocated", report)
 
-    def _fail(self, is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report) -> None:
-        self._report_first(TensorMemoryError, is_wrong, rows, lanes, columns, "{}, " + text, report)
+    def _fail(self, is_wrong: Array, blocks: Array, lanes: Array, columns: Array, text: str, report: Report) -> None:
+        self._report_first(TensorMemoryError, is_wrong, blocks, lanes, columns, "{}, " + text, report)
 
     @staticmethod
     def _report_first(
-        error: type[Exception], is_wrong: Array, rows: Array, lanes: Array, columns: Array, text: str, report: Report
+        error: type[Exception], is_wrong: Array, blocks: Array, lanes: Array, columns: Array, text: str, report: Report
     ) -> None:
-        """Report an error at the first place in a mask; ``text`` has a place for its lane and column."""
+        """Report an error at the first place in a mask; ``text`` has ``{}`` for the lane and the column."""
         if not is_wrong.any():
             return
-        arrays = np.broadcast_arrays(is_wrong, rows, lanes, columns)
+        arrays = np.broadcast_arrays(is_wrong, blocks, lanes, columns)
         index = np.unravel_index(int(arrays[0].argmax()), arrays[0].shape)
         row, lane, column = (int(array[index]) for array in arrays[1:])
         report(error, (row, 0), text.format(f"lane {lane}, column {column}"), lane << 16 | column)

@@ -74,13 +74,13 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
 
 
 def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """Return the mask (blocks, threads), or broadcastable, of active threads that lack their lane in ``masks``."""
+    """Return the mask (blocks, threads), or broadcastable, of active threads whose own mask lacks their lane."""
     lane = np.arange(threads)[None, :] % LANES
     return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
 
 class WarpClocks:
-    """Vector clocks of the lanes of a chunk's warps; one row represents all blocks while they are equal."""
+    """Vector clocks of the lanes of a chunk's warps; one row represents all blocks while their clocks are equal."""
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
@@ -127,7 +127,7 @@ class WarpClocks:
         self._times[rows, warps, lanes] = joined[:, None, :]
 
     def observe(self, rows: Array, threads: Array, times: Array, *, is_ordering: bool) -> None:
-        """Note that threads have read values written at ``times``; order accesses up to these times before the threads.
+        """Note that threads have read values written at ``times``; order accesses up to ``times`` before these threads.
 
         ``is_ordering``: the order holds from now on; otherwise, from the thread's next fence on.
         """
@@ -136,7 +136,7 @@ class WarpClocks:
         known[place] = np.maximum(known[place], times)
 
     def order_fences(self, threads: Array, count: int) -> None:
-        """Execute a fence of the threads in a mask, (1 or blocks, 1 or ``count``): order what they have observed."""
+        """Execute a fence of the threads in a mask, (1 or blocks, 1 or ``count``): order all that they observed."""
         self.expand(len(threads))
         is_active = lanes_by_warp(threads, count)
         self._acquired = np.where(is_active, np.maximum(self._acquired, self._observed), self._acquired)

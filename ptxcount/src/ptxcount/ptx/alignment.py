@@ -25,7 +25,7 @@ class Residue(NamedTuple):
     remainder: int
 
     def join(self, second: Residue) -> Residue:
-        """Return the residue that holds for both: (16, 4) and (16, 12) -> (8, 4)."""
+        """Return the residue that holds for both residues: (16, 4) and (16, 12) -> (8, 4)."""
         return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
 
     def drop_remainder(self) -> Residue:
@@ -155,6 +155,6 @@ def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], 
 
 
 def _keeps_remainder(instruction: Instruction) -> bool:
-    """Tell if ptxas tracks the result's remainder: for copies, and for additions of literals, which it may fold."""
+    """Tell if ptxas tracks the result's remainder: for copies, and for additions of literals, which ptxas may fold."""
     adds = instruction.opcode in ("add", "sub") and isinstance(instruction.operands[-1], Immediate)
     return adds or instruction.opcode in ("mov", "cvt", "cvta")

@@ -56,14 +56,14 @@ class Flow:
 
 
 class _Uses(NamedTuple):
-    """Registers that a basic block may read before it writes them, and those that it certainly writes."""
+    """Registers that a basic block may read before writing them, and registers that it certainly writes."""
 
     reads: set[str]
     writes: set[str]
 
 
 class _Component(NamedTuple):
-    """A strongly connected component of basic blocks: a loop, or one block. A search entered it at its head."""
+    """A strongly connected component of basic blocks: a loop, or one block. A search entered it at ``head``."""
 
     head: int
     blocks: frozenset[int]
@@ -84,7 +84,7 @@ def find_end(entry: Entry, instruction: Instruction) -> End:
     """Return the end of a basic block whose last instruction is this one.
 
     An unsupported jump (``brx.idx``, or an undefined label) is a fall-through: its step raises when a thread reaches
-    it.
+    the jump.
     """
     if instruction.problem:
         return End.FALL_THROUGH

@@ -29,7 +29,7 @@ _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
 
 class Token(NamedTuple):
-    """One token: its kind (string, dot, number, name, mark or end), its text, its line, and its offset in the PTX."""
+    """One token: kind (string, dot, number, name, mark or end), text, line, and offset in the PTX."""
 
     kind: str
     text: str
@@ -94,7 +94,7 @@ class Stream:
             self._tokens.append(Token("end", "end of file", line, stop))
 
     def peek(self, ahead: int = 0) -> Token:
-        """Return the next token, or the token ``ahead`` positions after it, without taking it."""
+        """Return the next token, or the token ``ahead`` positions after it, without taking any."""
         place = self._at + ahead
         while place >= len(self._tokens):
             if self._tokens and self._tokens[-1].kind == "end":
@@ -120,24 +120,24 @@ class Stream:
         raise PtxSyntaxError(self.peek().line, f"expected {expected}, found {self.peek().text!r}")
 
     def expect(self, text: str) -> None:
-        """Take the next token; raise `PtxSyntaxError` if it has another text."""
+        """Take the next token; raise `PtxSyntaxError` if the token has another text."""
         if not self.accept(text):
             self.fail(repr(text))
 
     def take(self, kind: str, expected: str) -> str:
-        """Take the next token and return its text; raise `PtxSyntaxError` if it is of another kind."""
+        """Take the next token and return its text; raise `PtxSyntaxError` for a token of another kind."""
         if self.peek().kind != kind:
             self.fail(expected)
         return self.next().text
 
     def take_number(self) -> int | float:
-        """Take a literal with its sign; return its value."""
+        """Take a literal with its sign; return the signed value."""
         sign = -1 if self.accept("-") else 1
         line = self.peek().line
         return sign * parse_number(self.take("number", "a number"), line)
 
     def take_integer(self) -> int:
-        """Take an integer literal with its sign; return its value."""
+        """Take an integer literal with its sign; return the signed value."""
         line, value = self.peek().line, self.take_number()
         if not isinstance(value, int):
             raise PtxSyntaxError(line, f"expected an integer, found {value}")
@@ -156,7 +156,7 @@ class Stream:
             self.next()
 
     def skip_block(self) -> Callable[[], Stream]:
-        """Skip the rest of a ``{ ... }`` after its opening brace; return a function that makes a `Stream` of it."""
+        """Skip the rest of a ``{ ... }`` after the opening brace; return a function that makes a `Stream` of it."""
         start, line, depth = self._position, self._line, 1
         for brace in _BRACES.finditer(self._text, start, self._stop):
             depth += {"{": 1, "}": -1}.get(brace[0], 0)
@@ -190,7 +190,7 @@ class Stream:
         return ""
 
     def find_files(self) -> dict[int, str]:
-        """Return the file names of all ``.file`` directives by number. They may follow their uses in ``.loc``."""
+        """Return the file names of all ``.file`` directives by number. A directive may follow its uses in ``.loc``."""
         names = {}
         for match in _FILE.finditer(self._text):
             if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:

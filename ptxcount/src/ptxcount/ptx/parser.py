@@ -77,7 +77,7 @@ class _Parser:
         return self.program
 
     def iter_declarations(self) -> Iterator[tuple[str, int]]:
-        """Parse each declaration; yield a kernel's name, or else the directive, and where it begins in the text."""
+        """Parse each declaration; yield a kernel's name, or else the directive, and the offset of the declaration."""
         while (first := self._stream.peek()).kind != "end":
             yield self._parse_declaration(), first.start
 
@@ -196,7 +196,7 @@ class _Parser:
         return name, offset
 
     def _parse_entry(self) -> str:
-        """Parse a kernel after ``.entry``, except its body; return its name."""
+        """Parse a kernel after ``.entry``, except its body; return the kernel's name."""
         stream = self._stream
         line, name = stream.peek().line, stream.take("name", "a kernel's name")
         if name in self.program.entries:
@@ -230,7 +230,7 @@ class _Parser:
         return name
 
     def _parse_function(self) -> None:
-        """Parse the names of a function's results and parameters; its body is parsed on demand."""
+        """Parse the names of a function's results and parameters; the body is parsed on demand."""
         stream = self._stream
         results = self._parse_parameter_names() if stream.peek().text == "(" else ()
         line, name = stream.peek().line, stream.take("name", "a function's name")
@@ -241,7 +241,7 @@ class _Parser:
             )
 
     def _make_body_parser(self) -> Callable[[Entry], None]:
-        """Skip a body; return a function that parses it into an entry."""
+        """Skip a body; return a function that parses the body into an entry."""
         open_block, files = self._stream.skip_block(), self._files
 
         def parse_into(entry: Entry) -> None:

@@ -48,7 +48,7 @@ TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """Return a type for the declaration of registers of an unsupported type; no instruction accepts it."""
+    """Return a type for the declaration of registers of an unsupported type; no instruction accepts such registers."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 
@@ -120,9 +120,9 @@ CALL_SPACE = "local::param"
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction, ``@guard opcode.modifiers operands;``, and its source.
+    """One instruction, ``@guard opcode.modifiers operands;``, and its source location.
 
-    ``problem`` is the reason why it could not be parsed. `isa.dispatch` sets ``reads`` and ``writes``.
+    ``problem`` is the reason why the instruction could not be parsed. `isa.dispatch` sets ``reads`` and ``writes``.
     """
 
     opcode: str

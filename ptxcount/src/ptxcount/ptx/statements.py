@@ -39,7 +39,7 @@ def _is_library(file: str) -> bool:
 class _Scope:
     """Declarations between two braces: registers by name or as ranges such as ``%r<9>``, and labels.
 
-    ``number`` makes its names unique in the kernel. ``start`` is the index of its first instruction.
+    ``number`` makes the scope's names unique in the kernel. ``start`` is the index of the scope's first instruction.
     """
 
     def __init__(self, number: int, start: int) -> None:
@@ -60,7 +60,7 @@ class _Scope:
         return operand
 
     def find_register(self, name: str) -> Register | None:
-        """Return a register of this scope under its unique name; None if the scope does not declare it."""
+        """Return a register of this scope with the register's unique name; None if the scope does not declare it."""
         if name in self.names:
             return Register(name + self.suffix, self.names[name])
         match = re.fullmatch(r"(.*?)(0|[1-9]\d{0,9})", name)
@@ -72,7 +72,7 @@ class _Scope:
 
 
 class Body:
-    """Parses the text between the braces of a kernel into its entry.
+    """Parses the text between the braces of a kernel into the kernel's entry.
 
     The stream begins after the opening brace. ``files`` has the names of sources by their ``.file`` number.
     ``parse_variable`` parses the declaration of a variable in a state space, up to the ``;``.
@@ -131,7 +131,7 @@ class Body:
             self._parse_instruction()
 
     def _leave_scope(self) -> None:
-        """Leave the innermost scope: give its labels unique names, also in the branches to them."""
+        """Leave the innermost scope: give its labels unique names, also in branches to these labels."""
         scope, code = self._scopes.pop(), self._entry.instructions
         self._entry.labels |= {name + scope.suffix: index for name, index in scope.labels.items()}
         if not (scope.suffix and scope.labels):
@@ -153,7 +153,7 @@ class Body:
     def _locate(self, ptx_line: int) -> None:
         """Set the location from ``.loc file line column``, and ``inlined_at file line column`` after it.
 
-        For code inlined from a library, it is the line that calls the library.
+        For code inlined from a library, the location is the line that calls the library.
         """
         stream = self._stream
         place = caller = (stream.take_integer(), stream.take_integer())
@@ -170,7 +170,7 @@ class Body:
             self._location = (file, place[1], caller_text)
 
     def _declare_registers(self) -> None:
-        """Declare the registers of a ``.reg`` directive; raise `PtxSyntaxError` if it is invalid."""
+        """Declare the registers of a ``.reg`` directive; raise `PtxSyntaxError` for an invalid directive."""
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
@@ -185,7 +185,7 @@ class Body:
                 break
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction into the entry; store a problem in it, which execution raises.
+        """Parse an instruction into the entry; store a problem in the instruction, which execution raises.
 
         Raises `PtxSyntaxError` if the instruction has no end.
         """
@@ -208,7 +208,7 @@ class Body:
         self._entry.instructions.append(Instruction(opcode, tuple(modifiers), checked_operands, guard, source, problem))
 
     def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:
-        """Parse a predicate register; return it and an empty text, or None and the problem."""
+        """Parse a predicate register; return the register and an empty text, or None and the problem."""
         name = self._stream.take("name", "a predicate")
         register = self._find_register(name)
         if register is None or register.type.kind != "p":
@@ -223,7 +223,7 @@ class Body:
                 operands.append(self._parse_operand())
 
     def _find_register(self, name: str) -> Register | None:
-        """Find a register in the innermost scope that declares it; None if none does."""
+        """Find a register in the innermost scope that declares it; None if no scope does."""
         candidates = (scope.find_register(name) for scope in reversed(self._scopes))
         return next((register for register in candidates if register is not None), None)
 
@@ -269,7 +269,7 @@ class Body:
         return self._parse_name()
 
     def _parse_address(self) -> Address | Group:
-        """Parse an address after ``[``; with coordinates after it, return a group of both."""
+        """Parse an address after ``[``; with coordinates after it, return a group of address and coordinates."""
         stream = self._stream
         base = None if stream.peek().kind == "number" else self._parse_name()
         offset = stream.take_integer() if base is None else 0

@@ -29,7 +29,7 @@ def _format_amount(amount: object, unit: str) -> str:
 
 
 def _count_units(access: Access) -> int:
-    """Return the cost of an access in the unit of its state space; the other counts are 0."""
+    """Return the cost of an access in the unit of its state space: the counts of other units are 0."""
     return access.sectors + access.wavefronts + access.addresses
 
 
@@ -58,7 +58,10 @@ class Cost(NamedTuple):
 
     @property
     def ideal(self) -> int:
-        """The amount if the bytes were packed, and without bank conflicts."""
+        """The least amount: packed bytes, no bank conflicts, one constant address per request.
+
+        For local memory, it is the actual amount.
+        """
         return sum(map(_count_ideal, self.accesses))
 
     @property
@@ -78,7 +81,7 @@ class Cost(NamedTuple):
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """List the costs of a launch by unit and array, the most expensive array first, and its largest cost first.
+    """List the costs of a launch by unit and array, the most expensive array and its largest cost first.
 
     ``words`` are the texts of the arguments, which name the arrays.
     """
@@ -123,7 +126,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
 
 
 def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
-    """Format the costs of a launch as text; empty if it accesses no memory."""
+    """Format the costs of a launch as text; empty if the launch accesses no memory."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
     legend = [f"\n{LEGEND}"] if pictures else []
@@ -131,7 +134,7 @@ def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: Fin
 
 
 def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
-    """Yield the lines of the summary: the total of each unit, the share of each array, its costs and their pictures."""
+    """Yield the lines of the summary: the total of each unit, the share of each array, each cost with its picture."""
     unit = array = ""
     totals, omitted = sum_costs(costs), Counter[str]()
     for n, cost in enumerate(costs):

@@ -60,7 +60,7 @@ def _guess_width(lengths: list[int]) -> int:
 
 @dataclass(frozen=True)
 class KernelUses:
-    """Uses of threads, scalars and arrays in one kernel. ``source`` is its file's text, with constants and structs."""
+    """Uses of threads, scalars and arrays in one kernel. ``source`` is the text of the kernel's file."""
 
     declaration: Declaration
     source: str
@@ -71,7 +71,10 @@ class KernelUses:
         return find_structs(self.source)
 
     def find_constants(self) -> dict[str, tuple[str, int]]:
-        """Return dtype and element count of each ``__constant__`` variable without a value that is used, by name."""
+        """Return, by name, dtype and element count of each ``__constant__`` variable that the kernel uses.
+
+        Variables that the source initializes, and unknown types or lengths, are left out.
+        """
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
             sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
@@ -112,9 +115,9 @@ class KernelUses:
         return re.search(rf"\bthreadIdx\.{axis}|\bblockDim\.{axis}", self.body) is not None
 
     def find_step(self, axis: str, block: tuple[int, ...]) -> int:
-        """Return the elements between neighbouring blocks along an axis; 0 if the text does not determine them.
+        """Return the elements between neighbouring blocks along an axis; 0 if the text does not determine their number.
 
-        1 if the threads of a block loop over its own row. `_WHOLE_ARRAY` if each block loops over the array.
+        1 if the threads of a block loop over the block's own row. `_WHOLE_ARRAY` if each block loops over the array.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
         # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
@@ -133,7 +136,7 @@ class KernelUses:
         return 0 if is_row or names.isdisjoint(self._loop_bounds) else _WHOLE_ARRAY
 
     def find_block(self) -> tuple[int, int]:
-        """Return the block size along x and y; each is 0 if the text does not determine it."""
+        """Return the block size along x and y; a size is 0 if the text does not determine it."""
         width, height = self.find_tile("x"), self.find_tile("y")
         if not width:  # the number of arrivals of an mbarrier
             arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
@@ -169,7 +172,7 @@ class KernelUses:
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if the scalar of this name bounds threads: it is compared with more than literals and loop counters."""
+        """Tell if the scalar of this name bounds threads: a comparison has more than literals and loop counters."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))

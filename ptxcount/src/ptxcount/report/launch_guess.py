@@ -19,8 +19,8 @@ def guess_block(
 ) -> tuple[int, ...]:
     """Guess the block size in threads, as one to three numbers: x, y, z.
 
-    ``planar``: the kernel uses y. ``max_threads`` and ``exact`` are its ``.maxntid`` and ``.reqntid``, or 0 and None.
-    ``used`` is the size along x and y that the text requires, 0 if none; it is ignored if the block would be too large.
+    ``planar``: the kernel uses y. ``max_threads`` and ``exact`` are ``.maxntid`` and ``.reqntid``, or 0 and None.
+    ``used`` is the size along x and y in the text, 0 if none; this size is ignored if the block would be too large.
     """
     if exact:
         return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]

@@ -29,7 +29,8 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
     ``caveats`` has costs that the counts leave out. ``findings`` has code, source and message of each finding.
     ``lines`` has the accesses of each source line. The line's text is empty unless ``find_lines`` may show it, since
     PTX may name any file of this machine. If present: ``merged`` has the counts of shared memory after merging by
-    ptxas, ``polls`` the repeated requests of spin-waits, ``stack_frame_bytes`` the local memory per thread.
+    ptxas, ``polls`` the repeated requests of spin-waits, ``stack_frame_bytes`` the local memory per thread,
+    ``distinct_sectors`` and ``fetched_sectors`` as in `LaunchCounters`.
     """
     findings = [
         {"code": finding.code, "where": str(finding.source), "message": finding.message}
@@ -70,7 +71,7 @@ def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: No
 
 
 def find_line_text(file: str | None, line: int | None, find_lines: FindLines) -> str:
-    """Return a source line without surrounding spaces; empty if it may not be shown."""
+    """Return a source line without surrounding spaces; empty if the line may not be shown."""
     file_lines = find_lines(file) if file else None
     return file_lines[line - 1].strip() if file_lines and line and line <= len(file_lines) else ""
 
@@ -78,7 +79,7 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 def is_wasteful(access: Access) -> bool:
     """Tell if an access is inefficient.
 
-    It has bank conflicts, or over 1.5 times its ideal sectors, or over 1.5 constant addresses per request.
+    Such an access has bank conflicts, or over 1.5 times the ideal sectors, or over 1.5 constant addresses per request.
     """
     wastes_sectors = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or wastes_sectors or access.addresses > WASTEFUL * access.requests
@@ -87,7 +88,7 @@ def is_wasteful(access: Access) -> bool:
 def advise_shift(access: Access) -> str:
     """Describe the shift of a bulk copy's shared buffer that takes the fewest sectors; empty if none takes fewer.
 
-    The GPU splits a copy at multiples of 128 bytes of its shared address. Shifts are multiples of 16 bytes.
+    The GPU splits a copy at multiples of 128 bytes of the shared address. Shifts are multiples of 16 bytes.
     """
     fewest = min(access.shifted_sectors, default=access.sectors)
     if fewest >= access.sectors:
@@ -132,7 +133,7 @@ def _describe_counts(access: Access) -> str:
 
 
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
-    """Format the source around the memory accesses, with the cost of each, file by file. ``>>`` marks wasteful ones.
+    """Format the source around memory accesses, with the cost of each, file by file. ``>>`` marks wasteful accesses.
 
     Accesses to constant memory are shown if lanes read different addresses. Accesses to local memory are shown unless
     ptxas keeps all of it in registers.
@@ -182,7 +183,7 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
 
 
 def format_page(text: str) -> str:
-    """Format a listing as a self-contained HTML page. Its first line is the title; ``>>`` lines are highlighted."""
+    """Format a listing as a self-contained HTML page. The first line is the title; ``>>`` lines are highlighted."""
     from html import escape  # noqa: PLC0415 - with all entities of HTML
 
     title = escape(text.partition("\n")[0])
@@ -216,7 +217,7 @@ def read_source_lines(sources: Iterable[Path]) -> FindLines:
 
 
 def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = (".",)) -> str:
-    """Format the result of `count` as the command line does: totals, source lines with their costs, findings.
+    """Format the result of `count` as the command line does: totals, source lines with costs, findings.
 
     Parameters
     ----------

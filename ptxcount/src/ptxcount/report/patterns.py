@@ -26,7 +26,7 @@ class Pattern:
     """Pattern of the sampled addresses of an access; distances and strides are in bytes.
 
     A stride is None if fewer than 70 % of the distances are equal. A lane stride may also be the median distance, if
-    70 % are near it.
+    70 % of the distances are near the median.
     """
 
     #: The counters of the access.
@@ -172,7 +172,7 @@ def find_pattern(access: Access) -> Pattern | None:
 
 
 def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
-    """Yield the first two blocks (axis 0) or warps (axis 1) of each sample that has two; they are adjacent."""
+    """Yield the first two blocks (axis 0) or warps (axis 1) of each sample that has two; both are adjacent."""
 
     def take(sample: Sample, place: int) -> Sample:
         return Sample(sample.addresses.take([place], axis), sample.lanes.take([place], axis), [], 0)
@@ -191,7 +191,7 @@ def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
 
 
 def _median_distance(distances: Array) -> int | None:
-    """Return the median of distances in bytes if it exceeds 64, and 70 % of the distances are within a sector of it.
+    """Return the median of distances in bytes if it exceeds 64, and 70 % of distances are within a sector of it.
 
     Lanes in different loop iterations cause the other distances.
     """

@@ -71,7 +71,7 @@ def draw_access(access: Access) -> Picture | None:
 
 
 def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield one picture of a request to global memory; at best, its distinct elements are packed in lane order."""
+    """Yield one picture of a request to global memory; at best, the distinct elements are packed in lane order."""
 
     def mark_sectors(places: Array) -> Grid:
         rows = places // SECTOR

@@ -63,7 +63,7 @@ class KernelOverview:
 
 
 def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None = None) -> list[KernelOverview]:
-    """List the kernels of a file: those that its text declares, then those that only the PTX has.
+    """List the kernels of a file: first kernels that the text declares, then kernels that only the PTX has.
 
     With a name, list only that kernel. Raises as `compile_entry`.
     """
@@ -98,7 +98,7 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
 
 
 def _describe_bytes(parameter: Variable) -> str:
-    """Return "float" or "double" for a PTX parameter of such a type, else its bytes, as in "8 bytes"."""
+    """Return "float" or "double" for a PTX parameter of such a type, else the size, as in "8 bytes"."""
     if parameter.element.kind == "f" and parameter.size == parameter.element.size > 2:
         return "float" if parameter.size == 4 else "double"
     return f"{'hidden ' if parameter.hidden else ''}{parameter.size or 8} bytes"
@@ -183,7 +183,7 @@ class _ArgumentGuesser:
             self._shape = str(_UNBOUNDED)
 
     def _is_size(self, name: str) -> bool:
-        """Tell if an integer may be a size: it bounds threads or is a pitch, or the kernel has no bounds check."""
+        """Tell if an integer may be a size: no iteration count, but a bound or a pitch, or any without bounds check."""
         uses = self.uses
         return name not in uses.iteration_counts and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
 
@@ -212,7 +212,7 @@ class _ArgumentGuesser:
         return self._extent if self._is_size(name) else 1
 
     def describe_argument(self, kind: str, name: str, size: int) -> str:
-        """Return the text of an argument with a guessed value, from its C++ type, name and size in bytes.
+        """Return the text of an argument with a guessed value, from the argument's C++ type, name and size in bytes.
 
         ("float*", "x", 8) -> "x=float32[65528]".
         """

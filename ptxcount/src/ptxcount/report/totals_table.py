@@ -20,9 +20,9 @@ def _format_row(*cells: object) -> str:
 
 
 class _Section(NamedTuple):
-    """A section of the table: a state space, the prefix of its totals, and the name of the total that it shows.
+    """A section of the table: a state space, the prefix of its totals, and the name of the total to show.
 
-    Its last column has another total, ``last_total``, per request if that is an ideal.
+    The section's last column has another total, ``last_total``, per request if this total is an ideal.
     """
 
     space: str
@@ -82,7 +82,7 @@ def format_table(counters: LaunchCounters) -> str:
 
 
 def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, totals: Mapping[str, int]) -> Iterator[str]:
-    """Yield the row of a kind of access, such as loads; and if merging by ptxas changes it, the row after merging."""
+    """Yield the row of a kind of access, such as loads; and if merging by ptxas changes the counts, a second row."""
     space, prefix, unit, _, last_total = section
     requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
     if requests or kind in ("load", "store"):
@@ -100,7 +100,7 @@ def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, tota
 
 
 def _describe_aggregation(atomics: Amounts) -> str:
-    """Describe the sectors of atomics: they count lanes on one address, unless ptxas aggregates them."""
+    """Describe the sectors of atomics: lanes on one address count separately, unless ptxas aggregates the atomics."""
     aggregated = atomics.aggregated if atomics.together > atomics.requests else 0  # a lane alone is not aggregated
     if aggregated == atomics.requests:
         return "warp-aggregated by ptxas"

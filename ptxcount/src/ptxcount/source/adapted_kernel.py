@@ -56,7 +56,7 @@ def parse_capability(arch: str) -> tuple[int, int]:
 
 
 def import_tool(module: str, kernel: Any) -> Any:
-    """Import a module that compiles a kernel; raise `LaunchError` if it cannot be imported."""
+    """Import a module that compiles a kernel; raise `LaunchError` if the import fails."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

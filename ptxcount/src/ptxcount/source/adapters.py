@@ -63,7 +63,7 @@ def _has(kernel: Any, *names: str) -> bool:
 
 
 def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt a ``cupy.RawKernel``: its CUDA C++, with the options that nvcc also has."""
+    """Adapt a ``cupy.RawKernel``: take its CUDA C++, and those of its options that nvcc also has."""
     flags = shlex.join(option for option in kernel.options if option not in _NVRTC_ONLY)
     return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
 

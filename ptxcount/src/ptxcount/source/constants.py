@@ -53,7 +53,7 @@ def remove_comments(text: str) -> str:
 def evaluate_constant(
     text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
 ) -> int | None:
-    """Return the value of an expression of numbers and of constants that a source defines; None if it is not known.
+    """Return the value of an expression of numbers and of constants that a source defines; None if unknown.
 
     ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several definitions of a name, the last counts. With
     ``is_strict``, a name with different definitions is not known. ``depth`` limits constants defined by constants.

@@ -42,8 +42,8 @@ def check_arguments(
     """Return the arguments of a kernel unchanged, after a check of their types and names.
 
     Raises `LaunchError` if an argument does not fit the C++ type, or has the name of another parameter. ``words`` are
-    the texts of the arguments; other names in them are only labels. Types come from the mangled name ``entry``, or from
-    a declaration in the files. Unknown types, and pointers to bytes, accept anything.
+    the texts of the arguments; other names in these texts are only labels. Types come from the mangled name ``entry``,
+    or from a declaration in the files. Unknown types, and pointers to bytes, accept anything.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
@@ -81,7 +81,7 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
 
 
 def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
-    """Tell if a dtype fits that of a C++ type: by kind, and behind a pointer also by size.
+    """Tell if a dtype fits the dtype of a C++ type, ``name``: by kind, and behind a pointer also by size.
 
     Signedness is ignored. Pointers to bytes, and bytes of an unknown type, fit any.
     """
@@ -93,7 +93,7 @@ def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
 
 
 def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
-    """Raise `LaunchError` if the members, or their order, differ from those of the struct in the first file with it."""
+    """Raise `LaunchError` if the members, or their order, differ from the struct in the first file that defines it."""
     name = struct.rpartition("::")[2]
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -123,7 +123,7 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
     """Return the declarations of a kernel in the first file that has any; overloads and ``#if`` give several.
 
-    ``files`` are those of a compilation; empty if the first is PTX.
+    ``files`` are the files of a compilation. The result is empty if the first file is PTX.
     """
     name = source_name(entry)
     for file in [] if not files or is_ptx(files[0]) else files:

@@ -13,7 +13,7 @@ _INTERMEDIATE = ".nv_intermediate_source_section"
 
 
 def open_object(content: bytes) -> Any:
-    """Open an ELF object file with pyelftools. Raise its ELFError for other content, ImportError without pyelftools."""
+    """Open an ELF object file with pyelftools. Raise ELFError for other content, ImportError without pyelftools."""
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415 -- only cubins need it
 
     return ELFFile(io.BytesIO(content))

@@ -65,7 +65,7 @@ class Compilation(NamedTuple):
 def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Compile a file, or a text, to PTX with source lines.
 
-    The result has the files that nvcc read; for a text, it has none. ``instances`` are instances of templates that the
+    The result has the files that nvcc read; for a text, no files. ``instances`` are instances of templates that the
     source may lack, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails, writes no
     PTX or exceeds `find_time_limit`.
     """
@@ -132,7 +132,7 @@ def _make_inclusion(source: Path) -> bytes:
 
 
 def read_rule(rule: Path) -> list[Path]:
-    """Return the files that a file with a make rule lists; none if it is missing. ``#line`` does not change them."""
+    """Return the files that a file with a make rule lists; none if there is no such file. ``#line`` has no effect."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(_TARGET.split(text, 1)[-1].replace("\\\n", ""))
     return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
@@ -164,8 +164,8 @@ def run_nvcc(
     """Run nvcc, and return its exit code and output as bytes.
 
     At the time limit, or if this process is killed, nvcc and its child processes are ended. ``share`` is the fraction
-    of `find_time_limit` that it may take. Raises `CompileError` if nvcc does not start, exceeds the limit, or has an
-    argument that its shell would execute.
+    of `find_time_limit` that nvcc may take. Raises `CompileError` if nvcc does not start, exceeds the limit, or has an
+    argument that nvcc's shell would execute.
     """
     limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):
@@ -206,7 +206,7 @@ def stop_all() -> None:
 
 
 def _kill(group: int) -> None:
-    """Kill a process group; do nothing if it has ended."""
+    """Kill a process group; do nothing if the group has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 

@@ -85,7 +85,7 @@ def guess_template_argument(parameter: str) -> str:
 
 
 class Member(NamedTuple):
-    """A data member of a struct: type, name, and length, which is 0 if it is no array."""
+    """A data member of a struct: type, name, and length, which is 0 for a member that is no array."""
 
     kind: str
     name: str
@@ -117,7 +117,7 @@ def _parse_members(body: str) -> list[Member] | None:
 
 
 class _Signature(NamedTuple):
-    """Indices of the tokens of a kernel: its name, and the parentheses around its parameters."""
+    """Indices of the tokens of a kernel: the name, and the parentheses around the parameters."""
 
     name: int
     opening: int
@@ -153,7 +153,7 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
 def _make_declaration(
     text: str, tokens: list[tuple[str, int]], signature: _Signature, namespaces: list[str], template: list[str]
 ) -> Declaration:
-    """Make the declaration of the kernel with this signature; its body begins after the closing parenthesis."""
+    """Make the declaration of the kernel with this signature; the body begins after the closing parenthesis."""
     name, start = tokens[signature.name]
     opening, closing = tokens[signature.opening][1], tokens[signature.closing][1]
     body = text[closing : tokens[_find_closing(tokens, signature.closing + 1)][1]]

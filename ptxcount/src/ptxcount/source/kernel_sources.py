@@ -25,7 +25,7 @@ def find_target(ptx: str) -> str | None:
 def find_chip(ptx: str, arch: str | None) -> str:
     """Return the architecture to run PTX on: ``arch``, or by default the target of the PTX.
 
-    An ``arch`` without a suffix gets that of the target, as in sm_90a.
+    An ``arch`` without a suffix gets the target's suffix, as in sm_90a.
     """
     target = find_target(ptx) or ARCH
     return target if arch in (None, target.rstrip("af")) else arch
@@ -45,9 +45,9 @@ def is_ptx(source: Path | str) -> bool:
 
 
 def read_source(source: Path | str) -> str:
-    """Read the text of a file, or return a text, without a byte order mark; for a cubin, its embedded PTX.
+    """Read the text of a file, or return a text, without a byte order mark; for a cubin, return the embedded PTX.
 
-    Raises `LaunchError` if there is no such regular file, or it has only machine code.
+    Raises `LaunchError` if there is no such regular file, or the file has only machine code.
     """
     if isinstance(source, str):
         return source.removeprefix("\ufeff")

@@ -68,7 +68,7 @@ def source_name(mangled: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Demangle a name with the C++ library, which NumPy needs, too; return it unchanged if the library is missing."""
+    """Demangle a name with the C++ library, which NumPy needs, too; return the name unchanged without the library."""
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library
@@ -82,7 +82,7 @@ def demangle(mangled: str) -> str:
 
 @lru_cache(maxsize=1)
 def _load_library() -> ctypes.CDLL | None:
-    """Load the C++ library, which demangles names; None if it is missing."""
+    """Load the C++ library, which demangles names; None if the library is missing."""
     import ctypes  # noqa: PLC0415 - a check of cached counts does without
 
     try:
@@ -94,7 +94,7 @@ def _load_library() -> ctypes.CDLL | None:
 
 
 def parameter_types(mangled: str) -> list[str] | None:
-    """Return the C++ types of a kernel's parameters; None if the name lacks them, as with ``extern "C"``."""
+    """Return the C++ types of a kernel's parameters; None if the name lacks these types, as with ``extern "C"``."""
     parameters = _find_parameters(demangle(mangled))
     if not parameters:
         return None

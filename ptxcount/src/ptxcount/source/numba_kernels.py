@@ -13,7 +13,7 @@ from .adapted_kernel import AdaptedKernel, describe_shape, import_tool, package_
 
 
 class _Package(NamedTuple):
-    """A package of dispatchers: its modules that compile, that type arguments, and that determine the target.
+    """A package of dispatchers: the modules that compile, that type arguments, and that determine the target.
 
     ``target_name`` is the attribute with the target: a function that queries the driver, or a cached result.
     """

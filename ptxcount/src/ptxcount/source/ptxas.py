@@ -16,7 +16,7 @@ _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 
 
 class KernelResources(NamedTuple):
-    """Resources of a kernel, including the functions that it may call."""
+    """Resources of a kernel, including the functions that the kernel may call."""
 
     #: 32-bit registers per thread.
     registers: int
@@ -31,8 +31,8 @@ class KernelResources(NamedTuple):
 def parse_report(messages: str) -> dict[str, KernelResources]:
     """Parse the resources of each kernel, by mangled name, from a report of ``ptxas -v``.
 
-    After each kernel, ptxas lists the functions that it may call. The kernel's registers include theirs; its frames and
-    spills do not. A kernel in an unknown format is left out.
+    After each kernel, ptxas lists the functions that it may call. The kernel's registers include these functions; its
+    frames and spills do not, so they are summed. A kernel in an unknown format is left out.
     """
     kernels = {}
     for section in messages.split(_ENTRY)[1:]:
@@ -47,9 +47,9 @@ def parse_report(messages: str) -> dict[str, KernelResources]:
 
 @lru_cache(maxsize=64)
 def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
-    """Return the resources of each kernel in the PTX, by mangled name; empty without ptxas, or if it fails.
+    """Return the resources of each kernel in the PTX, by mangled name; empty without ptxas, or if ptxas fails.
 
-    ``flags`` are those of nvcc, such as ``--maxrregcount=64``.
+    ``flags`` are options of nvcc, such as ``--maxrregcount=64``.
     """
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
         source = Path(folder, "kernel.ptx")
@@ -70,7 +70,7 @@ _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores",
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
     """Return stack frame, spill stores and spill loads in this order, as accesses in the form of `listing.list_lines`.
 
-    Each has its ``bytes`` per thread. The list is empty without ptxas, or if it fails.
+    Each access has ``bytes`` per thread. The list is empty without ptxas, or if ptxas fails.
     """
     resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:

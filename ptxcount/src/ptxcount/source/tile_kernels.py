@@ -37,7 +37,7 @@ class _MapCall(NamedTuple):
 
 
 def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt the result of ``cute.compile`` with ``options="--keep-ptx"``; arrays become its tensors."""
+    """Adapt the result of ``cute.compile`` with ``options="--keep-ptx"``; arrays become CuTe tensors."""
     ptx = kernel.__ptx__
     if not ptx:
         raise LaunchError('this CuTe DSL function has no PTX: compile it with options="--keep-ptx"')
@@ -171,7 +171,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
 
 
 def _find_map_calls(kernel: Any) -> dict[str, _MapCall]:
-    """Return the calls that make the tensor maps of a launch, by the map's name; only those with constant numbers."""
+    """Return the calls that make the tensor maps of a launch, by the map's name; only calls with constant numbers."""
     functions = kernel.host_mod.functions.values() if hasattr(kernel, "host_mod") else ()
     calls = (call for function in functions for call in function.attrs.get("tma_descriptor_args", {}).items())
     return {

@@ -124,7 +124,7 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
 
 
 def _find_type(value: Any, parameter: Any) -> str:
-    """Name the type of a value as Triton's launch does; ``constexpr`` for a value that it compiles into the kernel."""
+    """Name the type of a value as Triton's launch does; ``constexpr`` for a value compiled into the kernel."""
     if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
         return "constexpr"
     if isinstance(value, bool):

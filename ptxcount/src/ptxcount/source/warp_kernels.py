@@ -29,7 +29,7 @@ def adapt_warp(
 ) -> AdaptedKernel:
     """Compile the module of a Warp kernel, and adapt its forward kernel.
 
-    ``dim`` is that of ``wp.launch``, and determines the grid. ``block`` is the block size; None for 256 threads.
+    ``dim`` is as in ``wp.launch``, and determines the grid. ``block`` is the block size; None for 256 threads.
     """
     if kernel.is_generic:
         raise LaunchError(f"the Warp kernel {kernel.key} is generic; pass one of its overloads, with types")
@@ -68,8 +68,8 @@ def adapt_warp(
 def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
     """Compile a module for a block size, as a launch does; return the PTX and the metadata of its kernels.
 
-    Kernels with tiles depend on the block size. The metadata has their dynamic shared memory in bytes. The hash is only
-    a key of the cache: it changes with the module's source.
+    Kernels with tiles depend on the block size. The metadata has the kernels' dynamic shared memory in bytes. The hash
+    is only a key of the cache: it changes with the module's source.
     """
     default_block = module.options["block_dim"]
     module.options["block_dim"] = block

@@ -77,7 +77,7 @@ MAX_SHARED = max(multiprocessor.shared_of_block for multiprocessor in MULTIPROCE
 
 
 def find_multiprocessor(arch: str) -> Multiprocessor | None:
-    """Find the limits of an architecture such as ``sm_90a``; None if `MULTIPROCESSORS` lacks it."""
+    """Find the limits of an architecture such as ``sm_90a``; None if `MULTIPROCESSORS` lacks the architecture."""
     return MULTIPROCESSORS.get(arch.rstrip("af"))
 
 

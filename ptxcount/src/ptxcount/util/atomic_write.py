@@ -10,7 +10,7 @@ UNFINISHED = ".unfinished"
 
 
 def write(path: Path, content: str | bytes, *, is_durable: bool = True) -> None:
-    """Write a file atomically; encode text as UTF-8. A symbolic link stays: its target is written.
+    """Write a file atomically; encode text as UTF-8. A symbolic link stays: the link's target is written.
 
     The old content stays after an error, or if the process is killed. Mode bits stay. A pipe or a device is written
     directly. A durable write also survives a power cut. Pass ``is_durable=False`` for caches: nothing is flushed to

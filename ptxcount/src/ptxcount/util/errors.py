@@ -18,10 +18,10 @@ class Source(NamedTuple):
     Attributes
     ----------
     ptx_line : int
-        Its line in the PTX.
+        The instruction's line in the PTX.
     file, line : str and int, or None
-        Its file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``. Code inlined from a library
-        has the line that calls it.
+        The instruction's file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``. Code inlined
+        from a library has the line that calls the library.
     caller : str
         For the code of an inlined function: the file and line that call it, as ``k.cu:7``. Else empty.
     """
@@ -73,7 +73,7 @@ class UnsupportedInstructionError(PtxError):
     source : Source
         The location of the instruction.
     instruction : str
-        Its opcode and modifiers.
+        The instruction's opcode and modifiers.
     """
 
     def __init__(self, source: Source, instruction: str, why: str = "") -> None:

@@ -31,13 +31,13 @@ def total_memory_bytes() -> int:
 
 
 def require(nbytes: int) -> None:
-    """Raise `MemoryError` if arrays of ``nbytes`` bytes are larger than the total memory of this machine.
+    """Raise `MemoryError` if arrays of ``nbytes`` bytes exceed this machine's memory or its container's limit.
 
     Memory in use is ignored, so arrays that pass may still be too large.
     """
     total = total_memory_bytes()
     if nbytes > total:
-        raise MemoryError(f"{nbytes} bytes of memory are needed; this machine has {total}")
+        raise MemoryError(f"{nbytes} bytes of memory are needed; this machine or its container allows {total}")
 
 
 def make_range(count: int, dtype: DTypeLike, step: int = 1) -> npt.NDArray[Any]:

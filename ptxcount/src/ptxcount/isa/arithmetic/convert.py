@@ -48,7 +48,7 @@ def convert(
     Integers become other integers by truncation or extension; with ``saturate``, by clamping. ``rni``, ``rzi``, ``rmi``
     and ``rpi`` round floats to whole numbers, which are clamped to an integer target. Results that are floats are
     rounded: ``rn`` to nearest even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity. ``saturate`` clamps
-    them to [0, 1]. With ``satfinite``, infinities become the largest finite numbers.
+    float results to [0, 1]. With ``satfinite``, infinities become the largest finite numbers.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]

@@ -30,7 +30,7 @@ def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
 
 
 class Operation(NamedTuple):
-    """Functions of an operation: ``nearest`` rounds its result to nearest, ``odd`` takes float64 and rounds to odd.
+    """Functions of an operation: ``nearest`` rounds the result to nearest, ``odd`` takes float64 and rounds to odd.
 
     ``operands`` is the number of operands. ``error`` takes fractions: the operands and a rounded result. It returns a
     number with the sign of the exact minus the rounded result.
@@ -106,7 +106,7 @@ def _find_error_sign(
 ) -> Array:
     """Return the sign of the exact result minus ``nearest``: -1.0, 0.0 or 1.0, from fractions.
 
-    For the mask ``overflow``, it is opposite to the sign of ``nearest``. It is 0 for other results that are not finite.
+    For the mask ``overflow``, return the opposite sign of ``nearest``; for other infinities and NaN, 0.
     """
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)

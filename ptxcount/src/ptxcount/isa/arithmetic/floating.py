@@ -87,7 +87,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
 
 
 def _order_zeros(choose: Any, combine_bits: Any) -> Callable[[Array, Array], Array]:
-    """Wrap a NumPy minimum or maximum: of two zeros, it returns the bitwise OR (for -0) or AND (for +0)."""
+    """Wrap a NumPy minimum or maximum, so that two zeros give their bitwise OR (for -0) or AND (for +0)."""
 
     def choose_ordered(a: Array, b: Array) -> Array:
         if a.dtype.kind != "f":
@@ -107,7 +107,7 @@ maximum_nan = _order_zeros(np.maximum, np.bitwise_and)
 
 
 def wrap_xorsign(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Wrap a minimum or maximum for ``.xorsign.abs``: that of the magnitudes, with the product of the signs."""
+    """Wrap a minimum or maximum for ``.xorsign.abs``: compute it on magnitudes, with the product of the signs."""
 
     def compute_signed(a: Array, b: Array) -> Array:
         magnitude = np.abs(compute(np.abs(a), np.abs(b)))

@@ -65,7 +65,7 @@ def _limit_amount(limit: int, amount: Array) -> Array:
 
 
 def extend(limit: int, a: Array, bits: Array) -> Array:
-    """Compute ``szext``: extend the lowest ``bits`` bits to 32. ``limit`` is that of `_limit_amount`."""
+    """Compute ``szext``: extend the lowest ``bits`` bits to 32. ``limit`` is as in `_limit_amount`."""
     places = (32 - _limit_amount(limit, bits)).astype(np.uint32)
     return shift_right(shift_left(a, places), places)
 
@@ -109,13 +109,13 @@ def _join_words(low: Array, high: Array) -> Array:
 
 
 def funnel_left(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """Compute ``shf.l``: the upper word of ``high:low`` shifted left. ``limit`` is that of `_limit_amount`."""
+    """Compute ``shf.l``: the upper word of ``high:low`` shifted left. ``limit`` is as in `_limit_amount`."""
     places = _limit_amount(limit, amount).astype(np.uint64)
     return ((_join_words(low, high) << places) >> np.uint64(32)).astype(np.uint32)
 
 
 def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """Compute ``shf.r``: the lower word of ``high:low`` shifted right. ``limit`` is that of `_limit_amount`."""
+    """Compute ``shf.r``: the lower word of ``high:low`` shifted right. ``limit`` is as in `_limit_amount`."""
     return (_join_words(low, high) >> _limit_amount(limit, amount).astype(np.uint64)).astype(np.uint32)
 
 
@@ -156,7 +156,7 @@ def shift_to_leading(a: Array) -> Array:
 
 
 def mask_clamped(start: Array, length: Array) -> Array:
-    """Compute ``bmsk.clamp``: ``length`` ones from the bit ``start`` on, without those beyond bit 31."""
+    """Compute ``bmsk.clamp``: ``length`` ones from the bit ``start`` on, without ones beyond bit 31."""
     ones = np.full(np.broadcast_shapes(start.shape, length.shape), 0xFFFFFFFF, np.uint32)
     return shift_left(~shift_left(ones, length), start)
 
@@ -170,7 +170,7 @@ def reverse_bits(a: Array) -> Array:
 
 
 def extract_field(a: Array, start: Array, length: Array) -> Array:
-    """Compute ``bfe``: extract a bit field, and sign-extend it for signed types.
+    """Compute ``bfe``: extract a bit field; for signed types, sign-extend the field.
 
     A field that reaches beyond the top bit has the sign of the value.
     """

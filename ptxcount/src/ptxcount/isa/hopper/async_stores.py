@@ -21,12 +21,13 @@ from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
 _TO_GLOBAL = (
-    "without an mbarrier, it writes global memory; ptxcount does not execute that, because its counters are unknown"
+    "without an mbarrier, it writes global memory; what a GPU counts for that is unknown, so ptxcount does not "
+    "execute it"
 )
 
 
 def _expect_barrier(instruction: Instruction) -> None:
-    """Raise `UnsupportedInstructionError` for a form without an mbarrier, such as that of global memory."""
+    """Raise `UnsupportedInstructionError` for a form without an mbarrier, such as the form for global memory."""
     if _COMPLETION not in instruction.modifiers:
         raise unsupported(instruction, _TO_GLOBAL)
     expect_count(instruction, 3)
@@ -38,7 +39,7 @@ def _bind_async_store(instruction: Instruction) -> Step:
     _expect_barrier(instruction)
     space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
     if space != "shared":
-        raise unsupported(instruction)
+        raise unsupported(instruction, "with an mbarrier, it must name shared memory")
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     width = kind.size * count
@@ -63,7 +64,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     space, count, kind, names = decode_access(instruction, "async", _COMPLETION, allows_others=True)
     operation = find_operation(names, kind)
     if operation is None or operation.operands > 1 or count > 1 or space != "shared":
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs an operation with one operand, no vector, and shared memory")
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
@@ -89,7 +90,7 @@ def _bind_fill(instruction: Instruction) -> Step:
     expect_count(instruction, 3)
     target, size, value = instruction.operands
     if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs the value 0, and only the modifiers .weak and .shared::cta")
     place = make_shared_reader(instruction, target)
     readers = [place, make_reader(instruction, size, TYPES["u64"])]
 

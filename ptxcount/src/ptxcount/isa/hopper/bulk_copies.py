@@ -41,7 +41,7 @@ def _make_operand_readers(
     """Return functions that read operands, by name; the names of coordinates; and the names of ``im2col`` offsets.
 
     The names are "to", "from", "size", "barrier" and "ranks", as far as the form has them; coordinates are "x0", "x1",
-    ..., offsets "o0", "o1", ... ``names`` are the modifiers, ``spaces`` those of the target and the source.
+    ..., offsets "o0", "o1", ... ``names`` are the modifiers, ``spaces`` the state spaces of the target and the source.
     """
     readers: dict[str, Reader] = {}
     coordinates: list[str] = []
@@ -81,7 +81,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     operations = [name for name in names if name not in _KNOWN]
     reduces = "reduce" in names
     if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs two state spaces, and one operation exactly if it is a reduction")
     needed = 2 + ("tensor" not in names) + (_COMPLETION in names) + ("multicast::cluster" in names)
     expect_count(instruction, *range(needed, needed + 1 + ("im2col" in names)))
     readers, coordinates, offsets = _make_operand_readers(instruction, names, spaces)
@@ -133,12 +133,13 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
         elif dtype.kind in _LETTERS:
             kind = TYPES[f"{_LETTERS[dtype.kind]}{dtype.itemsize * 8}"]
         else:
-            raise unsupported(instruction)
+            problem = f"the elements of the tensor map are {dtype}; a reduction needs integers or floats of NumPy"
+            raise unsupported(instruction, problem)
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
         operation: AtomicOperation | None = find_operation([name, *(["noftz"] if kind.size == 2 else [])], kind)
         if operation is None:
-            raise unsupported(instruction)
+            raise unsupported(instruction, f".{name} does not exist for .{kind.name}")
         result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
         return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
 

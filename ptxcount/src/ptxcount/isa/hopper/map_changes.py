@@ -64,9 +64,9 @@ def make_handle(chunk: Chunk, fields: MapFields) -> int:
 
 
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
-    """Return the fields with one replaced: ``name`` is that of the instruction, ``axis`` its ordinal, or 0.
+    """Return the fields with one replaced: ``name`` is the field as PTX spells it.
 
-    Raises ValueError with the reason if that is impossible.
+    ``axis`` is the ordinal operand, or 0 if the field has none. Raises ValueError with the reason for an invalid value.
     """
     if fields.column:
         raise ValueError("ptxcount does not change im2col maps, only tile maps")

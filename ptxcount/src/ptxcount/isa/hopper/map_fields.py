@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """Elements of a copy in the order of shared memory: byte offsets in the array, and a mask of those in the tensor.
+    """Elements of a copy in the order of shared memory: byte offsets in the array, and a mask, true in the tensor.
 
     Both have one axis. ``columns`` is the number of elements per row.
     """
@@ -57,7 +57,7 @@ class MapFields:
 
     @classmethod
     def describe(cls, array: Array, address: int, **fields: Any) -> MapFields:
-        """Return the fields of a map of an array with contiguous rows; ``fields`` are the others, x first."""
+        """Return the fields of a map of an array with contiguous rows; ``fields`` are all other fields, x first."""
         return cls(address, array.dtype, array.shape[::-1], array.strides[-2::-1], **fields)
 
     def find_problem(self) -> str:
@@ -88,7 +88,7 @@ class MapFields:
         return self._find_problem_of_rows(rank, shape, size)
 
     def _find_problem_of_rows(self, rank: int, shape: tuple[int, ...], size: int) -> str:
-        """Return the first violated condition of the box or the column, or of the bytes in one of its rows."""
+        """Return the first violated condition of the box or the column, or of the bytes in a row of either."""
         if self.column:
             problem = self._find_problem_of_column(self.column, rank, shape)
             name, width = f"{count_noun(self.column.channels, 'channel')} of a pixel", size * self.column.channels

@@ -90,7 +90,7 @@ def signal_barrier(
 
 
 def describe_wait(chunk: Chunk, threads: Array) -> str:
-    """Describe the mbarrier that the first thread of the mask ``threads`` waits for; empty if it waits for none."""
+    """Describe the mbarrier that the first thread of the mask ``threads`` waits for; empty if there is none."""
     row, thread = (int(indices[0]) for indices in np.nonzero(spread(threads, chunk.shape)))
     address = int(chunk.barrier_waits[row, thread])
     if address < 0:
@@ -132,7 +132,7 @@ def _bind_barrier(instruction: Instruction) -> Step:
         return _bind_invalidation(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
         return _bind_wait(instruction)
-    raise unsupported(instruction)
+    raise unsupported(instruction, "this operation is unknown")
 
 
 def _bind_update(instruction: Instruction, name: str) -> Step:
@@ -163,7 +163,7 @@ def _bind_init(instruction: Instruction) -> Step:
 
 
 def _bind_invalidation(instruction: Instruction) -> Step:
-    """Bind ``mbarrier.inval.b64 [a]``: check it like an atomic, then mark the memory as unwritten."""
+    """Bind ``mbarrier.inval.b64 [a]``: check the access like an atomic, then mark the memory as unwritten."""
     expect_count(instruction, 1)
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
 

@@ -29,7 +29,7 @@ OF_ROWS = {"tile::gather4", "tile::scatter4"}
 
 
 class _GlobalElements(NamedTuple):
-    """Elements of a copy in global memory: addresses, (1, elements), and the mask of those within the tensor.
+    """Elements of a copy in global memory: addresses, (1, elements), and the mask of elements within the tensor.
 
     ``width`` is the size of an element in bytes, ``columns`` the number of elements per row.
     """
@@ -41,7 +41,7 @@ class _GlobalElements(NamedTuple):
 
 
 class BulkCopy:
-    """Bulk copy by the thread at ``thread``, (block, thread) in the chunk; ``numbers`` are its operands by name.
+    """Bulk copy by the thread at ``thread``, (block, thread) in the chunk; ``numbers`` are the operands by name.
 
     ``reduction`` is a function of old bytes, new bytes and a dtype; None for a copy. ``start`` are the coordinates of a
     tensor copy, x first; None for a copy of bytes. ``shifts`` are the offsets of ``im2col`` mode.
@@ -108,7 +108,7 @@ class BulkCopy:
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
     def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
-        """Return the shared memory that contains a copy's bytes, and the index of each byte in it."""
+        """Return the shared memory that contains a copy's bytes, and the index of each byte in that memory."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)
@@ -124,7 +124,7 @@ class BulkCopy:
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
         """Return the elements of a tile, of four rows, or of a column of ``im2col`` mode.
 
-        Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of them.
+        Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of coordinates.
         """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
@@ -205,7 +205,7 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store bytes in the destination block, or in each block of a multicast; subtract them from the tx-counts."""
+        """Store bytes in the destination block, or in each block of a multicast; subtract the size from tx-counts."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -234,7 +234,7 @@ class BulkCopy:
         return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def copy_shared_to_global(self) -> None:
-        """Store bytes of shared memory in global memory, and count them; elements out of bounds are dropped."""
+        """Store elements of shared memory in global memory, and count the copy; drop elements out of bounds."""
         places, inside, width, _ = self._elements
         count = places.size * width
         row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
@@ -250,5 +250,5 @@ class BulkCopy:
         self._record_access("store")
 
     def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
-        """Return the bytes to store: the new ones, or their reduction with the old ones."""
+        """Return the bytes to store: the new bytes, or the reduction of old and new bytes."""
         return new if self._reduction is None else self._reduction(old, new, dtype)

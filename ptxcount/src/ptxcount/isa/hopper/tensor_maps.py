@@ -12,7 +12,7 @@ from .map_fields import Column, MapFields
 
 
 class EncodedMap(ArrayDescriptor):
-    """An array whose descriptor is a ``CUtensorMap``, of 128 bytes. Its fields are checked when it is made."""
+    """An array whose descriptor is a ``CUtensorMap``, of 128 bytes. The descriptor's fields are checked on creation."""
 
     size = 128
     strided = True
@@ -83,7 +83,7 @@ class Im2colMap(EncodedMap):
     swizzle : int
         Swizzle span of the pixels in shared memory, in bytes: 0, 32, 64 or 128.
     steps : tuple of int
-        Strides between pixels in the order of the array's shape, 1 to 8. Those of images and channels have no effect.
+        Strides between pixels in the order of the array's shape, 1 to 8. Strides of images and channels have no effect.
     fills_nan : bool
         Fill elements out of bounds with NaN instead of 0.
     """

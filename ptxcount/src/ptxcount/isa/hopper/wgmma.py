@@ -51,7 +51,7 @@ class Descriptor(NamedTuple):
         return cls(start, leading, stride, span, swizzle=SWIZZLES[span] if span > 16 else 0)
 
     def locate_elements(self, outer: int, k: int, width: int, *, transposed: bool) -> Array:
-        """Return the shared address of each element of a factor, (outer, k); ``width`` is its size in bytes.
+        """Return the shared address of each element of a factor, (outer, k); ``width`` is an element's size in bytes.
 
         ``outer`` is the number of rows of A, or of columns of B. With ``transposed``, this axis is contiguous in memory
         instead of K.
@@ -106,8 +106,13 @@ def _bind_product(instruction: Instruction) -> Step:
     shape, elements, names = parse_shape(instruction)
     if len(elements) == 2:  # integer factors of one type
         elements = [*elements, elements[1]]
-    if len(elements) != 3 or not names <= _NAMES or shape.m != 16 * _WARPS or ELEMENTS[elements[1]].bits < 8:
-        raise unsupported(instruction)
+    if not names <= _NAMES or shape.m != 16 * _WARPS:
+        problem = (
+            f".{min(names - _NAMES)} is unknown" if names - _NAMES else f"m is {shape.m}; it must be {16 * _WARPS}"
+        )
+        raise unsupported(instruction, problem)
+    if len(elements) != 3 or ELEMENTS[elements[1]].bits < 8:
+        raise unsupported(instruction, "its types must be those of d, a and b; an element of a has at least 8 bits")
     d_type, a_type, b_type = elements
     is_sparse = "sp" in names
     expect_count(instruction, *(count + 2 * is_sparse for count in (4, 6, 7, 8)))

@@ -23,7 +23,7 @@ def _bind_commit(instruction: Instruction) -> Step:
     """
     names = {*instruction.modifiers}
     if not names <= _NAMES or "mbarrier::arrive::one" not in names:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs .mbarrier::arrive::one, and no unknown modifier")
     group, is_multicast = read_group(instruction), "multicast::cluster" in names
     expect_count(instruction, 1 + is_multicast)
     readers = [make_shared_reader(instruction, instruction.operands[0])]

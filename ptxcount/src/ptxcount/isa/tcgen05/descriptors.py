@@ -80,7 +80,7 @@ class InstructionDescriptor(NamedTuple):
     ) -> InstructionDescriptor:
         """Decode an instruction descriptor of a product of ``group`` blocks, with or without ``.ws`` and ``.sp``.
 
-        Raises ValueError if the PTX ISA does not define it, NotImplementedError if ptxcount does not support it.
+        Raises ValueError for undefined bits, NotImplementedError for bits that ptxcount does not support.
         """
         codes = (bits >> 7 & 7, bits >> 10 & (7 if kind.padded else 3))
         result = "f32" if kind.is_scaled else kind.results.get(bits >> 4 & 3, "")
@@ -122,7 +122,7 @@ class ColumnMask(NamedTuple):
     """Mask of the columns of B that count as zeros, for each part of the columns, and a shift of all columns.
 
     ``zeros`` masked columns and ``used`` unmasked ones alternate. The fields are those of CUTLASS 4
-    (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the shift is that of PTX ISA 9.0,
+    (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the shift follows PTX ISA 9.0,
     9.7.16.4.3, Example 4.
     """
 

@@ -68,23 +68,24 @@ def find_stored_bits(name: str, *, padded: bool) -> int:
 
 
 def load_tensor_factor(
-    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
+    chunk: Chunk, blocks: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
 ) -> Array:
-    """Load A from the tensor memory of the blocks ``rows``, (blocks, parts, rows, K), as float64.
+    """Load A from the tensor memory of some blocks as float64, (blocks, parts, rows of A, K).
 
     ``base`` is the first lane and column.
     """
     element = FACTOR_ELEMENTS[name]
     columns = base[1] + np.arange(k * element.bits // 32)
     lanes = base[0] + path.find_lanes()
-    words = chunk.tensor.load(rows[:, None, None, None], lanes[None, :, :, None], columns, report, is_asynchronous=True)
+    places = blocks[:, None, None, None], lanes[None, :, :, None], columns
+    words = chunk.tensor.load(*places, report, is_asynchronous=True)
     if element.bits == 4:
         return element.decode(_split_bytes(words.view(np.uint8)))
     return element.decode(words.view(f"u{element.bits // 8}"))
 
 
 class ScaleBytes(NamedTuple):
-    """Bytes of a row's scales: their type, the first byte in a word, and their number."""
+    """Bytes of a row's scales: type of the scales, the first byte in a word, and the number of bytes."""
 
     name: str
     first: int
@@ -92,12 +93,12 @@ class ScaleBytes(NamedTuple):
 
 
 def load_scales(
-    chunk: Chunk, rows: Array, base: tuple[int, int], count: int, parts: int, scale: ScaleBytes, report: Report
+    chunk: Chunk, blocks: Array, base: tuple[int, int], count: int, parts: int, scale: ScaleBytes, report: Report
 ) -> Array:
     """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
 
-    With two parts, each half of the lanes has its half of the rows. Bytes beyond the fourth are in the same lanes, four
-    columns later for every 128 rows.
+    With two parts, the lower lanes have the first half of the rows, the upper lanes the second. Bytes beyond the fourth
+    are in the same lanes, four columns later for every 128 rows.
     """
     number = np.arange(count)
     part, within = number // (count // parts), number % (count // parts)
@@ -105,22 +106,22 @@ def load_scales(
     lanes = base[0] + (part * (128 // parts) + within % 32)[:, None] + repeats
     byte = np.arange(scale.first, scale.first + scale.length)
     columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
-    words = chunk.tensor.load(rows[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
+    words = chunk.tensor.load(blocks[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
     if (words != words[:, :1]).any():
         text = "scales differ between the quarters of the lanes, which must repeat them"
-        report(TensorMemoryError, (int(rows[0]), 0), text, base[0] << 16 | base[1])
+        report(TensorMemoryError, (int(blocks[0]), 0), text, base[0] << 16 | base[1])
     return SCALES[scale.name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
 
 
 def load_metadata(
-    chunk: Chunk, rows: Array, path: DataPath, base: tuple[int, int], bits: int, selector: int, report: Report
+    chunk: Chunk, blocks: Array, path: DataPath, base: tuple[int, int], bits: int, selector: int, report: Report
 ) -> Array:
     """Load the metadata of sparse rows, (blocks, parts, rows, groups).
 
     The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a copy for each part of the columns).
     For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
     For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9. For shorter elements, row 9
-    is in lane 9: groups 0 to 7 in the first column, the others in the second.
+    is in lane 9: groups 0 to 7 in the first column, later groups in the second.
     """
     row = np.arange(path.rows)[:, None]
     group = np.arange(8 if bits >= 16 else 16)
@@ -130,5 +131,5 @@ def load_metadata(
     else:
         places, columns, shifts = np.broadcast_arrays(row, group // 8, group % 8 * 4)
     lanes = base[0] + path.find_lanes()[:, places]
-    words = chunk.tensor.load(rows[:, None, None, None], lanes, base[1] + columns, report, is_asynchronous=True)
+    words = chunk.tensor.load(blocks[:, None, None, None], lanes, base[1] + columns, report, is_asynchronous=True)
     return np.asarray(words >> shifts.astype(np.uint32) & np.uint32(15))

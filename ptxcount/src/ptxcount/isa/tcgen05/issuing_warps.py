@@ -58,7 +58,7 @@ def note_uncounted(chunk: Chunk, times: int) -> None:
 
 
 def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
-    """Return the block and the number in its block of each active warp; raise if only some of its lanes are active."""
+    """Return the block of each active warp, and the warp's number in it; raise for a warp with inactive lanes."""
     lanes = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     partly = lanes.any(axis=2) & ~lanes.all(axis=2)
     if partly.any():

@@ -20,7 +20,7 @@ _MAX_SHIFT = 15
 
 
 class ProductForm(NamedTuple):
-    """Form of a product, from the modifiers and operands of its instruction."""
+    """Form of a product, from the modifiers and operands of an instruction."""
 
     kind: Kind
     #: Number of blocks that multiply together.
@@ -43,8 +43,8 @@ class ProductForm(NamedTuple):
     def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> ProductForm:
         """Parse the modifiers, and the operands without metadata; raise `UnsupportedInstructionError` for other forms.
 
-        The first operands are ``[d], a, b, idesc``. With scales, ``[scales of a], [scales of b], p`` follow. Otherwise,
-        ``{mask words,} p`` and a shift follow, or with ``.ws`` a column mask.
+        The first operands are ``[d], a, b, idesc``. With scales, ``[scales of a], [scales of b], p`` follow. Without
+        scales, ``{mask words,} p{, scale-input-d}`` follow. With ``.ws``, ``p{, column mask}`` follow instead.
         """
         names = {*instruction.modifiers}
         if "ashift" in names:
@@ -57,15 +57,16 @@ class ProductForm(NamedTuple):
             raise unsupported(instruction)
         kind, is_scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
         if kind.is_scaled != is_scaled or not 5 + 2 * is_scaled <= len(operands) <= 7:
-            raise unsupported(instruction)
+            needed = ".block_scale" if kind.is_scaled else "no .block_scale"
+            raise unsupported(instruction, f"{kinds[0]} needs {needed}, and {5 + 2 * kind.is_scaled} to 7 operands")
         masks = split_group(operands[4]) if isinstance(operands[4], Group) and not is_scaled else ()
         rest = () if is_scaled else operands[5 + bool(masks) :]
         if is_stationary and (masks or is_scaled):
-            raise unsupported(instruction)
+            raise unsupported(instruction, ".ws allows neither scales nor disable-output-lane")
         shift: float = 0
         if rest and not is_stationary:
             if not isinstance(rest[0], Immediate):
-                raise unsupported(instruction)
+                raise unsupported(instruction, "scale-input-d must be a number")
             shift = rest[0].value
         if not 0 <= shift <= _MAX_SHIFT:
             raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")

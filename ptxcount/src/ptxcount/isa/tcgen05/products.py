@@ -166,8 +166,10 @@ class _Product:
         """Load the stored elements of A in each block, (blocks, parts or 1, rows, stored K)."""
         form, idesc = self._form, self._idesc
         if form.from_tensor_memory:
-            if idesc.transposed[0] or (form.kind.padded and FACTOR_ELEMENTS[idesc.a_type].bits < 8):
-                problem = f"{idesc.a_type} in tensor memory, or transposed there, is not supported"
+            if idesc.transposed[0]:
+                raise unsupported(self._chunk.instruction, "A in tensor memory cannot be transposed")
+            if form.kind.padded and FACTOR_ELEMENTS[idesc.a_type].bits < 8:
+                problem = f"{idesc.a_type} in tensor memory is not supported for this kind"
                 raise unsupported(self._chunk.instruction, problem)
             base = split_address(self._issue.a)
             return load_tensor_factor(self._chunk, blocks, self._path, base, self._stored_k, idesc.a_type, self._report)
@@ -193,7 +195,7 @@ class _Product:
         return self._load_shared(self._issue.b, blocks, extent, self._idesc.b_type, transposed=transposed)[:, first:]
 
     def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
-        """Load a factor in the shared memory of each block, (blocks, *extent), by the bits of its descriptor."""
+        """Load a factor from each block's shared memory, (blocks, *extent), by the bits of the factor's descriptor."""
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
         if descriptor.lines != 8 and not transposed:

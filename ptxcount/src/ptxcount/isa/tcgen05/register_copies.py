@@ -35,7 +35,7 @@ class _Places(NamedTuple):
 
 
 class _Access(NamedTuple):
-    """A ``ld`` or ``st`` of whole warps: its shape, registers per thread, and the function that reads its address.
+    """A ``ld`` or ``st`` of whole warps: the shape, registers per thread, and the function that reads the address.
 
     ``split`` is the column offset of threads 16 to 31. ``packed``: a register has the lower halves of two columns.
     """
@@ -73,13 +73,13 @@ class _Access(NamedTuple):
 
 
 def _parse_access(instruction: Instruction, packing: str) -> _Access:
-    """Parse a ``ld`` or ``st``; ``packing`` is its modifier for two columns per register."""
+    """Parse a ``ld`` or ``st``; ``packing`` is the modifier for two columns per register."""
     name, *names = instruction.modifiers
     shapes = [modifier for modifier in names if modifier in FRAGMENTS]
     numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]
     allowed = {"sync", "aligned", "b32", packing, *FRAGMENTS, *_NUMBERS}
     if len(shapes) != 1 or len(numbers) != 1 or not {*names} <= allowed:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs one shape and one number, as in .32x32b.x2, and no unknown modifier")
     shape = shapes[0]
     count = FRAGMENTS[shape].registers * numbers[0]
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)

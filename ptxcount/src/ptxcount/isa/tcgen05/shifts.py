@@ -31,7 +31,7 @@ _TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES 
 def _bind_shift(instruction: Instruction) -> Step:
     """Bind ``tcgen05.shift.cta_group.down [address]``."""
     if {*instruction.modifiers}.difference(GROUPS) != {"shift", "down"}:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "its modifiers must be .down and .cta_group")
     expect_count(instruction, 1)
     group = read_group(instruction)
     readers = [make_address_reader(instruction, instruction.operands[0], "tensor")]

@@ -37,7 +37,7 @@ _ROWS_OF_A, _COLUMNS_OF_B = _Side(4 * (_ROWS % 8) + _ROWS // 8, 2, 2), _Side(4 *
 
 
 class BlockScales(NamedTuple):
-    """Scales of a product: their type, the number per row and column, and their operands with types."""
+    """Scales of a product: the scales' type, the number per row and column, and the operands with types."""
 
     name: str
     per_row: int
@@ -57,7 +57,7 @@ class BlockScales(NamedTuple):
         return cls(names[0], counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of the six operands."""
+        """Multiply the rows of A and the columns of B by their scales; ``values`` belong to the six operands."""
         rows = self._load_scales(chunk, values[:3], _ROWS_OF_A)
         columns = self._load_scales(chunk, values[3:6], _COLUMNS_OF_B)
         repeats = a.shape[-1] // self.per_row

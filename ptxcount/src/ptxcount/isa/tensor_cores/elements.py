@@ -11,7 +11,7 @@ from ..arithmetic.narrow_float import FORMATS
 
 
 class Element(NamedTuple):
-    """An element type of matrices: its bits, and its decoder to float64."""
+    """An element type of matrices: the number of bits, and the decoder to float64."""
 
     bits: int
     decode: Callable[[Array], Array]

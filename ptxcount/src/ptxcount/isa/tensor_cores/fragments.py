@@ -72,7 +72,7 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
 def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
     """List the registers of ``m8n8k4`` with f16: four products, each by a quad of lanes and the quad 16 lanes later.
 
-    They are listed as one product of 32 x 32: each has eight rows of ``a``, eight columns of ``b``, and a diagonal
+    The four are listed as one product of 32 x 32: each has eight rows of ``a``, eight columns of ``b``, and a diagonal
     square of ``c``. With ``transposed``, ``a`` is column-major, or ``b`` row-major.
     """
     lane = np.arange(LANES)[:, None]
@@ -107,8 +107,8 @@ def extract_part(part: Part, matrix: Array) -> Array:
 def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
     """List the loads or stores that ptxas emits for a fragment in memory, as in machine code for sm_90 (nvcc 13.0).
 
-    Elements that are adjacent in memory move together. Other 16-bit elements move with those of other lanes, and
-    ``movm`` transposes them in an 8 x 8 square. All others move one by one.
+    Elements that are adjacent in memory move together. Other 16-bit elements move with elements of other lanes,
+    and ``movm`` transposes these in an 8 x 8 square. All others move one by one.
     """
     accesses = []
     for part in parts:

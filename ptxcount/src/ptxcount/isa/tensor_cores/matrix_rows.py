@@ -26,7 +26,7 @@ PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
 
 class _Tile(NamedTuple):
-    """A matrix: its number of 16-byte rows, the bits of an element in registers, and the parts of its registers."""
+    """A matrix: the number of 16-byte rows, the bits of an element in registers, and the parts of the registers."""
 
     rows: int
     bits: int
@@ -79,7 +79,7 @@ def _bind_rows(instruction: Instruction) -> Step:
     expect_count(instruction, 2)
     row_address, registers = instruction.operands[loads], split_group(instruction.operands[not loads])
     if len(registers) != count * len(tile.parts) or not isinstance(row_address, Address):
-        raise unsupported(instruction)
+        raise unsupported(instruction, f"it needs an address, and a vector of {count * len(tile.parts)}")
     read_address = make_shared_reader(instruction, row_address)
     instruction.units.add(4)
     word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8

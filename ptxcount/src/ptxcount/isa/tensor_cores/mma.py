@@ -40,7 +40,7 @@ class RegisterLayout(NamedTuple):
         return _U64 if self.bits == 64 else _B32
 
     def assemble_matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
-        """Return the bits of each warp's matrix, (blocks, warps, rows, columns), from its registers' values."""
+        """Return the bits of each warp's matrix, (blocks, warps, rows, columns), from the values of registers."""
         words = [reshape_to_lanes(chunk, register) for register in registers]
         count = self.parts[0].row.shape[1]
         return assemble_matrices(self.parts, [unpack_elements(word, self.bits, count) for word in words], self.extent)
@@ -74,7 +74,7 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     """
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it must have one shape, such as m16n8k16")
     m, n, k = (int(number) for number in shapes[0].groups())
     elements = [name for name in instruction.modifiers if name in ELEMENTS]
     return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}

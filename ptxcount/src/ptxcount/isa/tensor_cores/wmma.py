@@ -29,7 +29,7 @@ _U32 = TYPES["u32"]
 def _locate_part(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
     """Return the address of each thread's first element of a part of a tile.
 
-    ``start`` is the tile's address, ``leading`` the stride between its rows (columns unless ``by_row``) in elements.
+    ``start`` is the tile's address, ``leading`` the stride between rows (columns unless ``by_row``) in elements.
     """
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
     lane = np.arange(chunk.shape[1]) % LANES
@@ -48,7 +48,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     roles = [name for name in names if name in ("a", "b", "c", "d")]
     allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
     if len(elements) != 1 or len(roles) != 1 or not names <= allowed or ELEMENTS[elements[0]].bits < 8:
-        raise unsupported(instruction)
+        raise unsupported(instruction, "it needs one matrix, such as .a, and one type of at least 8 bits")
     (element,), (role,), by_row = elements, roles, "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
     expect_count(instruction, 2, 3)
@@ -65,7 +65,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         instruction.units.add(min(bits // 8, 4))
 
     def locate_tile(chunk: Chunk) -> tuple[str, Value, Array]:
-        """Return the state space, the address of the tile, and its stride in elements."""
+        """Return the tile's state space, its address, and its stride in elements."""
         leading = as_array(read_leading[0](chunk), _U32) if read_leading else default_leading
         return *resolve(chunk), leading.astype(np.int64)
 

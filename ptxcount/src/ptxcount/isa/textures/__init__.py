@@ -44,7 +44,7 @@ ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
 
 
 class Tap(NamedTuple):
-    """One element of each thread's fetch: its index in the array, its weight, if it is in bounds, and if it is read."""
+    """One element of each thread's fetch: index in the array, weight, if it is in bounds, and if it is read."""
 
     place: Array
     weight: Array

@@ -30,7 +30,7 @@ _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
 
 
 def _split_handle(instruction: Instruction, operand: Operand, count: int) -> tuple[Address, tuple[Operand, ...]]:
-    """Return the handle and the first ``count`` coordinates of ``[handle, {x, y}]``; PTX pads them to 1, 2 or 4."""
+    """Return the handle and the first ``count`` coordinates of ``[handle, {x, y}]``; PTX pads these to 1, 2 or 4."""
     if not isinstance(operand, Group) or len(operand.items) != 2 or not isinstance(operand.items[0], Address):
         raise unsupported(instruction, "it needs a texture or a surface, and coordinates")
     coordinates = split_group(operand.items[1])
@@ -40,7 +40,7 @@ def _split_handle(instruction: Instruction, operand: Operand, count: int) -> tup
 
 
 def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str) -> Iterator[tuple[Any, int, Array]]:
-    """Yield each texture or surface that active threads use, its address, and the mask of these threads."""
+    """Yield each texture or surface that active threads use, its address, and the mask of the threads that use it."""
     rows, active = spread(handles, chunk.shape), spread(chunk.active, chunk.shape)
     object_name, instruction = kind.__name__.lower(), chunk.instruction
     for handle in np.unique(rows[active]).tolist():
@@ -83,7 +83,7 @@ def _record_requests(
 
     Each group of ``lanes.requesting`` lanes is one request if a lane is active. ``places`` are the offsets in GPU
     memory, an array for each element of a fetch. ``read_masks`` are the masks of the threads that read these elements;
-    by default, all do. The counters are
+    by default, all threads do. The counters are
     ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute.
     """
     threads = chunk.shape[1]
