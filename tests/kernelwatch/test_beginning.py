@@ -69,7 +69,7 @@ def test_written_workflows_are_valid(
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_existing_files_stay(encoding: str, repository: Path) -> None:
-    """`init` leaves existing files unchanged, also its own. .gitignore gets its lines once, in any encoding."""
+    """`init` leaves existing files unchanged, also files of `init`. .gitignore gets its lines once, in any encoding."""
     (repository / "asv.conf.json").write_text("mine")
     text = "süß\nhtml".encode(encoding)
     (repository / ".gitignore").write_bytes(text)
@@ -190,7 +190,7 @@ def test_shallow_clone_in_a_quoted_folder(
 
 @pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
 def test_error_of_git_is_shown(command: str, repository: Path) -> None:
-    """In a folder of another user, commands print git's own error, with its remedy."""
+    """In a folder of another user, commands print git's own error, with git's remedy."""
     assert init.main([]) == 0
     commits.commit(commits.set_identity(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}

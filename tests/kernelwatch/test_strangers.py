@@ -31,7 +31,7 @@ from tests.stored import documents
 
 @dataclass
 class MeasuredProject:
-    """A repository, its four commits, and the output of `asv run`."""
+    """A repository with four commits, and the output of `asv run`."""
 
     project: Project
     commits: list[str]
@@ -81,7 +81,7 @@ def _measure_project(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mea
 def stranger_project(
     request: pytest.FixtureRequest, measured_projects: Mapping[str, MeasuredProject]
 ) -> tuple[Stranger, MeasuredProject]:
-    """Return a stranger and its measured project. Skip if a package is missing."""
+    """Return a stranger and the stranger's measured project. Skip if a package is missing."""
     if not _is_installed(request.param):
         pytest.skip(f"{NEEDS[request.param]} is not installed")
     return STRANGERS[request.param], measured_projects[request.param]
@@ -186,7 +186,7 @@ def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Strange
 @pytest.mark.fleet
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_fleet_survives_a_killed_worker(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """If a worker is killed, another measures its commit. The results equal those of `asv run`."""
+    """If a worker is killed, another worker measures the commit. The results equal those of `asv run`."""
     import psutil
 
     _, measured = stranger_project

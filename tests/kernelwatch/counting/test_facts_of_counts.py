@@ -130,7 +130,7 @@ def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_functions_of_one_module_differ() -> None:
-    """Fingerprints of times tell functions that make inputs apart, even if they share a module."""
+    """Fingerprints of times tell functions that make inputs apart, even if the functions share a module."""
     texts = set()
     for values in (_zeros, _ones, _with_factor(3)):
         (argument,) = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[

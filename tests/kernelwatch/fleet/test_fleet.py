@@ -35,7 +35,7 @@ OPENSSL = (
 
 
 def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A revision gives its commit, a range its commits, and several revisions the commits of each."""
+    """A revision gives its commit, a range its commits, and several revisions the commits of every revision."""
     root = commits.begin(tmp_path)
     first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)

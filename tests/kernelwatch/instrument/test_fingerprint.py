@@ -43,13 +43,13 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 
 @pytest.mark.parametrize("field", Job.__struct_fields__)
 def test_listed_fields_change_the_fingerprint(field: str) -> None:
-    """Every field of a job is in one of the two tables, and changes the fingerprint if it is in `CHANGES`."""
+    """Every field of a job is in one of the two tables. A field in `CHANGES` changes the fingerprint."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
 def test_stored_fingerprints_stay_valid() -> None:
-    """Fingerprints of jobs and arrays are those of stored results, in any order of facts."""
+    """Fingerprints of jobs and arrays equal the stored ones, in any order of facts."""
     for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
         assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
@@ -126,7 +126,10 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function's fingerprint covers the modules that it imports. That of a closure or partial covers the package."""
+    """A function's fingerprint covers the modules that it imports.
+
+    The fingerprint of a closure or partial covers the package.
+    """
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # The package has one name in both versions, so that only the changed file differs.

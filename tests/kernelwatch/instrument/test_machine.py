@@ -203,7 +203,10 @@ def test_first_visible_device_is_used(
 def test_old_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver older than nvcc's release is refused, unless both have one major version. The error has the remedy."""
+    """A driver older than nvcc's release is refused, unless both have one major version.
+
+    The error of such a driver has the remedy.
+    """
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
     fake_driver.Device = SimpleNamespace(count=lambda: devices)
@@ -231,7 +234,7 @@ def test_old_drivers_are_refused(
 def test_unusable_pycuda_is_explained(
     library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If PyCUDA cannot be imported, the error has the reason and the remedy."""
+    """The error says why PyCUDA cannot be used. It has a remedy, unless the driver is missing."""
 
     def load(name: str) -> Any:
         if not library:

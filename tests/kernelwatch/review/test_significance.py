@@ -50,7 +50,7 @@ def test_p_value_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_interval_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
-    """The interval is that of SciPy's bootstrap with the same seed, bit for bit."""
+    """The interval equals SciPy's bootstrap interval with the same seed, bit for bit."""
     base, head = make_samples(*case)
     options = {"n_resamples": significance.RESAMPLES, "confidence_level": significance.CONFIDENCE}
     rng = np.random.default_rng(significance.SEED)

@@ -172,7 +172,7 @@ def test_times_decide_before_other_numbers(name: str) -> None:
 
 
 def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
-    """Return an undecided time with a ratio and its range."""
+    """Return an undecided time with a ratio and the ratio's range."""
     row = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
     return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
@@ -204,7 +204,7 @@ def test_project_may_limit_metrics(
 
 
 def weigh(*changes: Row) -> list[Row]:
-    """Return changed numbers with their weighed verdicts."""
+    """Return changed numbers with the weighed verdicts."""
     return [*weigh_against_times(changes, "sm_90", find_launched=find_blocks)]
 
 

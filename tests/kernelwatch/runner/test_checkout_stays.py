@@ -44,7 +44,7 @@ def _list_untracked(repository: Repository) -> list[Path]:
 
 
 def test_results_survive_a_pull(repository: Repository) -> None:
-    """After a run, a pull of the same commit's results works, and asv's commands read both files."""
+    """After a run, a pull of the same commit's results works, and asv's commands read both result files."""
     _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
     head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
     result, *records = sorted(_list_untracked(repository), key=lambda path: path.suffix != ".json")

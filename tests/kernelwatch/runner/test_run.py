@@ -58,7 +58,7 @@ def list_measured_commits(project: Project) -> set[str]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """Return a project and its five commits. The third spoils coalescing, the fifth does not compile."""
+    """Return a project and its five commits. The third commit spoils coalescing, the fifth does not compile."""
     project, commits = make_project(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
     project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
     return project, [*commits, project.commit("does not compile")]
@@ -66,7 +66,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[st
 
 @pytest.fixture
 def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
-    """Return a copy of the project without results, and its commits."""
+    """Return a copy of the project without results, and the commits of the copy."""
     project = Project(tmp_path)
     shutil.rmtree(project.path)
     shutil.copytree(template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results", ".asv"))
