@@ -44,7 +44,7 @@ nvcc.run_nvcc(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.a
 
 
 def test_nvcc_ends_with_a_killed_caller(tmp_path: Path) -> None:
-    """A hanging nvcc and its child end when their caller is killed."""
+    """A hanging nvcc and nvcc's child end when the caller of nvcc is killed."""
     output = tmp_path / "said"
     with subprocess.Popen([sys.executable, "-c", COMPILE, str(output)], cwd=ROOT) as caller:
         end = time.monotonic() + BEGIN
@@ -57,7 +57,7 @@ def test_nvcc_ends_with_a_killed_caller(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 def test_process_started_after_its_run_ends(is_waited_for: bool) -> None:
-    """A process that starts after the end of its run ends at once."""
+    """A process that starts after the end of the run ends at once."""
     with subprocess.Popen(["true"]) as run:
         os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
         environment = os.environ | {parent_death.RUN: str(run.pid)}
@@ -77,7 +77,7 @@ def assert_processes_end(find_processes: Callable[[], Mapping[int, str]]) -> Non
 
 
 def processes(mark: str = "") -> dict[int, str]:
-    """Return the command lines of the processes with a mark in their environment, by id."""
+    """Return the command lines of the processes with a mark in the environment, by id."""
     environments = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # already ended
