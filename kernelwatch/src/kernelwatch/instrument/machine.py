@@ -66,7 +66,7 @@ def nvml_handle() -> Any:
 
 
 def find_gpu() -> Gpu | None:
-    """Return the GPU that CUDA uses by default; None without one. Does not initialise CUDA."""
+    """Return the GPU that CUDA uses by default; None without a handle of it. Does not initialise CUDA."""
     handle = nvml_handle()
     if handle is None:
         return None
@@ -139,7 +139,7 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 
 
 def volatile_facts() -> dict[str, Any]:
-    """Return the current facts by name; a value is None if the GPU does not report it. Empty without a GPU."""
+    """Return the current facts by name; a value is None if the GPU does not report it. Empty without a handle."""
     handle = nvml_handle()
     return {} if handle is None else {name: query_nvml(fact, handle) for name, fact in _VOLATILE.items()}
 

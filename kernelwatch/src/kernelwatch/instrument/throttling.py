@@ -47,6 +47,6 @@ class ThrottleWatch:
 
 
 def watch_gpu() -> ThrottleWatch | None:
-    """Return a watch of the GPU that CUDA uses by default; None if NVML reports none."""
+    """Return a watch of the GPU that CUDA uses by default; None if `nvml_handle` returns None."""
     handle = machine.nvml_handle()
     return None if handle is None else ThrottleWatch(handle)
