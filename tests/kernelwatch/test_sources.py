@@ -43,7 +43,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
-    """A header compiles with a prelude or include options. Its line numbers stay, and its includes are known."""
+    """A header compiles with a prelude or include options. Line numbers stay, and includes are known."""
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text

@@ -54,7 +54,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
-        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first after {byte} bytes")
+        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first {byte} bytes after the end")
         for dtype, guard in (("int8", 955), ("complex128", 944))
         for byte in (0, guard - 1)
     ),

@@ -78,7 +78,10 @@ GPU = {
 
 
 def test_lasting_gpu_facts_change_the_fingerprint() -> None:
-    """All facts but the last two change the fingerprint. It is empty without a UUID, so that no stored time matches."""
+    """All facts but the last two change the fingerprint.
+
+    The fingerprint is empty without a UUID: no stored time matches.
+    """
     conditions = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, (
         "64 bytes are the default of results without this fact"
@@ -157,7 +160,10 @@ def test_function_without_source_has_unknown_imports(module: str, monkeypatch: p
 
 
 def test_all_references_have_fingerprints() -> None:
-    """The sources of each reference are the module `references`. Those of a test that uses it have this module, too."""
+    """The sources of each reference are the module `references`.
+
+    The sources of a test that uses a reference have this module, too.
+    """
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
     assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})

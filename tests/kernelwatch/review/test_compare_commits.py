@@ -161,7 +161,10 @@ def test_broken_suite_ends_the_review(
 
 
 def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commits may be tags and HEAD. For a commit without results, the error names the command that measures it."""
+    """Commits may be tags and HEAD.
+
+    For a commit without results, the error names the command that measures this commit.
+    """
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
     git.text(tmp_path, "tag", "v1", commits[0])
     write(tmp_path, {commit_hash: {COUNT: {"one": 1.0}} for commit_hash in commits[:3]})
@@ -181,7 +184,7 @@ def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
 def test_make_exits_with_2_for_a_regression(target: str, code: int, tmp_path: Path) -> None:
-    """`make` exits with 2 if the command exits with 1."""
+    """`make` exits with 2 if the command exits with 1, and with 0 after 0."""
     command = tmp_path / "kernelwatch"
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     command.chmod(0o755)

@@ -44,7 +44,7 @@ def list_standing(root: Path) -> Stands:
 
 
 def runs(root: Path, uuids: list[str]) -> None:
-    """Write run records: each of COMMITS was measured on its GPU of `uuids`."""
+    """Write run records: each of COMMITS was measured on the GPU at the same place in `uuids`."""
     lines = ({"commits": [name], "before": {"uuid": uuid}} for name, uuid in zip(COMMITS, uuids, strict=False))
     write_lines(root / "results" / "gpu" / "runs.jsonl", *lines)
 

@@ -25,14 +25,14 @@ def _divide(new: Any, old: Any, axis: int) -> Any:
 
 @pytest.fixture(scope="module")
 def stats() -> Any:
-    """Return `scipy.stats`. Its import takes two seconds, so only tests that need it import it."""
+    """Return `scipy.stats`. Its import takes two seconds, so only tests that need SciPy import this module."""
     from scipy import stats
 
     return stats
 
 
 def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Samples, Samples]:
-    """Return samples of 30 µs with 1 % noise, in seconds. Those of head are longer by the relative `shift`."""
+    """Return samples of 30 µs with 1 % noise, in seconds. Samples of head are longer by the relative `shift`."""
     rng = np.random.default_rng(base + head)
     old, new = (30e-6 * (1 + rng.normal(0, 0.01, count)) for count in (base, head))
     return tuple(old.round(decimals).tolist()), tuple((new * (1 + shift)).round(decimals).tolist())

@@ -17,7 +17,7 @@ SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Return a repository with an upstream clone. Its second commit has the results of the first."""
+    """Return a repository with an upstream clone. The repository's second commit has the results of the first."""
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES)
     (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")

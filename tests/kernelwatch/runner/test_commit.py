@@ -115,8 +115,8 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("is_head", [True, False])
-def test_missing_kernel_fails_at_head(is_head: bool, tmp_path: Path) -> None:
-    """At HEAD, a missing kernel is a failure. An unsupported dtype is a skip there, too."""
+def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> None:
+    """A missing kernel is a failure at HEAD and a skip at other commits. An unsupported dtype is always a skip."""
     reasons = [
         "this commit does not have it: there is no kernel k",
         "this commit does not have the dtype: k has no int8",
@@ -161,7 +161,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 
 @pytest.mark.parametrize("case", ASKED)
 def test_task_follows_options(case: str, tmp_path: Path) -> None:
-    """The task has the selected rounds, configurations and benchmarks. A ratio has its time's version."""
+    """The task has the selected rounds, configurations and benchmarks. A ratio has the version of the time."""
     options, rounds, indices, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)

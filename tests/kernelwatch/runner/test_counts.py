@@ -31,7 +31,7 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: l
 
 
 def _compile_and_count(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
-    """Perform a task; return its configurations by index, and its other messages."""
+    """Perform a task; return the configurations by index, and the messages without a configuration."""
     messages: list[Any] = []
     measure_counts.compile_and_count(task, messages.append)  # type: ignore[arg-type]
     return split_messages(messages)
@@ -46,7 +46,7 @@ def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[An
 
 @pytest.fixture
 def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the executed launches. They are executed in this process."""
+    """Return a list that gets the executed launches. The launches are executed in this process."""
     launched: list[str] = []
 
     def count_here(launches: Any) -> Any:
@@ -61,7 +61,7 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
-    """A second run executes few of six launches. It executes all if one differs, or for another version."""
+    """A second run executes few of six launches. A run executes all if one differs, or for another version."""
     first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]

@@ -100,7 +100,7 @@ Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 @pytest.fixture
 def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """Return a function that measures configurations; it returns them and the other messages."""
+    """Return a function that measures configurations, and returns these and the other messages."""
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(stored: Any = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **task_fields: Any) -> Any:

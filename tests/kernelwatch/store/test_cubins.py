@@ -87,7 +87,7 @@ def test_each_compiler_has_its_hashes(
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
 def test_invalid_names_are_left_out(hashes: str, name: str, tmp_path: Path) -> None:
-    """A name that is no launch is left out. The other names of its line are read."""
+    """A name that is no launch is left out. The other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, line))

@@ -22,7 +22,7 @@ COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project with eight commits, each with a time and a count. The cache is beside it."""
+    """Return a project with eight commits, each with a time and a count. The cache is beside the project."""
     monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path / "cache"))
     suite: Suite = {
         commit: {TIME: {"one": samples(1e-3, seed=place)}, COUNT: {"one": float(place)}}

@@ -118,7 +118,10 @@ ptxas info    : Used 12 registers, used 0 barriers"""
 
 
 def test_resources_are_parsed() -> None:
-    """Registers, spills, shared and stack bytes are read from ptxas -v. Text without them is an error that shows it."""
+    """Registers, spills, shared and stack bytes are read from ptxas -v.
+
+    Text without these numbers is an error that shows the text.
+    """
     with pytest.raises(CompileError, match=r"has no resources of 'offset_copy'; it is:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
