@@ -112,7 +112,7 @@ def test_kernel_compiles_without_a_cache(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("folder", "free"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
-def test_run_first_warns_of_unwritable_cache(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_first_warns_only_of_unwritable_cache(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)

@@ -124,7 +124,7 @@ def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path)
 def test_record_lines_are_appended_once(tmp_path: Path) -> None:
     """Each entry becomes one line, even if appended twice.
 
-    If JSON cannot represent an entry, none is appended. An incomplete line before them stays separate.
+    If JSON cannot represent an entry, none is appended. An incomplete line before new entries stays separate.
     """
     entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"

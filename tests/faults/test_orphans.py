@@ -66,7 +66,7 @@ def test_process_started_after_its_run_ends(is_waited_for: bool) -> None:
 
 
 def assert_processes_end(find_processes: Callable[[], Mapping[int, str]]) -> None:
-    """Assert that processes end within `PATIENCE`; kill those that do not."""
+    """Assert that processes end within `PATIENCE`; kill processes that do not."""
     end = time.monotonic() + PATIENCE
     while (processes := find_processes()) and time.monotonic() < end:
         time.sleep(0.1)  # a look at all processes takes a while
@@ -89,7 +89,7 @@ def processes(mark: str = "") -> dict[int, str]:
 
 @pytest.fixture
 def short_checkout(checkout: None) -> Iterator[Path]:
-    """Yield a folder of links to this checkout. Its path is short, as asv's fork server needs for its socket."""
+    """Yield a folder of links to this checkout. The folder's path is short, as asv's fork server needs for a socket."""
     with tempfile.TemporaryDirectory() as folder:
         for path in ROOT.iterdir():
             if path.name != ".asv":
@@ -106,7 +106,7 @@ KILLED = [
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
 def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, short_checkout: Path) -> None:
-    """The run's processes and compiler end within seconds. Its temporary folder stays only after SIGKILL."""
+    """The run's processes and compiler end within seconds. The run's temporary folder stays only after SIGKILL."""
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)

@@ -26,7 +26,9 @@ GUARD = 16384
 
 
 def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> None:
-    """Launch a kernel. Compare outputs with NumPy's reference, guards with poison, and inputs with those before.
+    """Launch a kernel.
+
+    Compare outputs with NumPy's reference, guards with poison, and inputs with the inputs before the launch.
 
     Raises
     ------

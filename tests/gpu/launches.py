@@ -29,7 +29,7 @@ FOLDER = tempfile.TemporaryDirectory()
 
 
 class DeviceLaunch(NamedTuple):
-    """A launch. Its tolerance is relative and absolute, and its options are those of `Device.run`."""
+    """A launch. The tolerance is relative and absolute. The options are those of `Device.run`."""
 
     name: str
     file: str

@@ -159,7 +159,10 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 
 @pytest.mark.parametrize("name", CHANGED_LINES)
 def test_changed_source_lines_are_shown(name: str, tmp_path: Path) -> None:
-    """The changed lines of files that define the kernels are shown. Without any, those of measured paths are."""
+    """The changed lines of files that define the kernels are shown.
+
+    Without any, the changed lines of measured paths are.
+    """
     files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}

@@ -152,7 +152,7 @@ def test_policy_allows_the_style_of_charts() -> None:
 
 
 def test_values_on_bars_have_contrast() -> None:
-    """Text on bars has the colour of the paper. In both themes, its contrast is at least 4.5 (WCAG 2, AA)."""
+    """Text on bars has the colour of the paper. In both themes, the contrast is at least 4.5 (WCAG 2, AA)."""
     css = (Path(pages.__file__).parent / "static" / "project.css").read_text(encoding="utf-8")
     themes = re.findall(r":root \{(\s*--paper.*?)\}", css, flags=re.DOTALL)
     assert len(themes) == 2
