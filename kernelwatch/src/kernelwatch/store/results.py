@@ -101,7 +101,7 @@ class History:
         return [name for name in sorted(self._benchmarks) if self.get_type(name) == asv_type]
 
     def find_commit(self, prefix: str) -> Document | None:
-        """Return the results of a commit, named by the beginning of its hash, in its last environment; None if none."""
+        """Return the results of a commit, named by the beginning of its hash, in the last environment; None if none."""
         commits = (commit for commit in self._dates if commit.startswith(prefix))
         return next((self.load_document(commit, self._environments[commit][-1]) for commit in commits), None)
 

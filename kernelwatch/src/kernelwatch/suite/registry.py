@@ -130,7 +130,7 @@ def current_suite() -> Suite:
 
 @cache
 def _load_suite() -> Suite | KernelwatchError:
-    """Return the suite of the settings, or its error. Both are cached, because a failing import may take seconds."""
+    """Return the suite of the settings, or its error. Each is cached, because a failing import may take seconds."""
     setting = settings.suite_name()
     module, _, name = setting.partition(":")
     try:

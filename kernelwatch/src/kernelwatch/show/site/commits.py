@@ -58,7 +58,7 @@ def _count_commits(repository: Path, *arguments: str) -> int:
 
 
 def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
-    """Return the number of commits since a commit up to HEAD, and of those that touch measured paths.
+    """Return the number of commits since a commit up to HEAD, and how many of these touch measured paths.
 
     Return None for a commit that git does not know.
     """
