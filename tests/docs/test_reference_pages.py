@@ -13,7 +13,7 @@ MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def rows(text: str, heading: str) -> dict[str, str]:
-    """Return the rows of the tables below a heading, by the name in their first column."""
+    """Return the rows of the tables below a heading, by the name in the first column."""
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
     lines = re.findall(r"^(\| \[?`([^`]+)`.*)$", section, re.MULTILINE)
     named = {name: line for line, name in lines}
@@ -43,7 +43,7 @@ def test_page_lists_modules_with_arguments() -> None:
 
 
 def test_every_subcommand_has_a_row() -> None:
-    """Each subcommand of the help has a row with its summary. The function of each subcommand exists."""
+    """Each subcommand of the help has a row with the subcommand's summary. The function of each subcommand exists."""
     lines = rows(COMMANDS, "kernelwatch")
     assert set(lines) == set(main.COMMANDS)
     assert all(f"| {summary} |" in lines[name] for name, (_, summary) in main.COMMANDS.items())

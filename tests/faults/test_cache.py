@@ -99,7 +99,7 @@ def test_full_disk_leaves_no_file(folder: Path) -> None:
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("free", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
 def test_cache_needs_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
-    """A cache has a problem if a cubin does not fit on its disk, whether or not its folder exists."""
+    """A cache has a problem if a cubin does not fit on the disk, whether or not the cache's folder exists."""
     if is_there:
         folder.mkdir(parents=True)
     with limit_file_size(free):
@@ -112,7 +112,7 @@ def test_kernel_compiles_without_a_cache(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("folder", "free"), [("file", 1 << 20), ("new", 0), ("new", 1 << 20)], indirect=["folder"])
-def test_run_first_warns_of_unwritable_cache(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_first_warns_only_of_unwritable_cache(folder: Path, free: int, monkeypatch: pytest.MonkeyPatch) -> None:
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)

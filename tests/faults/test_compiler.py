@@ -44,7 +44,7 @@ COMPILERS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set NVCC to a script with the given commands, and its time limit to 1 s; return its path."""
+    """Set NVCC to a script with the given commands, and nvcc's time limit to 1 s; return the script's path."""
     path = tmp_path / "nvcc"
     path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
     path.chmod(0o755)
@@ -122,7 +122,10 @@ def test_missing_host_compiler_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("is_named", [True, False])
 def test_missing_nvcc_is_an_error_if_named(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing nvcc is an error only if NVCC names it. Otherwise a run goes on, with either form of asv's matrix."""
+    """A missing nvcc is an error only if NVCC names this file.
+
+    Otherwise a run goes on, with either form of asv's matrix.
+    """
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
     monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)

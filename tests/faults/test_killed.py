@@ -87,7 +87,7 @@ def _kill_at(folder: Path, number: int, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_write_keeps_stored_values(step: str, folder: Path) -> None:
-    """A run killed at any step of any file loses only its own number, and leaves no unfinished file."""
+    """A run that is killed at any step of any file loses only the run's own number, and leaves no unfinished file."""
     store(folder, -1)
     for number in range(3):
         process = start(_kill_at, folder, number, step)
@@ -110,7 +110,7 @@ def _limit_size(folder: Path, number: int, size: int) -> None:
 
 @pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
 def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path) -> None:
-    """Stored numbers stay when a run lacks room for its own. The next run adds its number."""
+    """Stored numbers stay when a run lacks room for a new number. The next run adds its number."""
     store(folder, 1)
     process = start(_limit_size, folder, 2, free)
     process.join()
@@ -124,7 +124,7 @@ def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path)
 def test_record_lines_are_appended_once(tmp_path: Path) -> None:
     """Each entry becomes one line, even if appended twice.
 
-    If JSON cannot represent an entry, none is appended. An incomplete line before them stays separate.
+    If JSON cannot represent an entry, none is appended. An incomplete line before new entries stays separate.
     """
     entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"

@@ -47,7 +47,7 @@ MOST_A_THREAD = 1 << 18
 
 
 def list_launches(kernel: str, texts: Iterable[str]) -> list[Launch]:
-    """Return a kernel's launches at the shapes that name its parameters, in every dtype of the suite.
+    """Return a kernel's launches at the shapes that name the kernel's parameters, in every dtype of the suite.
 
     Raises
     ------

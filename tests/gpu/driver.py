@@ -24,7 +24,7 @@ STACK = 16384
 
 
 class Device:
-    """The first device and its loaded modules. ``cu`` is the module ``cuda.bindings.driver``."""
+    """The first device, and the modules loaded on it. ``cu`` is the module ``cuda.bindings.driver``."""
 
     def __init__(self, cu: Any) -> None:
         self.cu = cu
@@ -53,7 +53,7 @@ class Device:
         layered: bool = False,
         gather: bool = False,
     ) -> None:
-        """Launch a kernel of a cubin or of PTX, and copy its results to the arrays of `arguments`."""
+        """Launch a kernel of a cubin or of PTX, and copy the results to the arrays of `arguments`."""
         key = str(cubin)
         if key not in self._modules:
             data = cubin if isinstance(cubin, bytes) else cubin.read_bytes()
@@ -162,7 +162,7 @@ class Device:
 
 
 def list_encoding(cu: Any, fields: MapFields) -> list[Any]:
-    """Return the name of the driver's function that encodes a tensor map, and its arguments."""
+    """Return the name of the driver's function that encodes a tensor map, and the function's arguments."""
     kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[fields.dtype.str[1:]]}")
     name, column = "cuTensorMapEncodeTiled", fields.column
     shape: list[Any] = [[cu.cuuint32_t(number) for number in fields.box]]

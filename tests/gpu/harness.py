@@ -26,7 +26,9 @@ GUARD = 16384
 
 
 def run_and_check(kernel: Kernel, dtype: str, flags: str, **arguments: Any) -> None:
-    """Launch a kernel. Compare outputs with NumPy's reference, guards with poison, and inputs with those before.
+    """Launch a kernel.
+
+    Compare outputs with NumPy's reference, guards with poison, and inputs with the inputs before the launch.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def _function(kernel: Kernel, dtype: str, flags: str, length: int, shared: int) 
 
 
 def _add_guards(content: NDArray[Any], argument: ArrayArgument) -> NDArray[np.uint8]:
-    """Return the bytes of an array, with guards if it is written."""
+    """Return the bytes of an array, with guards if the array is written."""
     content_bytes = content.reshape(-1).view(np.uint8)
     return np.pad(content_bytes, GUARD, constant_values=POISON) if argument.is_written else content_bytes
 
@@ -84,12 +86,12 @@ def _add_guards(content: NDArray[Any], argument: ArrayArgument) -> NDArray[np.ui
 def check_host(
     name: str, expected: NDArray[Any], dtype: np.dtype[Any], actual: NDArray[np.uint8], near: UlpTolerance | None
 ) -> None:
-    """Compare the bytes of an output with `expected`, and those of the guard behind it with poison.
+    """Compare the bytes of an output with `expected`, and the guard behind the output with poison.
 
     Raises
     ------
     WrongOutputError
-        They differ, or differ by more than `near` allows.
+        The bytes differ, or the elements differ by more than `near` allows.
     """
 
     def read(start: int, into: NDArray[Any]) -> None:

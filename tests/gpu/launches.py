@@ -29,7 +29,7 @@ FOLDER = tempfile.TemporaryDirectory()
 
 
 class DeviceLaunch(NamedTuple):
-    """A launch. Its tolerance is relative and absolute, and its options are those of `Device.run`."""
+    """A launch. The tolerance is relative and absolute. The options are those of `Device.run`."""
 
     name: str
     file: str
@@ -73,7 +73,7 @@ def compile_cubin(file: str, arch: str) -> Path:
 
 
 def list_arrays(arguments: list[Any]) -> list[Any]:
-    """Return the arrays among the arguments, and those of their descriptors."""
+    """Return the arrays among the arguments, and the arrays of descriptors among them."""
     arrays = [argument.array if isinstance(argument, ArrayDescriptor) else argument for argument in arguments]
     return [array for array in arrays if isinstance(array, np.ndarray)]
 

@@ -43,7 +43,7 @@ def test_products_are_right_at_edges_of_tiles(name: str) -> None:
 @pytest.mark.parametrize("flags", FLAG_SETS)
 @pytest.mark.parametrize("name", registry.current_suite().kernels())
 def test_kernels_are_right_at_awkward_shapes(name: str, flags: str) -> None:
-    """Kernels are right at shapes that do not fit their blocks, in each dtype and flag set."""
+    """Kernels are right at shapes that are no multiples of their blocks, in each dtype and flag set."""
     awkward_cases = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (
         *awkward_cases,

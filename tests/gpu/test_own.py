@@ -24,7 +24,7 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
-    """Run a measuring process; yield its facts of the device."""
+    """Run a measuring process; yield the facts of the device."""
     with server.start_server() as facts:
         yield facts
 
@@ -38,10 +38,10 @@ def _measure(kernel: Kernel, case: Case, monkeypatch: pytest.MonkeyPatch, **how:
 def test_right_kernel_is_timed_and_wrong_one_refused(
     name: str, facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong kernel gets no time, unless it has no reference.
+    """A wrong kernel gets no time, unless the kernel has no reference.
 
     An isolated launch leaves up to an L2 cache of its writes in the cache. A launch back to back takes longer by at
-    most the time to write these back.
+    most the time to write these bytes back.
     """
     case = CASES[name]
     monkeypatch.setenv(CHECKOUT, str(tmp_path))

@@ -65,7 +65,7 @@ def test_wrong_kernels_are_rejected(
 def test_fault_costs_one_configuration(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel that faults or hangs fails its own configuration. The next one is measured."""
+    """If a kernel faults or hangs, its configuration fails. The next configuration is measured."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measure(kernel, arguments, patched)
     assert session.measure_launch(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
@@ -92,7 +92,7 @@ def test_plain_copy_copies_odd_lengths(length: int) -> None:
 
 
 def test_ratio_without_a_time() -> None:
-    """A ratio is measured without a time before it. The ratio of a copy to the plain copy is about 1."""
+    """A ratio is measured even if no time was measured before. The ratio of a copy to the plain copy is about 1."""
     control = track_control.OffsetCopy()
     control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = control.track_copy_ratio()["samples"]
@@ -118,6 +118,6 @@ def test_ratio_without_a_time() -> None:
     ],
 )
 def test_impossible_jobs_are_skipped(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
-    """A job without its kernel, or with too little memory, is skipped with the reason."""
+    """A job whose kernel is missing, or whose memory does not suffice, is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
         _measure_timed(timed_class, params)

@@ -105,7 +105,7 @@ FOUND = {
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
-    """A wrong kernel gives a fault, or a problem with its output."""
+    """A wrong kernel gives a fault, or a problem with the output."""
     try:
         problem = launch_counts.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
@@ -116,7 +116,7 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    """A write to an input is an error with its line and its argument, the last array."""
+    """A write to an input is an error with the source line and the argument, the last array."""
     last = len(list_array_shapes(kernel, **arguments)) - 1
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):

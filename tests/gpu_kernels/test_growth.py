@@ -107,7 +107,7 @@ def _list_values(row: dict[str, Any]) -> dict[tuple[str, ...], float]:
 
 
 def test_new_kernel_is_on_all_pages(repository: Repository) -> None:
-    """A new kernel has registers and sectors, data on each page, and its source line."""
+    """A new kernel has registers and sectors, data on each page, and a source line."""
     newest = _read_values(repository)[-1]
     registers = newest["track_compiled.Compiled.track_registers"]
     sectors = newest["track_counted.Subtract.track_load_sectors"]

@@ -30,7 +30,7 @@ from kernelwatch.suite.sweep import Sweep
     ],
 )
 def test_texts_of_launches_are_read_back(text: str, expected: Launch) -> None:
-    """Texts, including old ones, are read back as they were written."""
+    """Texts of launches, including old forms, give the launches that were written."""
     assert Launch.parse(text) == expected
     assert Launch.parse(str(expected)) == expected
     assert hash(Launch.parse(str(expected))) == hash(expected)
@@ -97,7 +97,7 @@ def test_value_outside_an_axis_is_no_launch(value: str) -> None:
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
 def test_summary_has_the_named_values(shown: dict[str, int], size: int) -> None:
-    """A summary has the named value of each axis if it exists, and otherwise the first."""
+    """A summary has the named value of each axis if that value exists, and otherwise the first."""
     sweep = Sweep("Any", "", {"size": (1, 2), "dtype": ("int8", "float16")}, shown=shown)
     assert sweep.summary_point() == {"size": size, "dtype": "int8"}
 
@@ -111,7 +111,7 @@ def test_every_kernel_is_measured() -> None:
 
 
 def test_bank_conflicts_need_shared_memory() -> None:
-    """A counted sweep has metrics of shared memory exactly if the PTX of one of its kernels uses it."""
+    """A counted sweep has metrics of shared memory exactly if the PTX of one of its kernels uses shared memory."""
     for sweep in registry.current_suite().counted:
         launches = sorted({(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())})
         modules = (registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches)
@@ -120,7 +120,7 @@ def test_bank_conflicts_need_shared_memory() -> None:
 
 
 def test_counted_dtypes_are_the_supported_ones() -> None:
-    """Counted dtypes are those that a kernel supports; pure copies have one of each size."""
+    """Counted dtypes are those that a kernel supports; pure copies have one dtype of each size."""
     for name, dtypes in registry.current_suite().dtypes.items():
         assert dtypes == set(KERNELS[name].dtypes or dtypes), name
         assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)

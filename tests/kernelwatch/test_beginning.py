@@ -22,7 +22,7 @@ SOURCE = "__global__ void scale(float* out, const float* in, int n) {}\n"
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository with a kernel in an uncommitted file. Its branch is `trunk`."""
+    """Return a repository with a kernel in an uncommitted file. The branch is `trunk`."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=trunk"], cwd=tmp_path, check=True)
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "a.cu").write_text(SOURCE)
@@ -39,7 +39,7 @@ def test_written_workflows_are_valid(
 ) -> None:
     """Workflows have the branch, this repository's pinned actions and no secrets. Linters accept them.
 
-    Their folders are those of asv.conf.json, if the repository has one.
+    The folders in the workflows come from asv.conf.json, if the repository has this file.
     """
     if results:
         configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
@@ -69,7 +69,7 @@ def test_written_workflows_are_valid(
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_existing_files_stay(encoding: str, repository: Path) -> None:
-    """`init` leaves existing files unchanged, also its own. .gitignore gets its lines once, in any encoding."""
+    """`init` leaves existing files unchanged, also files of `init`. .gitignore gets its lines once, in any encoding."""
     (repository / "asv.conf.json").write_text("mine")
     text = "süß\nhtml".encode(encoding)
     (repository / ".gitignore").write_bytes(text)
@@ -139,7 +139,7 @@ SITUATIONS = {
 def test_branch_of_asv_is_found(
     name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a subfolder, `init` writes the files to the repository's root, or nothing and an error."""
+    """`init` in a subfolder writes the files for this branch to the repository's root, or nothing and an error."""
     commits.commit(commits.set_identity(repository))
     commands, words, expected = SITUATIONS[name]
     for command in commands.splitlines():
@@ -190,7 +190,7 @@ def test_shallow_clone_in_a_quoted_folder(
 
 @pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
 def test_error_of_git_is_shown(command: str, repository: Path) -> None:
-    """In a folder of another user, commands print git's own error, with its remedy."""
+    """In a folder of another user, commands print git's own error, with git's remedy."""
     assert init.main([]) == 0
     commits.commit(commits.set_identity(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}

@@ -47,10 +47,13 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
          "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n"),
     ],
 )  # fmt: skip
-def test_unknown_subcommand_is_an_error(
+def test_wrong_first_word_is_an_error(
     words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A wrong word is an error that lists the subcommands, without those for internal use."""
+    """A missing or unknown subcommand gives exit code 2 and the public subcommands.
+
+    An unknown option gives exit code 2 and advice.
+    """
     assert main.main(words) == code
     assert message in (errors := capsys.readouterr().err)
     assert "judge" not in errors
@@ -96,7 +99,7 @@ def test_broken_settings_are_one_line(words: str, file: str, message: str, tmp_p
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("count", "the launch: the kernel, its arguments as NAME=NUMBER, a dtype, and flags of nvcc"),
+        ("count", "a kernel and its arguments; dtype and nvcc's flags may be left out (default: float32 -Xptxas -O3)"),
         ("compare", "compare two releases of CUDA, BASE and HEAD, such as 13.0.2, at one commit"),
         ("fleet-workers", "without a GPU; a worker with a GPU has the name of its UUID"),
     ],
@@ -132,7 +135,7 @@ PLACE = f"(unexpected, at {__file__}:"
 def test_unexpected_exception_is_one_line(
     error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A command that is interrupted or raises ends with its exit code, and prints one line or nothing."""
+    """A command that is interrupted or raises ends with the error's exit code, and prints one line or nothing."""
     monkeypatch.setattr("kernelwatch.cli.site.main", lambda *_: raise_error(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code

@@ -34,7 +34,7 @@ def _modules(library: str) -> dict[str, ast.Module]:
 
 
 def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
-    """Yield the modules of its library that a module imports, except for type checking.
+    """Yield the modules of the same library that a module imports, except for type checking.
 
     `late` includes imports in functions.
     """
@@ -55,7 +55,7 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_packages_import_only_earlier_ones(library: str) -> None:
-    """A package imports only packages before it in LAYERS, also in functions."""
+    """A package imports only earlier packages in LAYERS, also in functions."""
     modules = _modules(library)
     places = {layer: place for place, layers in enumerate(LAYERS[library].split(" < ")) for layer in layers.split()}
     upward = [
@@ -81,8 +81,8 @@ def test_no_circular_imports(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_no_mocks(library: str) -> None:
-    """Neither library imports `unittest`: mocks are for tests."""
+def test_libraries_do_not_mention_unittest(library: str) -> None:
+    """No file of a library contains the word `unittest`, because only tests need mocks."""
     files = LIBRARIES[library].rglob("*.py")
     assert [path for path in files if "unittest" in path.read_text(encoding="utf-8")] == []
 

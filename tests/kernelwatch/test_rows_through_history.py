@@ -147,7 +147,10 @@ def test_module_variables_select_a_form(declared: str, tmp_path: Path, monkeypat
 
 
 def test_block_is_read_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`find_fixed_block` uses constants of the source. It returns None for a block that depends on the launch."""
+    """`find_fixed_block` uses constants of the source.
+
+    The function returns None for a block that depends on the launch.
+    """
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define BLOCK 96")
     kernels = [

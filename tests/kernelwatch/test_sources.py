@@ -43,7 +43,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
-    """A header compiles with a prelude or include options. Its line numbers stay, and its includes are known."""
+    """A header compiles with a prelude or include options. Line numbers stay, and includes are known."""
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
@@ -70,7 +70,7 @@ def test_missing_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ids=["prelude begins with mark", "include in prelude", "include in file"],
 )
 def test_byte_order_marks_compile(options: dict[str, Any], checkout: Path) -> None:
-    """A file, an include and a prelude compile even if they begin with a byte order mark."""
+    """A file, an include and a prelude compile even if each begins with a byte order mark."""
     for name in ("k.cuh", "inc/real.h"):
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
@@ -118,7 +118,7 @@ def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatc
 
 
 def test_only_files_of_the_checkout_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For PTX of another checkout, only the same file of this checkout is read, and no link out of it."""
+    """For PTX of another checkout, only the same file of this checkout is read, and no link out of the checkout."""
     (tmp_path / "now" / "imaging").mkdir(parents=True)
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
     (tmp_path / "now" / "other.py").write_text("no\n")

@@ -31,7 +31,7 @@ from tests.stored import documents
 
 @dataclass
 class MeasuredProject:
-    """A repository, its four commits, and the output of `asv run`."""
+    """A repository with four commits, and the output of `asv run`."""
 
     project: Project
     commits: list[str]
@@ -81,7 +81,7 @@ def _measure_project(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mea
 def stranger_project(
     request: pytest.FixtureRequest, measured_projects: Mapping[str, MeasuredProject]
 ) -> tuple[Stranger, MeasuredProject]:
-    """Return a stranger and its measured project. Skip if a package is missing."""
+    """Return a stranger and the stranger's measured project. Skip if a package is missing."""
     if not _is_installed(request.param):
         pytest.skip(f"{NEEDS[request.param]} is not installed")
     return STRANGERS[request.param], measured_projects[request.param]
@@ -113,7 +113,7 @@ def test_init_to_review_finds_the_spoiled_commit(stranger_project: tuple[Strange
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_pages_of_asv_link_to_the_site(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Asv's pages are unchanged, and link to the site's pages. These link back if asv's pages exist."""
+    """Asv's pages are unchanged, and link to the site's pages. The site's pages link back if asv's pages exist."""
     project = stranger_project[1].project
     html = project.path / "html"
     assert stranger_project[1].reviews[0].returncode == 0
@@ -186,7 +186,7 @@ def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Strange
 @pytest.mark.fleet
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_fleet_survives_a_killed_worker(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """If a worker is killed, another measures its commit. The results equal those of `asv run`."""
+    """If a worker is killed, another worker measures the commit. The results equal the results of `asv run`."""
     import psutil
 
     _, measured = stranger_project

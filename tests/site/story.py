@@ -123,7 +123,7 @@ def load_config(root: Path, html: Path) -> Config:
 
 
 def _suite() -> Suite:
-    """Return a suite without a package. Its kernel `blur` has no reference."""
+    """Return a suite without a package. The suite's kernel `blur` has no reference."""
     image_parameters: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
     matrix_parameters: Any = [outputs("out", "columns rows"), inputs("image", "rows columns"), "rows", "columns"]
     kernels: Any = {

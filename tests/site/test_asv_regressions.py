@@ -37,7 +37,7 @@ NAMES = [
 def test_each_pattern_matches_stored_configurations(pattern: str) -> None:
     """Each pattern in asv.conf.json matches a stored configuration.
 
-    Asv matches it from the start of `name(parameters)@branch`.
+    Asv matches a pattern from the start of `name(parameters)@branch`.
     """
     assert any(re.match(pattern, name) for name in NAMES)
 
@@ -72,7 +72,7 @@ MAX_ROWS = 60
 
 @pytest.mark.history
 def test_page_is_short(tmp_path: Path) -> None:
-    """Asv's page of the stored history has at most MAX_ROWS rows, each a rise, and none twice. So has its feed."""
+    """Asv's page of the stored history has at most MAX_ROWS rows, each a rise, and none twice. So has asv's feed."""
     conf, folder = copy.copy(CONF), ROOT / "results"
     conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
     repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()

@@ -45,7 +45,7 @@ def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
 
 @pytest.mark.history
 def test_picture_shows_a_change_that_decides() -> None:
-    """If a number of a group decides that it is worse, the group's picture shows such a number."""
+    """If a number decides that its group is worse, the group's picture shows such a number."""
     groups = [group for change in _load_changes() for group in change["groups"] if group["picture"]["rows"]]
     assert {row["verdict"] for group in groups for row in group["picture"]["rows"]} <= words.SIGNS.keys()
     worse = [group for group in groups if group["slower" if group["timed"] else "rose"]]
@@ -103,23 +103,29 @@ def test_changed_numbers_select_their_class(head: dict[str, float | None], selec
     assert select_configurations(base, base, base | head) == set(selected)
 
 
-def test_texts_of_commits_may_have_separators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
     """Authors and subjects with separators are read correctly. Commits unknown to git are left out."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
     hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
-    git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
-    commit(root, {"side.txt": ""})
-    git.text(root, "checkout", "--quiet", "main")
-    git.text(root, "merge", "--quiet", "--no-ff", "side", "--message", "a merge")
-    merge = git.text(root, "rev-parse", "HEAD")
-    assert commits.describe_commits(root, [merge])[merge]["files"] == ["side.txt"]  # changes against the first parent
     described = commits.describe_commits(root, [*hashes, "0" * 40])
     assert list(described) == hashes
     for number, facts in enumerate(described.values()):
         assert (facts["author"], facts["subject"]) == (author, subject)
         assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
-    touching = [{"commit": commit_hash, "subject": subject} for commit_hash in reversed(hashes[1:])]
+
+
+def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge has its changes against the first parent. Ranges and distances count all commits and those of kernels."""
+    root = begin(tmp_path / "repository")
+    hashes = [commit(root, {f"gpu_kernels/{number}": "x"}, "a kernel") for number in range(3)]
+    git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
+    commit(root, {"side.txt": ""})
+    git.text(root, "checkout", "--quiet", "main")
+    git.text(root, "merge", "--quiet", "--no-ff", "side", "--message", "a merge")
+    merge = git.text(root, "rev-parse", "HEAD")
+    assert commits.describe_commits(root, [merge])[merge]["files"] == ["side.txt"]
+    touching = [{"commit": commit_hash, "subject": "a kernel"} for commit_hash in reversed(hashes[1:])]
     described_range = {"count": 2, "touching_count": 2, "touching": touching}
     assert commits.describe_range(root, hashes[0], hashes[2]) == described_range
     monkeypatch.setattr(commits, "_MAX_LISTED", 1)
@@ -153,7 +159,10 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 
 @pytest.mark.parametrize("name", CHANGED_LINES)
 def test_changed_source_lines_are_shown(name: str, tmp_path: Path) -> None:
-    """The changed lines of files that define the kernels are shown. Without any, those of measured paths are."""
+    """The changed lines of files that define the kernels are shown.
+
+    Without any, the changed lines of measured paths are.
+    """
     files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}

@@ -21,7 +21,7 @@ from tests.stored import BASE, COUNT, Suite, write
 
 
 def read_script(path: Path) -> Any:
-    """Return the data of a script. Assert that they are strict JSON, without NaN."""
+    """Return the data of a script. Assert that the data are strict JSON, without NaN."""
     match = re.fullmatch(r"arrived\('((?:[^'\\\n\r]|\\['\\])*)'\);\n", path.read_text(encoding="utf-8"))
     assert match is not None, path
     return json.loads(re.sub(r"\\(.)", r"\1", match[1]), parse_constant=pytest.fail)
@@ -64,7 +64,7 @@ def test_packed_number_is_read_as_written(value: float | None, is_time: bool, te
 
 
 def test_benchmarks_are_in_order_of_the_suite() -> None:
-    """Benchmarks are in the order of the suite. Those that the suite lacks come last."""
+    """Benchmarks are in the order of the suite. Benchmarks that the suite lacks come last."""
     benchmarks = list(registry.current_suite().benchmarks)
     numbered = data.number_benchmarks(["a.A.time_a", *reversed(benchmarks), "z.Z.time_z"])
     assert list(numbered) == [*benchmarks, "a.A.time_a", "z.Z.time_z"]
@@ -81,6 +81,6 @@ def test_benchmarks_are_in_order_of_the_suite() -> None:
     ],
 )
 def test_script_may_have_any_json(written: Any, read: Any, tmp_path: Path) -> None:
-    """A script gives its page any JSON unchanged, except that NaN and infinities become null."""
+    """A script gives the page any JSON unchanged, except that NaN and infinities become null."""
     (tmp_path / "piece.js").write_text(data.format_script(written), encoding="utf-8")
     assert read_script(tmp_path / "piece.js") == read

@@ -19,7 +19,7 @@ from tests.commits import begin, commit
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield a project of three commits, two of them measured, with an empty cache."""
+    """Yield a project of three commits, of which two are measured, with an empty cache."""
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     root = begin(tmp_path / "project")
     _store_results(root, commit(root), commit(root))
@@ -68,7 +68,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 
 @pytest.mark.parametrize("change_name", CHANGED)
 def test_key_depends_on_inputs_of_the_review(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of a commit changes with each input of its review, also of earlier commits, and with nothing else."""
+    """The key of a commit changes with each input of the review, also of earlier commits, and with nothing else."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
     keys = commit_cache.compute_keys(History("gpu", root), root)
     change, is_changed = CHANGED[change_name]

@@ -58,7 +58,7 @@ class _Page(HTMLParser):
         self.text = re.sub(r"\s*\n\s*", "\n", shown).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Add the begin of an element to the text, and its attributes."""
+        """Add the begin of an element to the text, with the element's attributes."""
         attributes = dict(attrs)
         self.attributes += attrs
         self.loaded += [value or "" for name, value in attrs if LOADING.get(tag) == name]
@@ -107,7 +107,7 @@ def test_pages_equal_golden_texts(site: tuple[Path, dict[str, str]]) -> None:
 
 
 def test_commit_pages_explain_their_terms(site: tuple[Path, dict[str, str]]) -> None:
-    """Each page of a commit explains shortened flags, and that instructions are those of PTX."""
+    """Each page of a commit explains shortened flags, and that instructions are PTX instructions."""
     commit_pages = [path.read_text(encoding="utf-8") for path in site[0].glob("commit/*.html")]
     assert commit_pages
     for page in commit_pages:
@@ -135,7 +135,7 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 
 
 def test_vendored_files_are_those_of_the_manifest() -> None:
-    """Each vendored file has the hash in the manifest, and its licence. The folder has no other file."""
+    """Each vendored file has the hash and the licence in the manifest. The folder has no other file."""
     files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
     bundled = [row for row in MANIFEST if row["file"]]
     assert files == {"manifest.json", *(row["licence_file"] for row in MANIFEST), *(row["file"] for row in bundled)}
@@ -144,7 +144,7 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
 
 
 def test_policy_allows_the_style_of_charts() -> None:
-    """The hash in the policy is that of the style in Plot's source, with the charts' class."""
+    """The policy has the hash of the style in Plot's source, with the charts' class."""
     (source,) = (row["file"] for row in MANIFEST if row["file"])
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
     written = text.replace(f"${{{name}}}", "plot")
@@ -152,7 +152,7 @@ def test_policy_allows_the_style_of_charts() -> None:
 
 
 def test_values_on_bars_have_contrast() -> None:
-    """Text on bars has the colour of the paper. In both themes, its contrast is at least 4.5 (WCAG 2, AA)."""
+    """Text on bars has the colour of the paper. In both themes, the contrast is at least 4.5 (WCAG 2, AA)."""
     css = (Path(pages.__file__).parent / "static" / "project.css").read_text(encoding="utf-8")
     themes = re.findall(r":root \{(\s*--paper.*?)\}", css, flags=re.DOTALL)
     assert len(themes) == 2
@@ -198,7 +198,7 @@ def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
 
 
 def test_feed_has_each_worse_commit(site: tuple[Path, dict[str, str]]) -> None:
-    """The feed has an entry, with a link to its page, for each published commit that made something worse."""
+    """The feed has an entry, with a link to the commit's page, for each published commit that made something worse."""
     folder, names = site
     feed = ElementTree.parse(folder / "regressions.xml").getroot()
     links = [link.attrib["href"] for link in feed.iterfind("{*}entry/{*}link")]

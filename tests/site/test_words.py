@@ -15,7 +15,7 @@ from tests.stored import COUNT
 
 
 def _group(**facts: Any) -> dict[str, Any]:
-    """Return a group of changes with some facts, and defaults for its other fields."""
+    """Return a group of changes with some facts, and defaults for the other fields."""
     timed = not facts.keys().isdisjoint(("slower", "faster"))
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
@@ -84,7 +84,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence: str) -> None:
-    """The sentence on a commit names the two kernels that changed most, and counts the others."""
+    """The sentence on a commit names the two kernels that changed most, and counts the other kernels."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
@@ -107,7 +107,10 @@ COUNTED = {
 
 @pytest.mark.parametrize("word", COUNTED)
 def test_verdict_on_a_group(word: str) -> None:
-    """A group's verdict is that of its changes, else undecided, else acknowledged, else noted."""
+    """Failures decide a group's verdict, then times, then numbers.
+
+    Otherwise the first of undecided, repaired, acknowledged and noted is used; else the verdict is "same".
+    """
     assert {summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]} == {word}
 
 

@@ -23,7 +23,7 @@ def one_line(error: object) -> str:
 
 
 def first_error(text: str) -> str:
-    """Return the first compiler error in a text, with its file and line if present; without one, the first line."""
+    """Return the first compiler error in a text, with its file and line if present; else the text's first line."""
     match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
 

@@ -40,15 +40,15 @@ class SuiteError(KernelwatchError):
 
 
 class UnknownKernelError(KernelwatchError, LookupError):
-    """The suite has no such kernel, or the measured commit lacks its source, its entry point or a constant it needs."""
+    """The suite has no such kernel, or the commit lacks the kernel's source or entry point, or a needed constant."""
 
 
 class UnknownDtypeError(KernelwatchError, LookupError):
-    """A kernel does not support a dtype, or there is no C++ type or launch geometry for it."""
+    """A kernel does not support a dtype, or there is no C++ type or launch geometry for the dtype."""
 
 
 class NoSuchDtypeError(UnknownDtypeError):
-    """NumPy has no such dtype, or it holds Python objects."""
+    """NumPy has no such dtype, or the dtype holds Python objects."""
 
 
 class UnknownFlagsError(KernelwatchError, LookupError):

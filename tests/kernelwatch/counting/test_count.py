@@ -35,7 +35,7 @@ def _parse_case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
 
 @pytest.mark.parametrize("row", _readings("nsight-compute-h200.csv"), ids=lambda row: "-".join(list(row.values())[:3]))
 def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Counters equal Nsight Compute's. It may report up to 8 % more wavefronts of shared loads."""
+    """Counters equal Nsight Compute's. Nsight Compute may report up to 8 % more wavefronts of shared loads."""
     kernel, arguments = _parse_case(row)
     assert main([kernel, *(f"{name}={value}" for name, value in arguments.items()), row["dtype"], "--json"]) == 0
     totals = json.loads(capsys.readouterr().out)

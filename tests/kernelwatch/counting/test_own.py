@@ -163,7 +163,7 @@ def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _spoil(array: Any) -> Any:
-    """Return a copy of an array with one bit of its first element flipped."""
+    """Return a copy of an array with one bit of the first element flipped."""
     spoiled = np.array(array, order="C")
     spoiled.view(np.uint8).reshape(-1)[0] ^= 64
     return spoiled
@@ -235,7 +235,7 @@ def test_faults_are_reported() -> None:
 def test_other_parameters_are_skipped(
     arguments: Any, constants: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A source with other parameters or variables than its kernel declares is skipped with the reason."""
+    """A source with other parameters or variables than declared for the kernel is skipped with the reason."""
     text = f"__constant__ float table[2]; {COPY.replace('= in', '= table[0] * in')}"
     kernel = Kernel("copy", arguments, 32, grid=(1,), text=text, constants=constants)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)

@@ -35,7 +35,7 @@ OPENSSL = (
 
 
 def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A revision gives its commit, a range its commits, and several revisions the commits of each."""
+    """A revision gives its commit, a range its commits, and several revisions the commits of every revision."""
     root = commits.begin(tmp_path)
     first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)
@@ -159,6 +159,7 @@ def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Pa
 
 @pytest.mark.parametrize(("name", "is_refused"), [("gpu/old.json", False), ("../x", True), ("/x", True)])
 def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: Path) -> None:
+    """An existing file is not replaced. A file outside the folder of results is refused."""
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
@@ -194,7 +195,7 @@ def test_backfill_without_workers_ends(
 
 @pytest.mark.usefixtures("checkout")
 @pytest.mark.parametrize("is_done", [True, False])
-def test_unmeasured_commits_give_exit_code_1(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_unmeasured_commits_give_exit_code_1(is_done: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernelwatch.fleet import engine, workers
 
     monkeypatch.setattr(workers, "run_local_cluster", lambda *_: nullcontext())

@@ -133,7 +133,8 @@ def test_missing_key_is_named(tmp_path: Path) -> None:
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has no cert.pem and no key.pem"),
     ],
 )
-def test_unencrypted_addresses_are_refused(words: list[str], options: list[str], message: str) -> None:
+def test_insecure_connections_are_refused(words: list[str], options: list[str], message: str) -> None:
+    """Addresses without TLS are refused, and TLS without both files."""
     from kernelwatch.fleet.workers import FleetError
 
     name, *arguments = words

@@ -54,7 +54,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
-        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first after {byte} bytes")
+        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first {byte} bytes after the end")
         for dtype, guard in (("int8", 955), ("complex128", 944))
         for byte in (0, guard - 1)
     ),
@@ -156,7 +156,7 @@ def test_chunks_report_the_first_difference(chunk: int, monkeypatch: pytest.Monk
     _check_near(
         wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0 units"
     )
-    _check_near(right, right, 0.0, f"case: wrote past the end of its output, first after {GUARD - 1} bytes", 0)
+    _check_near(right, right, 0.0, f"case: wrote past the end of its output, first {GUARD - 1} bytes after the end", 0)
 
 
 def test_device_reports_element_beyond_tolerance(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,13 +43,13 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 
 @pytest.mark.parametrize("field", Job.__struct_fields__)
 def test_listed_fields_change_the_fingerprint(field: str) -> None:
-    """Every field of a job is in one of the two tables, and changes the fingerprint if it is in `CHANGES`."""
+    """Every field of a job is in one of the two tables. A field in `CHANGES` changes the fingerprint."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
 def test_stored_fingerprints_stay_valid() -> None:
-    """Fingerprints of jobs and arrays are those of stored results, in any order of facts."""
+    """Fingerprints of jobs and arrays equal the stored ones, in any order of facts."""
     for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
         assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
@@ -78,7 +78,10 @@ GPU = {
 
 
 def test_lasting_gpu_facts_change_the_fingerprint() -> None:
-    """All facts but the last two change the fingerprint. It is empty without a UUID, so that no stored time matches."""
+    """All facts but the last two change the fingerprint.
+
+    The fingerprint is empty without a UUID: no stored time matches.
+    """
     conditions = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, (
         "64 bytes are the default of results without this fact"
@@ -126,7 +129,10 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function's fingerprint covers the modules that it imports. That of a closure or partial covers the package."""
+    """A function's fingerprint covers the modules that it imports.
+
+    The fingerprint of a closure or partial covers the package.
+    """
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # The package has one name in both versions, so that only the changed file differs.
@@ -154,7 +160,10 @@ def test_function_without_source_has_unknown_imports(module: str, monkeypatch: p
 
 
 def test_all_references_have_fingerprints() -> None:
-    """The sources of each reference are the module `references`. Those of a test that uses it have this module, too."""
+    """The sources of each reference are the module `references`.
+
+    The sources of a test that uses a reference have this module, too.
+    """
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
     assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})

@@ -68,7 +68,7 @@ def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
     ],
 )
 def test_integers_cover_their_range(values: str, dtype: str, limit: int | None, ends: tuple[int, int]) -> None:
-    """Random integers reach both ends of their type. Indices reach from 0 to their limit minus 1."""
+    """Random integers reach the limits of the type. Indices reach from 0 to their limit minus 1."""
     content = inputs.make_content(ArrayArgument("a", (30000,), np.dtype(dtype), "in", values, limit=limit))
     assert (content.min(), content.max()) == ends
 
@@ -172,7 +172,7 @@ def test_persistent_grid_has_blocks_per_multiprocessor(monkeypatch: pytest.Monke
 
 
 def test_inputs_have_ordinals() -> None:
-    """Arrays that are read have consecutive ordinals, also those that are read and written."""
+    """Arrays that are read have consecutive ordinals, also arrays that are read and written."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]

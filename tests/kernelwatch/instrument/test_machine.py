@@ -83,7 +83,7 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("silent", ["", "GetMemoryBusWidth", "GetMaxClockInfo"])
 def test_gpu_has_name_and_peak(silent: str, nvml: FakeNvml) -> None:
-    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8. Without one of these facts, it is None."""
+    """The theoretical peak is 2 x 3201 MHz x 6016 bits / 8. Without one of these facts, the peak is None."""
     nvml.answers |= {silent: None}
     gpu = machine.find_gpu()
     assert gpu == machine.Gpu("NVIDIA H200", "sm_90", None if silent else 2 * 3201e6 * 6016 / 8)
@@ -153,7 +153,7 @@ def test_machine_names_are_folder_names(name: str, expected: str) -> None:
 
 
 def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
-    """Volatile facts are what NVML reports. They are None if it reports nothing."""
+    """Volatile facts are what NVML reports. The facts are None if NVML reports nothing."""
     nvml.answers |= {name: {key: f"{name} {key}" for key in nvml.answers[name]} for name in CLOCKS}
     sm, memory = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
     assert machine.volatile_facts() == {
@@ -182,7 +182,7 @@ def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
 def test_first_visible_device_is_used(
     visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The machine is described by the first device of CUDA_VISIBLE_DEVICES, and by none if that does not exist."""
+    """The machine is described by the first device of CUDA_VISIBLE_DEVICES, and by none if NVML has no such device."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -200,10 +200,13 @@ def test_first_visible_device_is_used(
         (13000, 0, (13, 0), "finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES"),
     ],
 )
-def test_old_drivers_are_refused(
+def test_unusable_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver older than nvcc's release is refused, unless both have one major version. The error has the remedy."""
+    """A driver older than nvcc's release is refused, unless both have one major version.
+
+    A driver without a device is refused, too. The error has the remedy.
+    """
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
     fake_driver.Device = SimpleNamespace(count=lambda: devices)
@@ -231,7 +234,7 @@ def test_old_drivers_are_refused(
 def test_unusable_pycuda_is_explained(
     library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If PyCUDA cannot be imported, the error has the reason and the remedy."""
+    """The error says why PyCUDA cannot be used. It has a remedy, unless the driver is missing."""
 
     def load(name: str) -> Any:
         if not library:

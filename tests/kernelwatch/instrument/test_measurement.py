@@ -64,7 +64,7 @@ def test_sampling_stops_when_samples_agree(
     throttled: Sequence[int], scatter: list[float], sample_count: int, reasons: tuple[str, ...], gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A job takes five samples if they agree, and at most twenty otherwise.
+    """A job takes five samples if these agree, and at most twenty otherwise.
 
     Samples agree if the median is known to 0.1 %. A throttled sample is taken again while attempts remain.
     """
@@ -151,7 +151,7 @@ def test_wrong_user_kernels_are_rejected(
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
     monkeypatch.setattr(TimedJob, "launch_on_all_sets", behind)
-    with pytest.raises(WrongOutputError, match="past the end of its output, first after 0 bytes"):
+    with pytest.raises(WrongOutputError, match="past the end of its output, first 0 bytes after the end"):
         measure_launch(own_gpu, launch)
 
 

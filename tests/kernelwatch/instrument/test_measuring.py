@@ -27,7 +27,7 @@ from tests.served import LENGTH, READY, REFERENCE, Session, array, job, request_
 
 
 def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
-    """The process receives each job as sent, and its reference. The client receives the outcome."""
+    """The process receives each job as sent, and the job's reference. The client receives the outcome."""
     seen: list[Job] = []
     session = Session(seen.append)
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
@@ -74,7 +74,7 @@ def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_process_survives_an_invalid_job(tmp_path: Path) -> None:
-    """An invalid job is an error for its sender. The process measures the next job."""
+    """An invalid job gives the sender an error. The process measures the next job."""
     with serve_session(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
             request_outcome(address, job(grid="wide"))
@@ -119,9 +119,9 @@ def test_references_are_written_ahead(room: int, later: str, written: str, monke
 
 
 def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
-    """Equal jobs of two commits are measured together, and their outcomes handed out one by one.
+    """Equal jobs of two commits are measured together. The outcomes are handed out one by one.
 
-    The partner's outcomes are verified when they are requested. A job without a partner is measured alone.
+    The partner's outcomes are verified when requested. A job without a partner is measured alone.
     """
     own_job, partner_job = job(package_digest="ours"), job(package_digest="theirs")
     unpaired_job = job(package_digest="ours", name="another")

@@ -139,7 +139,7 @@ def test_process_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_wait_for_the_process_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `defers_wait`, the end of the run waits for the process and removes its folder, not the end of the block."""
+    """With `defers_wait`, the run's end, not the block's, waits for the process and removes the process's folder."""
     script, ends = tmp_path / "python", list[Callable[[], None]]()
     script.write_text("#!/bin/sh\necho '{}'\ncat\n")
     script.chmod(0o755)
@@ -154,7 +154,7 @@ def test_wait_for_the_process_is_deferred(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_process_ends_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process ends without an error if the run has removed its folder."""
+    """The process ends without an error if the run has removed the process's folder."""
     folder = Path(tempfile.mkdtemp())
 
     def end_run(*_: object) -> tuple[list[int]]:

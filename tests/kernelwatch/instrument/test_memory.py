@@ -84,7 +84,7 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
 
 
 def test_equal_references_are_fetched_once(gpu: FakeGpu) -> None:
-    """Launches with the same operation, shape and dtype share a reference, whatever their kernel and flags."""
+    """Launches with the same operation, shape and dtype share a reference, whatever the kernel and flags."""
     session = Session()
     other_flags = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
     turned = Launch(LARGE.kernel, arguments={"rows": 101, "columns": 97})

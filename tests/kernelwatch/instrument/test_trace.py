@@ -55,7 +55,7 @@ MEASURED: list[tuple[str, dict[str, Any], bool]] = [
 
 
 class Trace(NamedTuple):
-    """The CUDA calls for a job or a pair of jobs, and its outcomes or error."""
+    """The CUDA calls for a job or a pair of jobs, and the outcomes or the error."""
 
     jobs: list[Job]
     how: dict[str, Any]
@@ -91,7 +91,7 @@ def _measure_jobs(gpu: FakeGpu, session: Session, text: str, how: dict[str, Any]
 
 @pytest.fixture(scope="module")
 def gpu_and_traces() -> Iterator[tuple[FakeGpu, list[Trace]]]:
-    """Measure all jobs in one session and release its buffers; yield the fake GPU and the traces."""
+    """Measure all jobs in one session and release the session's buffers; yield the fake GPU and the traces."""
     with pytest.MonkeyPatch.context() as patch, fake_gpu(patch) as gpu:
         for kernel in (CASES["in place"].declared, WRITING[1][0]):
             patch.setitem(catalog.KERNELS, kernel.name, kernel)
@@ -154,7 +154,7 @@ def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
 
 
 def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
-    """Grids of one wave are timed in a context of their own. No context but the process's own sets memory."""
+    """Grids of one wave are timed in a context of their own. Only the process's own context sets memory."""
     for trace in traces:
         contexts = {entry.context.partition(" ")[0] for _, entry in trace.timed}
         assert trace.error or contexts == ({""} if trace.has_waves else {"context"})
@@ -182,7 +182,7 @@ def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
 
 
 def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
-    """Arrays that a kernel reads and writes are uploaded before every launch of its graphs."""
+    """Arrays that a kernel reads and writes are uploaded before every launch of a graph."""
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
@@ -205,7 +205,7 @@ def _sum_bytes(entries: Iterable[Entry], words: str) -> int:
 
 
 def _measure_spans(job: Job) -> tuple[int, int]:
-    """Return the bytes of a set's outputs and of its inputs. Each array has at least 512 bytes behind it."""
+    """Return the bytes of a set's outputs and of its inputs. Each array has a gap of at least 512 bytes behind it."""
     outputs, inputs = (
         sum((array.nbytes + 1023) // 512 * 512 for array in job.arrays if array.is_written is is_written)
         for is_written in (True, False)
@@ -229,7 +229,7 @@ def test_buffers_exceed_the_l2_three_times(gpu_and_traces: tuple[FakeGpu, list[T
 
 
 def test_outputs_are_poisoned(traces: list[Trace]) -> None:
-    """All sets of outputs and their guards are filled with poison before the launches whose outputs are compared."""
+    """In all sets, outputs and guards are filled with poison before the launches whose outputs are compared."""
     for trace in traces:
         (job, *_), log = trace.jobs, trace.log
         launched = [place for place, entry in enumerate(log) if {*entry.nodes} == {job.entry}]

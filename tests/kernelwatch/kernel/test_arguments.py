@@ -117,6 +117,6 @@ def test_arguments_are_packed_as_the_entry_point_requires() -> None:
     ("target", "arch", "expected"),
     [("sm_90a", "sm_90", "sm_90a"), ("sm_90", "sm_90", "sm_90"), ("sm_80", "sm_90", "sm_90"), ("", "sm_90", "sm_90")],
 )
-def test_arch_specific_ptx_keeps_its_target(target: str, arch: str, expected: str) -> None:
-    """PTX for sm_90a, as Triton writes it, is assembled for that architecture."""
+def test_only_arch_specific_ptx_keeps_its_target(target: str, arch: str, expected: str) -> None:
+    """PTX for sm_90a, as Triton writes, is assembled for sm_90a. Other PTX is assembled for `arch`."""
     assert PtxModule(f".version 9.0\n.target {target}\n" if target else "", "k").target_arch(arch) == expected

@@ -98,7 +98,7 @@ def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expect
     ],
 )
 def test_fixed_block_depends_on_no_length(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
-    """The threads and dynamic shared memory of a block are None if they depend on a length."""
+    """The threads and dynamic shared memory of a block are None if either depends on a length."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
     assert kernel.find_fixed_block("float32") == fixed
 
@@ -121,7 +121,7 @@ def test_length_of_the_indexed_array_is_an_argument(shape: Any) -> None:
     ],
 )
 def test_origin_is_a_file(source: dict[str, Any], origin: str) -> None:
-    """A source's file is its own, or that of its module. A text that names no module has the kernel's name."""
+    """The origin of a source is its file, or its module's file. A text that names no module has the kernel's name."""
     assert Kernel("blur", MATRIX, 32, over=("rows",), **source).origin == Path(origin)
 
 
@@ -161,6 +161,8 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "cannot be split: No closing quotation; write them as on"),
     (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths must be"),
+    (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, grid=("n-5",), file="k.cu").compute_geometry("int8", n=5),
+     ArgumentError, r"the grid is \(0, 1, 1\) blocks; each side must be at least 1, the maximum is \(21474"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
      "sums does not support int32, only int8, int16"),

@@ -33,7 +33,7 @@ def _commit(root: Path, text: str | None) -> str:
 
 
 def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The review shows accepted regressions with their reason. Other regressions still give exit code 1."""
+    """The review shows accepted regressions with the reason. Other regressions still give exit code 1."""
     root, head, other_benchmark = tmp_path, _commit(tmp_path, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
         times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
@@ -66,7 +66,7 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
 def test_entry_accepts_only_its_kernel_and_number(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
-    """An entry accepts regressions and trades of its kernel and number, and nothing else."""
+    """An entry accepts regressions and trades of the kernel and number that it names, and nothing else."""
     assert _accepts(tmp_path, base, _commit(tmp_path, ENTRY), row) is accepted
 
 
@@ -83,7 +83,7 @@ def test_entry_without_a_row_is_noted() -> None:
 
 
 def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:
-    """An entry accepts the regressions of the commit that adds it, also after a squash or rebase.
+    """An entry accepts the regressions of the commit that adds this entry, also after a squash or rebase.
 
     An uncommitted entry counts for the commit that is checked out.
     """

@@ -111,7 +111,7 @@ def test_unusable_metric_is_refused(
 def test_judge_compares_with_both_ends(
     good: float, value: Outcome, bad: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit is good (0) or bad (1) as the end with the nearer value. Without a value, it is skipped (125)."""
+    """A commit is good (0) or bad (1) as the end with the nearer value. Without a value, a commit is skipped (125)."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
     write(tmp_path, {commits[1]: {BENCHMARK: {CASE: value}}})
     git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
@@ -194,7 +194,7 @@ TIMES: dict[str, list[float | None]] = {
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, dict[str, str]]:
-    """Return a repository with results of the machines of TIMES, and its commits by name."""
+    """Return a repository with results of the machines of TIMES, and the repository's commits by name."""
     folder = tmp_path_factory.mktemp("searched")
     values = {("benchmarks/sweeps.py", name): ("-Xptxas -O3",) for name in ("FLAG_SETS", "COPY_FLAG_SETS")}
     project = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
@@ -253,7 +253,7 @@ def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Re
 
 
 def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str]]) -> None:
-    """JSON has the culprit, its change, and the review of `compare`."""
+    """JSON has the culprit, the culprit's change, and the review of `compare`."""
     project, commits = repository
     words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
     done = project.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
@@ -285,7 +285,7 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
 def test_interrupted_search_restores_git(
     number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path
 ) -> None:
-    """SIGINT and SIGTERM leave git as it was, and no temporary folder or process."""
+    """SIGINT and SIGTERM leave git unchanged, and no temporary folder or process."""
     project, commits = repository
     held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]

@@ -24,7 +24,7 @@ def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The error names the commit without a number, and the command that measures it."""
+    """The error names the commit without a number, and the command that measures this commit."""
     good, bad = commit(begin(tmp_path)), commit(tmp_path)
     write(tmp_path, {good: {BENCHMARK: {CASE: samples(1.0)}}, bad: {BENCHMARK: {CASE: math.nan}}})
     name = f"{BENCHMARK}({CASE})"

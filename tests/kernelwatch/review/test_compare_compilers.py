@@ -56,7 +56,7 @@ def test_two_compilers_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(("compilers", "releases"), [((None, NEW), f"{DEFAULT} {NEW}"), ((NEW, OLD), f"{NEW} {OLD}")])
 def test_command_measures_with_both_compilers(compilers: tuple[str | None, str], releases: str) -> None:
-    """The command that measures two compilers again measures the commit with each of them."""
+    """The command that measures two compilers again measures the commit with each compiler."""
     base, head = (ReviewSide("", BASE, compiler) for compiler in compilers)
     command = ReviewSides(machine="gpu", environment="", base=base, head=head).measure_command
     run = f"CUDA_TOOLKIT=$release asv run --record-samples {BASE[:8]}^!"
@@ -106,7 +106,7 @@ def test_compilers_without_results_are_refused(
 
 
 def test_results_of_the_only_compiler_are_read(tmp_path: Path) -> None:
-    """If a machine has no results of the default compiler, those of its own compiler are read."""
+    """If a machine has only results of another compiler than the default, these are read."""
     assert History("gpu", write(tmp_path, _suite(8.0), compiler=NEW)).list_commits() == [BASE]
 
 
@@ -118,7 +118,7 @@ def test_results_of_the_only_compiler_are_read(tmp_path: Path) -> None:
 def test_code_hashes_decide_between_compilers(
     code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Cubins of two compilers are equal if their code hashes are. Without code hashes, the review says nothing."""
+    """Cubins of two compilers are equal if the code hashes are. Without code hashes, the review says nothing."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):

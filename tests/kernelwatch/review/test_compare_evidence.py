@@ -69,13 +69,13 @@ def run(
 
 
 def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
-    """Return a run from one year to another. Its driver is named after the first year."""
+    """Return a run from one year to another. The driver is named after the first year."""
     moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
     return {**run, **moments, "before": {"driver": started, "uuid": None}}
 
 
 def apart(base: str | None, head: str | None) -> list[dict[str, Any]]:
-    """Return a run of base and a run of head, each on its GPU; None is an unknown GPU."""
+    """Return a run of base and a run of head, on the given GPUs; None is an unknown GPU."""
     return [run(BASE, uuid=base), run(HEAD, uuid=head)]
 
 
@@ -150,7 +150,7 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
 def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: str) -> None:
     """If an undecided time already has a reason, throttling does not replace it.
 
-    Without one, throttling is the reason. A throttled time has no range.
+    Without another reason, throttling is the reason. A throttled time has no range.
     """
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
@@ -166,7 +166,7 @@ def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: s
 def test_code_hash_of_the_architecture_decides(
     params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
 ) -> None:
-    """The code hash of the configuration's architecture decides, else that of the GPU's, else the only one.
+    """The code hash of the configuration's architecture decides, else the hash of the GPU's, else the only hash.
 
     Here only the code for sm_100 changed.
     """

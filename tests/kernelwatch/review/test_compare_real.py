@@ -92,7 +92,7 @@ def test_selected_counts_are_weighed_with_all_times() -> None:
 
 
 def test_json_has_rates_and_shares_of_the_peak() -> None:
-    """JSON has each time's bytes per second and their share of the theoretical peak."""
+    """JSON has each time's bytes per second, and the share of the theoretical peak."""
     document = json.loads(as_json.render_json(review(GPU, "f22cf79", "740a787")))
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
     assert sum(group["faster"] for group in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
@@ -105,7 +105,7 @@ def test_json_has_rates_and_shares_of_the_peak() -> None:
 
 @pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
-    """Values in `results/` are found by today's axes and have the version of their benchmark, as asv requires.
+    """Values in `results/` are found by today's axes and have the version of the benchmark, as asv requires.
 
     Every third file is read.
     """

@@ -101,7 +101,7 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
 def test_failure_is_printed_with_its_reason(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
-    """Failures come first, with the reason that the newest run recorded, or the command that shows it."""
+    """Failures come first, with the reason that the newest run recorded, or the command that shows a reason."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
@@ -121,7 +121,10 @@ SKIPPED = {
 
 @pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
 def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_path: Path) -> None:
-    """After a complete run, a skip has its recorded reason. After a partial run, the report says so."""
+    """After a complete run, a skip has its recorded reason.
+
+    After a partial run, the report says that the run was partial.
+    """
     suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
     root = write(tmp_path, suite)
     reasons = [f"this commit does not have it: no {COUNT}", "no GPU here"]
@@ -222,7 +225,7 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
 
 @pytest.mark.parametrize("arch", ["sm_90", None])
 def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
-    """A note names the architectures of compiled numbers and that of the GPU, if the machine has a GPU."""
+    """A note names the architectures of compiled numbers, and the GPU's architecture if the machine has a GPU."""
     rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
     note = "Note: compiled numbers cover sm_80, sm_90, sm_100; this machine's GPU is sm_90"
     assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
@@ -240,7 +243,7 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     ids=["corrected", "not corrected"],
 )
 def test_uncorrected_interval_is_explained(reason: Reason, text: str, tmp_path: Path) -> None:
-    """If p was corrected, the report says that the interval is that of the time alone, before the correction."""
+    """If p was corrected, the report says that the interval is for the time alone, before the correction."""
     row = make_time(9.5, verdict=Verdict.UNDECIDED)
     judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))
     assert text in review_rows(tmp_path, [replace(row, judgement=judgement)])

@@ -33,7 +33,7 @@ CHANGED = "changed"
 
 
 def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of a configuration whose kernel is named by its axis `case`."""
+    """Return the facts of a configuration. The axis `case` names the kernel."""
     return ConfigurationFacts(params["case"], code_name=params["case"])
 
 
@@ -85,7 +85,7 @@ def test_controls_give_the_threshold(name: str) -> None:
 
 
 def test_plain_copy_is_a_control() -> None:
-    """Times of the library's plain copy are controls, although they have no ratio to a copy."""
+    """Times of the library's plain copy are controls, although the plain copy has no ratio to a copy."""
     base, head = (make_commit(commit, gpu, 1.0, 1.0, 40) for commit, gpu in ((BASE, "A"), (HEAD, "B")))
     pairs = [
         pair._replace(base=replace(pair.base, copies=None), head=replace(pair.head, copies=None))
@@ -141,7 +141,7 @@ describe_stored = registry.cache_by_suite(describe_configuration)
 
 
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
-    """Yield each two stored commits of a machine, and their pairs of times that are controls."""
+    """Yield each two stored commits of a machine, and the pairs of times that are controls between both."""
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))
@@ -162,7 +162,7 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
     ("machine", "last", "least"), [("nvidia-h200", "41c35749", 3000), ("nvidia-h100-80gb-hbm3", "51ec07a7", 60)]
 )
 def test_stored_controls_are_within_their_threshold(machine: str, last: str, least: int) -> None:
-    """No kernel of equal code changed by more than the threshold that the other kernels give it.
+    """No kernel of equal code changed by more than the threshold that follows from the other kernels.
 
     The bound on the median threshold covers the commits up to `last`: GPUs of later results may differ more. Of 18
     H200s, five run `transpose_read_write_coalesced` 2 % slower than the others.

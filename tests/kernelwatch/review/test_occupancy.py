@@ -50,7 +50,7 @@ CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
 def test_blocks_are_those_recorded(tmp_path: Path) -> None:
-    """A commit's block is the recorded one, or that of the checkout if none is recorded."""
+    """A commit's block is the recorded one, or the checkout's block if none is recorded."""
     folder = write(tmp_path, pair(1.0, 1.1)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
@@ -156,5 +156,5 @@ def test_occupancy_as_in_cuda_occupancy_h(tmp_path: Path) -> None:
     assert len({*expected}) > 15
 
 
-def test_every_architecture_of_the_suite_is_known() -> None:
+def test_multiprocessor_limits_of_every_architecture_are_known() -> None:
     assert {*sweeps.ARCHS} <= {*MULTIPROCESSORS}

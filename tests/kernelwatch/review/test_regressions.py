@@ -44,7 +44,7 @@ def list_standing(root: Path) -> Stands:
 
 
 def runs(root: Path, uuids: list[str]) -> None:
-    """Write run records: each of COMMITS was measured on its GPU of `uuids`."""
+    """Write run records: each of COMMITS was measured on the GPU at the same place in `uuids`."""
     lines = ({"commits": [name], "before": {"uuid": uuid}} for name, uuid in zip(COMMITS, uuids, strict=False))
     write_lines(root / "results" / "gpu" / "runs.jsonl", *lines)
 
@@ -76,7 +76,7 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_regressions_stand_until_fixed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A regression stands until a later commit fixes it: with a time within its threshold, or the old count."""
+    """A regression stands until a later commit has a time within the threshold, or the old count."""
     values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
@@ -147,7 +147,7 @@ def test_drift_can_be_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ends of a drift are commits that were measured, not those that reused a time."""
+    """The ends of a drift are commits that were measured, not commits that reused a time."""
     monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
     write(tmp_path, {commit: {TIME: {"one": time}} for commit, time in zip(COMMITS, times, strict=False)})
@@ -155,7 +155,7 @@ def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_unmerged_branch_is_no_predecessor(tmp_path: Path) -> None:
-    """Commits of main are compared with each other, not with those of an unmerged branch."""
+    """Commits of main are compared with each other, not with commits of an unmerged branch."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
     faster = commit(tmp_path)
@@ -225,7 +225,10 @@ def test_cached_steps_are_not_reviewed_again(case: str, tmp_path: Path, monkeypa
 
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Return a repository and its five commits. The first two and the last are measured, each slower than before."""
+    """Return a repository and its five commits.
+
+    The first two commits and the last are measured, each slower than before.
+    """
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
@@ -234,7 +237,7 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
 
 
 def test_entry_covers_regressions_up_to_its_commit(project: tuple[Path, list[str]]) -> None:
-    """An entry of acknowledged.toml covers regressions up to its commit, and no later one."""
+    """An entry of acknowledged.toml covers regressions up to the entry's commit, and no later regression."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)

@@ -44,7 +44,7 @@ def count(value: float | None, *, failed: bool = False) -> Point:
 def make_commit(
     commit: str, run: RunFacts, points: Mapping[str, Point], failures: tuple[str, ...] = ()
 ) -> CommitMeasurements:
-    """Return a commit that measured a time, a count, or both."""
+    """Return a commit that measured a time, a count, or a time and a count."""
     names = {"time": (TIME, "seconds"), "track": (COUNT, "sectors")}
     key = (("case", "one"),)
     benchmarks = {
@@ -138,7 +138,7 @@ def test_report_does_not_change_its_review() -> None:
 
 
 def test_different_drivers_are_noted() -> None:
-    """A note names the driver of each run if they differ."""
+    """A note names the driver of each run if the drivers differ."""
     times = {"time": time(1e-3)}
     sides = make_commit(BASE, OLD, times), make_commit(HEAD, NEW._replace(driver="2"), times)
     assert review(*sides).notes == [OTHER_DRIVER]
@@ -154,7 +154,7 @@ def test_different_drivers_are_noted() -> None:
     ],
 )
 def test_recorded_reason_of_the_kernel_is_shown(failures: tuple[str, ...], reason: str) -> None:
-    """A failure has the recorded reason of its kernel, else that of another, without names of Python classes."""
+    """A failure has the recorded reason of its kernel, else of another kernel, without names of Python classes."""
     head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
     (configuration,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
     assert configuration.reason == reason

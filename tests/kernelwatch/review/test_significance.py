@@ -25,14 +25,14 @@ def _divide(new: Any, old: Any, axis: int) -> Any:
 
 @pytest.fixture(scope="module")
 def stats() -> Any:
-    """Return `scipy.stats`. Its import takes two seconds, so only tests that need it import it."""
+    """Return `scipy.stats`. Its import takes two seconds, so only tests that need SciPy import this module."""
     from scipy import stats
 
     return stats
 
 
 def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Samples, Samples]:
-    """Return samples of 30 µs with 1 % noise, in seconds. Those of head are longer by the relative `shift`."""
+    """Return samples of 30 µs with 1 % noise, in seconds. Samples of head are longer by the relative `shift`."""
     rng = np.random.default_rng(base + head)
     old, new = (30e-6 * (1 + rng.normal(0, 0.01, count)) for count in (base, head))
     return tuple(old.round(decimals).tolist()), tuple((new * (1 + shift)).round(decimals).tolist())
@@ -50,7 +50,7 @@ def test_p_value_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_interval_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
-    """The interval is that of SciPy's bootstrap with the same seed, bit for bit."""
+    """The interval equals SciPy's bootstrap interval with the same seed, bit for bit."""
     base, head = make_samples(*case)
     options = {"n_resamples": significance.RESAMPLES, "confidence_level": significance.CONFIDENCE}
     rng = np.random.default_rng(significance.SEED)

@@ -152,10 +152,10 @@ ONE_WAY = ("the first", "beyond")
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_times_decide_before_other_numbers(name: str) -> None:
-    """Times usually decide. Without them, transactions, spills, fewer resident threads and values beyond LIMITS decide.
+    """Times usually decide.
 
-    A time never overrules spills on another architecture. With base and head exchanged, a number that decided still
-    decides.
+    Without times, transactions, spills, fewer resident threads and values beyond LIMITS decide. A time never overrules
+    spills on another architecture. With base and head exchanged, a number that decided still decides.
     """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_against_times(rows, "sm_90", LIMITS, find_blocks)
@@ -172,13 +172,13 @@ def test_times_decide_before_other_numbers(name: str) -> None:
 
 
 def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
-    """Return an undecided time with a ratio and its range."""
+    """Return an undecided time with a ratio and the ratio's range."""
     row = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
     return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
 
 def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
-    """Return `total` times of a kernel. Those `undecided` could have a ratio from 0.99 to `high`."""
+    """Return `total` times of a kernel. The first `undecided` could have a ratio from 0.99 to `high`."""
     decided = total - undecided
     return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * decided
 
@@ -204,7 +204,7 @@ def test_project_may_limit_metrics(
 
 
 def weigh(*changes: Row) -> list[Row]:
-    """Return changed numbers with their weighed verdicts."""
+    """Return changed numbers with the weighed verdicts."""
     return [*weigh_against_times(changes, "sm_90", find_launched=find_blocks)]
 
 
@@ -269,7 +269,7 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_verdict_on_two_commits(name: str) -> None:
-    """Any slower configuration shows in the verdict. Undecided ones count only if they can change it."""
+    """Any slower configuration shows in the verdict. Undecided ones count only if they can change the verdict."""
     rows, failing, expected, codes = WHOLE[name]
     assert conclude(rows, failing) is expected
     assert tuple(exit_code(expected, rows, trade) for trade in TRADE_POLICIES) == codes

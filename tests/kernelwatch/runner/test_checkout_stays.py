@@ -17,7 +17,7 @@ SPILLS = REGISTERS.replace("registers", "spill_bytes")
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """Return a repository with an upstream clone. Its second commit has the results of the first."""
+    """Return a repository with an upstream clone. The repository's second commit has the results of the first."""
     repository = Repository(tmp_path, SMALL_KERNELS[:1], SMALL_VALUES)
     (repository.path / ".gitignore").write_text("__pycache__/\n/.asv/\n/html/\nrun.lock\n*.egg-info/\n")
     repository.commit("as it is")
@@ -44,7 +44,7 @@ def _list_untracked(repository: Repository) -> list[Path]:
 
 
 def test_results_survive_a_pull(repository: Repository) -> None:
-    """After a run, a pull of the same commit's results works, and asv's commands read both files."""
+    """After a run, a pull of the same commit's results works, and asv's commands read both result files."""
     _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
     head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
     result, *records = sorted(_list_untracked(repository), key=lambda path: path.suffix != ".json")

@@ -14,7 +14,7 @@ from kernelwatch.instrument import machine
 
 @pytest.fixture
 def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Return a list of asv's arguments, with the content of a HASHFILE in place of its name. asv exits with 3."""
+    """Return a list of asv's arguments, with a HASHFILE's content in place of its name. asv exits with 3."""
     calls: list[list[str]] = []
 
     def run(*words: str) -> int:

@@ -37,7 +37,7 @@ SUITE = [_benchmark(name) for names in GROUPS.values() for name in names]
 
 
 class FakeProcess:
-    """A fake process of a commit, which sends given messages and keeps its task."""
+    """A fake process of a commit, which sends given messages and keeps the received task."""
 
     def __init__(self, *messages: Any, suite: list[dict[str, Any]] = SUITE, problem: str = "") -> None:
         self.messages, self.discovery, self.problem = messages, Discovery(suite, GROUPS), problem
@@ -115,8 +115,8 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("is_head", [True, False])
-def test_missing_kernel_fails_at_head(is_head: bool, tmp_path: Path) -> None:
-    """At HEAD, a missing kernel is a failure. An unsupported dtype is a skip there, too."""
+def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> None:
+    """A missing kernel is a failure at HEAD and a skip at other commits. An unsupported dtype is always a skip."""
     reasons = [
         "this commit does not have it: there is no kernel k",
         "this commit does not have the dtype: k has no int8",
@@ -139,7 +139,7 @@ def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
-    """A number that is not finite fails its configuration with a reason. Other numbers of the class are stored."""
+    """A number that is not finite makes the configuration fail with a reason. Other numbers of the class are stored."""
     numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
@@ -161,7 +161,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 
 @pytest.mark.parametrize("case", ASKED)
 def test_task_follows_options(case: str, tmp_path: Path) -> None:
-    """The task has the selected rounds, configurations and benchmarks. A ratio has its time's version."""
+    """The task has the selected rounds, configurations and benchmarks. A ratio has the version of the time."""
     options, rounds, indices, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)
@@ -183,7 +183,7 @@ def test_samples_are_kept_if_appended(appends: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"params": [["'x'"]]}, {"version": "4"}])
 def test_numbers_of_changed_benchmarks_are_not_stored(change: dict[str, Any], tmp_path: Path) -> None:
-    """If a benchmark has other axes or another version than when the run began, its numbers are not stored."""
+    """If a benchmark has other axes or another version than when the run began, the numbers are not stored."""
     process = FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE])
     results, lines = measure_commit(process, tmp_path)
     assert {str(row["result"]) for row in results.values()} == {"None"}

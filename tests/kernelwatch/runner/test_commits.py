@@ -24,7 +24,7 @@ NAN, DAY = float("nan"), 86_400
 
 @pytest.fixture(scope="module")
 def asv_repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[str], Path]:
-    """Return asv's clone of a repository, its four commits, and a folder with results of the second."""
+    """Return asv's clone of a repository, the four commits, and a folder with results of the second commit."""
     folder = tmp_path_factory.mktemp("commits")
     root = begin(folder / "root")
     commits = []

@@ -31,14 +31,14 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: l
 
 
 def _compile_and_count(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
-    """Perform a task; return its configurations by index, and its other messages."""
+    """Perform a task; return the configurations by index, and the messages without a configuration."""
     messages: list[Any] = []
     measure_counts.compile_and_count(task, messages.append)  # type: ignore[arg-type]
     return split_messages(messages)
 
 
 def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[Any]]:
-    """Return the configurations by index, and the other messages."""
+    """Return the configurations by index, and the messages without a configuration."""
     configurations = [message for message in messages if isinstance(message, RunConfiguration)]
     others = [message for message in messages if not isinstance(message, RunConfiguration)]
     return sorted(configurations, key=lambda configuration: configuration.index), others
@@ -46,7 +46,7 @@ def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[An
 
 @pytest.fixture
 def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list that gets the executed launches. They are executed in this process."""
+    """Return a list that gets the executed launches. The launches are executed in this process."""
     launched: list[str] = []
 
     def count_here(launches: Any) -> Any:
@@ -61,7 +61,7 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
-    """A second run executes few of six launches. It executes all if one differs, or for another version."""
+    """A second run executes few of six launches. A run executes all if one differs, or for another version."""
     first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
@@ -88,7 +88,7 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
 
 
 def test_selected_configurations_are_compiled() -> None:
-    """Each selected configuration has its resources and code hashes, or the reason why it is skipped."""
+    """Each selected configuration has resources and code hashes, or a reason why the configuration is skipped."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
@@ -164,7 +164,7 @@ def test_incomplete_benchmark_classes_are_left_out() -> None:
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
 def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> None:
-    """A benchmark's name has the kind of its class as module. A time and its control have one measurement group."""
+    """The module in a benchmark's name is the kind of the class. A time and its control have one measurement group."""
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"

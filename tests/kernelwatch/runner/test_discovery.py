@@ -50,7 +50,7 @@ def read_identities(results: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
-    """Every stored benchmark still exists, with the facts that identify its results. New ones may be added."""
+    """Every stored benchmark still exists, with the facts that identify the results. New benchmarks may be added."""
     stored = read_identities(ROOT / "results")
     identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
     assert identities == {name: list(identity.values()) for name, identity in stored.items()}
@@ -127,7 +127,7 @@ class Copy(kw.Watched):
 
 
 def test_checkout_provides_the_suite(tmp_path: Path) -> None:
-    """A commit's process imports the checkout's suite, not that of the commit."""
+    """A commit's process imports the checkout's suite, not the commit's suite."""
     for folder, size in (("checkout", 512), ("commit", 256)):
         (tmp_path / folder / "benchmarks").mkdir(parents=True)
         (tmp_path / folder / "asv.conf.json").write_text("{}")

@@ -59,7 +59,7 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_two_setups_replace_only_run() -> None:
-    """The plugin replaces only `Run.run` of asv, also if it is set up twice."""
+    """The plugin replaces only `Run.run` of asv, also if the plugin is set up twice."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
@@ -80,7 +80,7 @@ OBJECTS = {
 
 
 def _iter_called_functions(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
-    """Yield the functions and classes of asv that a module calls, with the keywords that it gives."""
+    """Yield the functions and classes of asv that a module calls, with the keywords of the calls."""
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     imported = {alias.name: node.module or "" for node in imports for alias in node.names}
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
@@ -138,7 +138,7 @@ def test_all_uses_of_asv_are_checked() -> None:
 def test_incompatible_asv_stays_unchanged(
     where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If asv lacks something that the runner needs, the plugin replaces nothing, and a warning names it."""
+    """If asv lacks something that the runner needs, the plugin replaces nothing, and warns of what is missing."""
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -175,7 +175,7 @@ def test_incompatible_asv_stays_unchanged(
 def test_unsupported_options_are_left_to_asv(
     options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asv itself runs with options that the runner does not support, and a message names them."""
+    """Asv itself runs with options that the runner does not support, and a message names these options."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []

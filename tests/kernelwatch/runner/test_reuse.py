@@ -73,7 +73,7 @@ def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], chec
     [(1.25, 0.25, False), (0.75, 0.25, False), (1.26, 0.25, True), (0.98, 0.01, True), (None, 1, True)],
 )
 def test_one_difference_stops_reuse(ratio: float | None, threshold: float, differs: bool) -> None:
-    """One number beyond its threshold, or a failure, stops all reuse. Numbers of the commit itself have no origin."""
+    """One number beyond the threshold, or a failure, stops all reuse. Numbers of the commit itself have no origin."""
     configurations, task = _configurations(120), _make_stored_task(range(119))
     for entry in task.stored["time_a.A"].values():
         entry.threshold = threshold
@@ -156,7 +156,7 @@ def entries(tmp_path: Path) -> Entries:
 
 
 def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
-    """Reusable numbers are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
+    """Reusable numbers are loaded by fingerprint, with the threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
@@ -183,7 +183,7 @@ def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
 def test_unusable_numbers_are_not_loaded(
     changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries
 ) -> None:
-    """Numbers are not loaded if they have no value, no fingerprint, or other conditions."""
+    """Numbers without a value or a fingerprint, or from other conditions, are not loaded."""
     _store(tmp_path, **changes)
     assert set(entries()) == {f"{case}-print" for case in expected}
 

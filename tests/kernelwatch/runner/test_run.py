@@ -58,7 +58,7 @@ def list_measured_commits(project: Project) -> set[str]:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[str]]:
-    """Return a project and its five commits. The third spoils coalescing, the fifth does not compile."""
+    """Return a project and its five commits. The third commit spoils coalescing, the fifth does not compile."""
     project, commits = make_project(STRANGERS["a PyCUDA package"], tmp_path_factory.mktemp("runs"))
     project.write("imaging/brighten.cu", texts.CUDA.replace("* 4;", "* four;"))
     return project, [*commits, project.commit("does not compile")]
@@ -66,7 +66,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[st
 
 @pytest.fixture
 def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
-    """Return a copy of the project without results, and its commits."""
+    """Return a copy of the project without results, and the commits of the copy."""
     project = Project(tmp_path)
     shutil.rmtree(project.path)
     shutil.copytree(template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results", ".asv"))
@@ -194,7 +194,7 @@ def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]])
 
 
 def test_matrix_variables_reach_the_compiler(repository: tuple[Project, list[str]]) -> None:
-    """Variables of asv's matrix reach nvcc: with one of them, the last commit compiles."""
+    """Variables of asv's matrix reach nvcc: with one of these variables, the last commit compiles."""
     project, commits = repository
     conf = json.loads((project.path / "asv.conf.json").read_text())
     project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
@@ -203,7 +203,7 @@ def test_matrix_variables_reach_the_compiler(repository: tuple[Project, list[str
 
 
 def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
-    """`run` measures HEAD, also if detached, without uncommitted changes. A message names their files."""
+    """`run` measures HEAD, also if detached, without uncommitted changes. A message names the files left out."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
@@ -248,7 +248,7 @@ def test_import_error_is_one_line(
 def test_package_is_built_in_an_environment_of_asv(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
     """A package that needs a build is built and measured in asv's environment.
 
-    asv runs a benchmark without kernels there, too, and its result is in the same file.
+    asv runs a benchmark without kernels there, too, and the result is in the same file.
     """
     stranger = STRANGERS["a PyCUDA package"]
     plain = {"benchmarks/__init__.py": "", "benchmarks/plain.py": "def track_seven():\n    return 7\n"}

@@ -58,7 +58,7 @@ BROKEN = {"": ("c", "c"), "c": ("tip", "c tip"), "c tip": ("b", "c tip b")}
 
 @pytest.mark.parametrize("broken", [*BROKEN, "c tip b"])
 def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The benchmarks come from the first of these that can be imported: first commit, branch's tip, other commits."""
+    """The benchmarks come from the first importable commit. The order is first commit, branch's tip, other commits."""
     begun: list[str] = []
 
     @contextmanager
@@ -116,7 +116,7 @@ def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
 def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
-    """The machine is the named one, or named after its GPU. Facts that asv stored of it take precedence."""
+    """The machine is the named one, or named after the GPU. Facts that asv stored of the machine take precedence."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
     loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
@@ -138,7 +138,10 @@ def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], t
 def test_commits_on_a_gpu_are_interleaved(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several commits on a GPU are interleaved, unless the options forbid it. Without a GPU, CUDA sees no devices."""
+    """Several commits on a GPU are interleaved, unless the options forbid interleaving.
+
+    Without a GPU, CUDA sees no devices.
+    """
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -259,7 +262,10 @@ def begin():
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
 def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_path: Path) -> None:
-    """A process that fails at its start raises its message. One that fails later has a problem with its last line."""
+    """A process that fails at its start raises an error with its message.
+
+    After a later failure, `problem` has the last line.
+    """
     words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,

@@ -100,7 +100,7 @@ Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 
 @pytest.fixture
 def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """Return a function that measures configurations; it returns them and the other messages."""
+    """Return a function that measures configurations, and returns these and the other messages."""
     monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
 
     def ask(stored: Any = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **task_fields: Any) -> Any:
@@ -160,7 +160,10 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
 def test_difference_stops_reuse_of_times(
     looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two stored times is measured, and again if it differs. If it still differs or fails, none is reused."""
+    """One of two stored times is measured, and again if the new time differs.
+
+    If that differs too or fails, no time is reused.
+    """
     first, _ = measure(indices=[0, 1])
     entries = {}
     for configuration in first:
@@ -222,7 +225,7 @@ def test_no_device_skips_every_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
-    """The written jobs are those that the commit's process measures. Missing kernels have none."""
+    """The written jobs are those that the commit's process measures. Missing kernels have no job."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)

@@ -94,7 +94,7 @@ ABSENT = {
 def test_partial_runs_are_told_from_changed_axes(
     suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path
 ) -> None:
-    """Configurations that a partial run left out are not measured. Those that the axes lost are gone."""
+    """Configurations that a partial run left out are not measured. Configurations that the axes lost are gone."""
     base: dict[str, dict[str, Outcome]] = {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}
     write(tmp_path, {BASE: base, HEAD_MADE: {TIME: {"one": 2.0}, **suite}})
     assert message in " ".join(report.render_review(review_stored(tmp_path)).split())

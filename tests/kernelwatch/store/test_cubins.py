@@ -20,7 +20,7 @@ def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -
 
 
 def test_later_lines_override_single_names(tmp_path: Path) -> None:
-    """A later line of a commit and architecture overrides the names that it has. Names with commas are read, too."""
+    """A later line of a commit and architecture overrides the names in this line. Names with commas are read, too."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
@@ -49,7 +49,7 @@ def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
 def test_hashes_of_another_machine_come_second(
     recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path
 ) -> None:
-    """Hashes are those of the machine, else of another machine with the same compiler."""
+    """Hashes come from the machine itself, else from another machine with the same compiler."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
@@ -87,7 +87,7 @@ def test_each_compiler_has_its_hashes(
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
 def test_invalid_names_are_left_out(hashes: str, name: str, tmp_path: Path) -> None:
-    """A name that is no launch is left out. The other names of its line are read."""
+    """A name that is no launch is left out. The other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, line))

@@ -118,7 +118,7 @@ COMPILERS = [
 def test_other_compilers_have_a_folder_of_their_own(
     earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Results of a further compiler are where asv reads none, and reviews read them. A second run adds to the file."""
+    """Results of a further compiler are in a folder that only reviews read, not asv. A second run adds to the file."""
     machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
     measured = [_measure(tmp_path / str(day), day, count={"one": day}) for day in (1, 2)]
     for number, name in enumerate(earlier):
@@ -137,7 +137,7 @@ def test_other_compilers_have_a_folder_of_their_own(
 
 
 def test_changed_descriptions_are_written(results: Path, tmp_path: Path) -> None:
-    """Benchmarks are described anew only if they differ, apart from their code. Another machine is an error."""
+    """Benchmarks are described anew only if more than the code differs. Another machine is an error."""
     came = tmp_path / "came"
     (came / MACHINE).mkdir(parents=True)
     for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
@@ -164,7 +164,7 @@ def test_variable_names_the_results_folder(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_stored_values_are_read_as_before() -> None:
-    """Every value, sample, statistic and record line in results/ until 2026-11-26 is read as it was."""
+    """Every value, sample, statistic and record line in results/ until 2026-11-26 is read unchanged."""
     digest = hashlib.sha256()
     for folder in (ROOT / "results" / name for name in ("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200")):
         for path, _, document in reading.iter_files(folder):

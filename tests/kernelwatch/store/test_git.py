@@ -28,7 +28,7 @@ print(repository.get_hash_from_name("HEAD"), repository._run_git(["diff", "HEAD^
 
 @pytest.fixture
 def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
-    """Return a repository, its newest commit, and another repository, which git's environment variables name."""
+    """Return a repository, the newest commit in it, and another repository, which git's environment variables name."""
     theirs, own_repository = begin(tmp_path / "theirs"), begin(tmp_path / "own")
     commit(theirs, {"file": "theirs", "ptxcount.lock": '{"nvcc": "", "launches": {"theirs": {}}}'})
     commit(own_repository, {"file": "1\n", "ptxcount.lock": '{"nvcc": "", "launches": {"own": {}}}'})
@@ -43,7 +43,7 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
 
 
 def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Commits and files are those of the folder's repository, without colours. Options of `git -c` stay."""
+    """Commits and files come from the folder's repository, without colours. Options of `git -c` stay."""
     own_repository, newest, _ = repositories
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
@@ -67,7 +67,7 @@ def test_git_errors_are_none_or_raised(
 
 
 def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path]) -> None:
-    """Each revision gives its commit. An unknown revision, a file and an option give None."""
+    """Each revision gives the commit that it names. An unknown revision, a file and an option give None."""
     own_repository, newest, _ = repositories
     found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
     assert found == [newest, None, None, None, newest]

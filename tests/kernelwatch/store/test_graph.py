@@ -96,7 +96,7 @@ def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> No
 
 
 def test_commits_without_git_are_ordered_by_date(tmp_path: Path) -> None:
-    """Outside a repository, commits are ordered by their stored dates."""
+    """Outside a repository, commits are ordered by the stored dates."""
     graph = CommitGraph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
     assert [commit[0] for commit in graph.line] == ["b", "a", "c"]
     assert [commit[0] for commit in graph.iter_ancestors("c" * 40)] == ["a", "b"]

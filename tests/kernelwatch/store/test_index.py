@@ -22,7 +22,7 @@ COMMITS = [f"{place:02x}" * 20 for place in range(1, 9)]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project with eight commits, each with a time and a count. The cache is beside it."""
+    """Return a project with eight commits, each with a time and a count. The cache is beside the project."""
     monkeypatch.setenv("KERNELWATCH_CACHE", str(tmp_path / "cache"))
     suite: Suite = {
         commit: {TIME: {"one": samples(1e-3, seed=place)}, COUNT: {"one": float(place)}}
@@ -47,7 +47,10 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_review_reads_only_its_commits(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With an index, a review reads only its two commits. After a new commit, it also reads that and its neighbours."""
+    """With an index, a review reads only its two commits.
+
+    After a new commit, a review also reads this commit and its neighbours.
+    """
     base, head = COMMITS[2], COMMITS[5]
     main([base, head], root)
     first = capsys.readouterr().out
@@ -84,7 +87,7 @@ BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
 
 @pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
 def test_stale_index_is_rebuilt(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
-    """The commits are those of the files, whatever the cache contains."""
+    """The commits come from the files, whatever the cache contains."""
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     (cache,) = (root.parent / "cache" / "index").glob("*.msgpack")
@@ -132,7 +135,7 @@ def _thresholds(root: Path) -> list[float]:
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached thresholds are used until a file of their commits is written."""
+    """Cached thresholds are used until a file of the commits behind the thresholds is written."""
     names = [f"case{number}" for number in range(MIN_CHANGES)]
     monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
     commits = COMMITS[:2]

@@ -143,7 +143,7 @@ def test_invalid_line_is_left_out(line: bytes, folder: Path, capsys: pytest.Capt
 
 
 def test_record_lines_are_sorted_by_time(folder: Path) -> None:
-    """Record lines of several files are sorted by their start, oldest first."""
+    """Record lines of several files are sorted by the start of the run, oldest first."""
     older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
     write_lines(folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}", older)
     assert record.read_records(folder, MACHINE) == [older, RUN]

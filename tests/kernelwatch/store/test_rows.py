@@ -36,7 +36,7 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 
 @pytest.mark.parametrize("name", BOTH)
 def test_missing_values_are_filled(name: str) -> None:
-    """Missing values of a row are filled from the other row, with their statistics. Neither row changes."""
+    """Missing values of a row are filled from the other row, with the statistics of the values. Neither row changes."""
     columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)

@@ -63,7 +63,7 @@ ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 def test_different_driver_and_compiler_are_noted(
     head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A different driver is noted if it ran times, a different compiler if it compiled any number."""
+    """Different drivers are noted if times were measured, different compilers if any number was compiled."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
     assert [note for note in review["notes"] if note.startswith("different ")] == notes
@@ -110,7 +110,7 @@ def test_different_fetch_size_and_generator_are_noted(
     ],
 )
 def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The facts of a commit are those of the last run that measured a time, else of the last run."""
+    """The facts of a commit come from the last run that measured a time, else from the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
@@ -150,7 +150,7 @@ def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
-    """In a fleet, the GPU of each configuration is that of the run that selected it."""
+    """In a fleet, the GPU of each configuration is the GPU of the run that selected the configuration."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]

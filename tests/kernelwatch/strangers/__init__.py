@@ -119,7 +119,10 @@ class Project:
         return self.path / ".asv" / "env"
 
     def copy_environments(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        """Copy asv's environments, without the package, to this project. All test processes share their source."""
+        """Copy asv's environments, without the package, to this project.
+
+        All test processes share the copied environments.
+        """
         shared = tmp_path_factory.getbasetemp()
         shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
         with (shared / "environments.lock").open("w") as lock:

@@ -61,7 +61,7 @@ def test_unknown_names_and_architectures_are_errors(
 
 
 def test_nvcc_is_the_pinned_one() -> None:
-    """The wheel that errors name is in requirements/nvcc.txt, and its release is installed."""
+    """The wheel that errors name is in requirements/nvcc.txt, and the wheel's release is installed."""
     pinned = Path(__file__).parents[3] / "requirements" / "nvcc.txt"
     assert nvcc.WHEEL in pinned.read_text(encoding="utf-8").splitlines()
     assert "NVCC" in os.environ or nvcc.find_release(nvcc.find_nvcc()) == (13, 0)
@@ -92,7 +92,7 @@ def test_error_of_nvcc_is_raised(
 
 
 def test_newer_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
-    """PTX that the assembler is too old for names the release that has it."""
+    """The error for PTX of a newer version than the assembler's names the release with that version."""
     message = "ptxas kernel.ptx, line 5; fatal   : Unsupported .version 9.4; current version is '9.0'"
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, f'echo "{message}" >&2; exit 2')))
     with pytest.raises(
@@ -118,7 +118,10 @@ ptxas info    : Used 12 registers, used 0 barriers"""
 
 
 def test_resources_are_parsed() -> None:
-    """Registers, spills, shared and stack bytes are read from ptxas -v. Text without them is an error that shows it."""
+    """Registers, spills, shared and stack bytes are read from ptxas -v.
+
+    Text without these numbers is an error that shows the text.
+    """
     with pytest.raises(CompileError, match=r"has no resources of 'offset_copy'; it is:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
@@ -145,7 +148,7 @@ ptxas info    : Function properties for _Z6spillyPKfi
 
 
 def test_prebuild_reports_errors(empty_cache: Path) -> None:
-    """Each cubin gives its error or None, in order. Compiled cubins are cached."""
+    """Each cubin gives the error of its compilation or None, in order. Compiled cubins are cached."""
     good = ("offset_copy", "float32", "-Xptxas -O3 -DALONE", "sm_90")
     errors = list(prebuild.compile_cubins([good, ("nope", *good[1:]), (*good[:3], "sm_10")], processes=2))
     assert errors[0] is None
@@ -155,7 +158,7 @@ def test_prebuild_reports_errors(empty_cache: Path) -> None:
 
 
 def test_prebuild_lists_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cubins of the installed commit's counted kernels are listed once, those of one source one after another."""
+    """Cubins of the installed commit's counted kernels are listed once, cubins of one source one after another."""
     gone = next(reversed(KERNELS))  # the last one: the others keep their order when it is back
     monkeypatch.delitem(KERNELS, gone)
     monkeypatch.delitem(MIXED, gone)
@@ -169,7 +172,7 @@ def test_prebuild_lists_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel is compiled again if a header that it includes changes."""
+    """A kernel is compiled again if an included header changes."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     body = "{ if (threadIdx.x < n) out[threadIdx.x] = VALUE; }"
     (tmp_path / "fill.cu").write_text(f'#include "value.h"\n__global__ void fill(float* out, int n) {body}')

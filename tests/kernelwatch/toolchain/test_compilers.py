@@ -30,7 +30,7 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
     ],
 )
 def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
-    """Cubin, resources and PTX equal those of one call of nvcc, except that PTX names the kernel's file."""
+    """Cubin, resources and PTX equal the results of one call of nvcc, except that PTX names the kernel's file."""
     kernel = KERNELS[name]
     (tmp_path / "kernel.cu").write_text(kernel.load_source("float32", "sm_90").text, encoding="utf-8")
 

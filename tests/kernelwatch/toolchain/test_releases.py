@@ -38,7 +38,7 @@ def _is_found(monkeypatch: pytest.MonkeyPatch, version: str | None) -> None:
 
 
 def test_primary_compiler_is_default_or_most_used() -> None:
-    """A machine's primary compiler is the default one, if the machine used it, else the one with most results."""
+    """A machine's primary compiler is the default compiler if it has results, else the one with most results."""
     assert [releases.primary_compiler(names) for names in ([], [None, "a", "a"], ["a", "b", "b"])] == [None, None, "b"]
 
 
@@ -77,7 +77,7 @@ def test_invalid_release_is_refused(
     """A CUDA_TOOLKIT that is no release is an error, in a run and without one, before pip runs."""
     monkeypatch.setenv(releases.VARIABLE, release_text)
     monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
-    message = re.escape(f"CUDA_TOOLKIT={release_text} is not a release of CUDA, such as 13.0.2; ")
+    message = re.escape(f"CUDA_TOOLKIT={release_text} is not a release of CUDA; write one such as 13.0.2, or set NVCC")
     with pytest.raises(error, match=message):
         use()
 

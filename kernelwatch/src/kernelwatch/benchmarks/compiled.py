@@ -10,7 +10,7 @@ from kernelwatch.toolchain.build import Cubin
 
 
 class Compiled(Benchmark):
-    """Resources of one kernel, as ptxas reports them. It has a `track_` method for each of `registry.RESOURCES`.
+    """Resources of one kernel, as ptxas reports them. The class has a `track_` method for each of `registry.RESOURCES`.
 
     The axes are kernel, dtype, flags and arch.
     """
@@ -26,12 +26,12 @@ class Compiled(Benchmark):
     setup_cache.timeout = prebuild.TIMEOUT  # type: ignore[attr-defined]
 
     def setup(self, kernel: str, dtype: str, flags: str, arch: str) -> None:
-        """Compile a kernel and read its resources; skip it if the commit or the compiler does not support it."""
+        """Compile a kernel and read its resources. Skip the configuration if commit or compiler does not support it."""
         self.resources = compile_cubin(kernel, dtype, flags, arch).resources
 
 
 def _make_track_method(resource: str) -> Any:
-    """Return the `track_` method of one of `registry.RESOURCES`, with its unit and title."""
+    """Return the `track_` method of one of `registry.RESOURCES`, with the resource's unit and title."""
     unit, title = registry.RESOURCES[resource]
 
     @measures(title, unit)
@@ -46,6 +46,6 @@ for _name in registry.RESOURCES:
 
 
 def compile_cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
-    """Compile a kernel to a cubin. Raises NotImplementedError if the commit or the compiler does not support it."""
+    """Compile a kernel to a cubin. Raises NotImplementedError if commit or compiler does not support the kernel."""
     with skip_reasons.skip_unknown_names(kernel, dtype), skip_reasons.skip_unknown_archs():
         return registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)

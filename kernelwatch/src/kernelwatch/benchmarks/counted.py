@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Counted(Benchmark):
-    """Memory transactions of one launch. It has a `track_` method for each metric of METRICS."""
+    """Memory transactions of one launch. The class has a `track_` method for each metric of METRICS."""
 
     module = COUNTED_MODULE
     version = "1"
@@ -62,7 +62,7 @@ class CountedWithShared(Counted):
 
 
 def _make_track_method(name: str, metric: Metric) -> Any:
-    """Return the `track_` method of a metric, with its unit and title."""
+    """Return the `track_` method of a metric, with the metric's unit and title."""
 
     @measures(metric.title, metric.unit)
     def track(self: Counted, *params: Any) -> float:

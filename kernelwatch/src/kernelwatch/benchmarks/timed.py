@@ -103,7 +103,7 @@ class Control(Benchmark):
         return cls.timed.sweep
 
     def setup(self, *params: Any) -> None:
-        """Time the launch and the copy, their samples interleaved."""
+        """Time the launch and the copy, with interleaved samples."""
         self.ratios = copy_ratios(_measure(self.sweep, self.name_params(params)))
 
     @measures("time in copies of the same bytes", "copies")

@@ -30,7 +30,7 @@ _FIRST_PLACES: dict[str, str] = {}
 
 
 class Watched(kw.CountedWithShared):
-    """A watched kernel: a subclass is its counted benchmark, and creates its compiled and timed benchmarks.
+    """A watched kernel: a subclass is the kernel's counted benchmark, and creates the compiled and timed ones.
 
     Write subclasses only in `benchmarks/kernels.py`. The benchmarks are called `track_counted.NAME.track_...`,
     `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`, `time_kernel.IsolatedNAME.time_isolated`
@@ -46,7 +46,7 @@ class Watched(kw.CountedWithShared):
     archs : sequence of str
         The architectures to compile for.
     timed : mapping
-        Axis -> its values for times, if they differ; they may be too large to count on a CPU.
+        Axis -> its values for times, if other than in `params`. Those values may be too large to count on a CPU.
 
     Raises
     ------
@@ -89,9 +89,9 @@ class Watched(kw.CountedWithShared):
 
 
 def _make_benchmarks(cls: type[Watched], timed_axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Register a new suite of all kernels so far, and return the names for the module: the suite, and new classes.
+    """Register a new suite of all kernels declared so far. Return name -> object to define in the module.
 
-    They are the timed classes and controls of the kernel of `cls`, and one compiled class of all kernels.
+    The objects are the suite, the timed classes and controls of `cls`, and one compiled class of all kernels.
     """
 
     def make_class(base: type[kw.Benchmark], name: str, module: str, axes: Mapping[str, Any], **attributes: Any) -> Any:
@@ -163,7 +163,7 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
 
 
 def _check_place(kernel: Kernel, caller: FrameType) -> None:
-    """Raise ArgumentError if another kernel has this name, or the caller is a module of the suite but its own.
+    """Raise ArgumentError if another kernel has this name, or a module beside the suite's module watches the kernel.
 
     Else record the file and line of the kernel's first class.
     """

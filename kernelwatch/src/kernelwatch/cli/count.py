@@ -12,7 +12,7 @@ from kernelwatch.cli.failures import UNEXPECTED
 from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.errors import ERRORS, CompilerWarning
 from kernelwatch.kernel import Launch
-from kernelwatch.kernel.launch import split_flags
+from kernelwatch.kernel.launch import DTYPE, FLAGS, split_flags
 from kernelwatch.suite import registry
 from kernelwatch.suite.metrics import ARCH
 from kernelwatch.toolchain import build, releases
@@ -23,7 +23,7 @@ from ptxcount.report.totals_table import format_table
 _PROBE = ".version 6.0\n.target sm_70\n.address_size 64\n.visible .entry probe() { ret; }\n"
 
 #: Help of the positional arguments.
-_LAUNCH_HELP = "the launch: the kernel, its arguments as NAME=NUMBER, a dtype, and flags of nvcc"
+_LAUNCH_HELP = f"a kernel and its arguments; dtype and nvcc's flags may be left out (default: {DTYPE} {FLAGS})"
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
     Parameters
     ----------
     main : callable
-        The command; it returns its exit code.
+        The command, which returns an exit code.
 
     Returns
     -------

@@ -98,9 +98,10 @@ def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
 
 
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
-    """Return the files to write: name -> text. `library` is the URL for workflows; without it, there are none.
+    """Return the files to write: name -> text.
 
-    Raises ValueError if a workflow would be invalid.
+    `library` is the URL for workflows; without a URL, there are no workflows. Raises ValueError if a workflow would be
+    invalid.
     """
     path = root / project_root.CONFIG_FILE
     has_configuration = library and path.exists()
@@ -127,7 +128,7 @@ def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, s
 
 
 def _fill_template(template: str, **values: str) -> str:
-    """Return the text of a template, with values for its names such as @BRANCH@."""
+    """Return the text of a template, with values in place of names such as @BRANCH@."""
     text = (_TEMPLATES / template).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
 
@@ -172,9 +173,9 @@ def _choose_launch(
 
 
 def _choose_branch(root: Path) -> str:
-    """Return the branch to publish: the remote's default branch, main or master if they exist, else that of HEAD.
+    """Return the branch to publish: the remote's default branch, main or master, else that of HEAD.
 
-    Raises ValueError if HEAD is detached.
+    Only local branches count. Raises ValueError if none of them exists and HEAD is detached.
     """
     local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
     remote = git.try_text(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
@@ -186,7 +187,7 @@ def _choose_branch(root: Path) -> str:
 
 
 def _extend_gitignore(path: Path) -> None:
-    """Add the lines of _IGNORED that a .gitignore lacks, and print them."""
+    """Add the lines of _IGNORED that a .gitignore lacks; print the added lines."""
     text = path.read_bytes() if path.exists() else b""
     ignored = {line.strip().strip(b"/") for line in text.splitlines()}
     if missing := [line for line in _IGNORED if line.strip("/").encode() not in ignored]:
@@ -196,10 +197,10 @@ def _extend_gitignore(path: Path) -> None:
 
 
 def provide_libraries(words: Sequence[str] | None = None) -> int:
-    """Let an environment import this Python's packages, after its own; install a commit's package into it.
+    """Let an environment import this Python's packages, after the environment's own; install a commit's package there.
 
-    Packages are built with the tools in their pyproject.toml. If that fails, as without network, the installed tools
-    are used. Return pip's exit code, 0 if there is nothing to install.
+    The package is built with the tools in its pyproject.toml. If the installation fails, as without network, the
+    installed tools are used. Return pip's exit code, 0 if there is nothing to install.
     """
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("environment", type=Path, help="folder of asv's environment")

@@ -35,7 +35,8 @@ def run(words: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     words : sequence of str, optional
-        Arguments of `asv run`; by default those of the command line. Without a range, HEAD is measured.
+        Arguments of `asv run`; by default those of the command line. Without a range, HEAD is measured, unless asv uses
+        an existing environment. A dry run ends after measuring.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):

@@ -11,7 +11,7 @@ from kernelwatch.store import asv_files, git
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write the project's pages, without asv's, and print their place."""
+    """Write the project's pages, without asv's, and print the path of the first page."""
     argparse.ArgumentParser("kernelwatch site", description=main.__doc__).parse_args(words)
     os.chdir(ROOT)  # folders in asv's configuration are relative to its own
     git.text(ROOT, "rev-parse", "--git-dir")  # without a repository, asv would fail with three lines
@@ -22,7 +22,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _locate_repository(location: str) -> Path:
-    """Return the folder of a repository; for a remote repository, that of asv's copy."""
+    """Return the folder of a repository; for a remote repository, the folder of asv's copy."""
     if Path(location).is_dir():
         return Path(location)
     from asv.config import Config  # noqa: PLC0415 -- a third of the time that all pages take

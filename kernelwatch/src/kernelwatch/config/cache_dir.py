@@ -47,14 +47,14 @@ def find_problem(folder: Path) -> str | None:
 
 
 def make_file_lock(path: Path) -> FileLock:
-    """Return a lock on a file. The system releases it when its process ends; the file may remain."""
+    """Return a lock on a file. The system releases the lock when the holding process ends. The file may remain."""
     from filelock import FileLock  # noqa: PLC0415 -- PyCUDA's wheel is built without installed packages
 
     return FileLock(path, fallback_to_soft=False)
 
 
 def acquire_lock(lock: FileLock, *, blocking: bool = True) -> bool:
-    """Acquire a lock; return whether the file system has locks. Raises Timeout if not `blocking` and it is taken."""
+    """Acquire a lock; return whether the file system has locks. Raises Timeout for a taken lock if not `blocking`."""
     try:
         lock.acquire(blocking=blocking)
     except OSError as error:

@@ -49,7 +49,7 @@ def _find_project_folder(folders: Iterable[Path]) -> Path | None:
 
 
 def _iter_importers() -> Iterator[Path]:
-    """Yield the files in the call stack that import this library, innermost first, without its own files."""
+    """Yield the files in the call stack that import this library, innermost first, without the library's own files."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = Path(frame.f_code.co_filename)
@@ -62,7 +62,7 @@ ROOT = find_root(Path.cwd())
 
 
 def list_libraries() -> list[str]:
-    """Return the folders from which this library and ptxcount are imported; in a run's processes, those of the run."""
+    """Return the folders from which this library and ptxcount are imported; in a run's processes, the run's."""
     if paths := os.environ.get(LIBRARIES):
         return paths.split(os.pathsep)
     origins = [getattr(find_spec(name), "origin", None) for name in ("kernelwatch", "ptxcount")]

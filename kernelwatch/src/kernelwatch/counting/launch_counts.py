@@ -31,8 +31,8 @@ _COUNTING_VERSION = 5
 class CountedLaunch:
     """The counters of a launch, its geometry, its arrays after the launch by name, and its first wrong element.
 
-    `problem` describes the first wrong element: its index, its value and the reference's. It is None if no element is
-    wrong, or if the kernel has no reference.
+    `problem` describes the first wrong element: its index, its value and the reference's value. `problem` is None if no
+    element is wrong, or if the kernel has no reference.
     """
 
     counters: LaunchCounters
@@ -102,7 +102,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
 def _execute(
     kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
-    """Compile and execute a launch on `arrays`, which it changes; return its counters."""
+    """Compile and execute a launch on `arrays`, which the launch changes; return the launch's counters."""
     module = kernel.compile_module(dtype, flags, arch=ARCH, lines=True)
     geometry = kernel.compute_geometry(dtype, **arguments)
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
@@ -136,7 +136,7 @@ def _find_problem(
 ) -> str | None:
     """Describe the first wrong element of the written arrays; return None if there is none.
 
-    `expected_arrays` has one array for each written one, in their order.
+    `expected_arrays` has one array for each written array, in the same order.
     """
     written = [argument for argument in array_arguments if argument.is_written]
     for argument, expected in zip(written, expected_arrays, strict=True):
@@ -230,9 +230,9 @@ def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
 
 
 def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return the facts of each array that determine its content and its comparison.
+    """Return what determines each array's content, and how it is compared with the reference.
 
-    Functions that compute a content are left out.
+    Functions that compute contents are left out.
     """
     arguments = kernel.bind_arguments(dtype, **launch.arguments)
     arrays = [argument for argument in arguments if isinstance(argument, ArrayArgument)]

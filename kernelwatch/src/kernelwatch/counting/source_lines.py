@@ -33,7 +33,7 @@ NO_ACCESSES = "no source line accesses memory"
 
 
 def select_launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return one launch of each counted kernel, in the suite's order: that of summaries, in the kernel's last sweep.
+    """Return one launch of each counted kernel, in the suite's order: the one of summaries, in the kernel's last sweep.
 
     If `classes` is given, leave out kernels whose last sweep is not of these benchmark classes.
     """
@@ -79,7 +79,8 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
     """Return `launch_key` -> stored costs of the source lines, from the records of all machines.
 
     Records of the current version of the counter are preferred, then records with accesses. Of records with the same
-    version and key, the first is used. If it has no accesses, the first with the same text and accesses replaces it.
+    version and key, the first is used. If this record has no accesses, the first record with the same text and accesses
+    replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
     for folder in reading.list_paths(results, "*"):
@@ -111,7 +112,7 @@ def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterato
 
 
 def _annotate_source(launch: Launch) -> dict[str, Any]:
-    """Return the "text" of the source with the cost of each line, and its "accesses"; empty if the output is wrong.
+    """Return the source with each line's cost as "text", and the launch's "accesses"; empty if the output is wrong.
 
     `launch_counts.count_launch` lists the exceptions.
     """

@@ -100,13 +100,13 @@ def backfill(
 
 
 def _machines_by_worker(client: Client) -> dict[str, str]:
-    """Return address of a worker -> name of the machine under which its results are stored."""
+    """Return address of a worker -> name of the machine under which the worker's results are stored."""
     workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     return {address: next(iter(worker["resources"])) for address, worker in workers.items() if worker["resources"]}
 
 
 def _find_machine(client: Client) -> tuple[str, list[str]]:
-    """Wait for a worker; return the name of the machine of all workers, and their addresses.
+    """Wait for a worker; return the name of the machine of all workers, and the workers' addresses.
 
     Raises FleetError if no worker connects within WORKER_LIMIT, or the workers have different machines.
     """

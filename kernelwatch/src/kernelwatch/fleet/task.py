@@ -103,7 +103,7 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
 
 
 def run_asv(commit: str, checkout: Path, bench: str) -> None:
-    """Run asv for a commit. Raises RuntimeError if it fails, with the end of its output, or exceeds RUN_LIMIT."""
+    """Run asv for a commit. Raises RuntimeError if asv fails, with the end of its output, or exceeds RUN_LIMIT."""
     words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
     # parent_death.RUN: the run ends with this worker, even if the worker is killed.
     variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}

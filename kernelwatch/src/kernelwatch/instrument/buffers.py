@@ -53,7 +53,7 @@ def count_sets(set_bytes: int, l2_bytes: int) -> int:
 
 
 def pad_length(length: int) -> int:
-    """Return the bytes of a buffer of `length` bytes with its guard, rounded up to the alignment of the next one."""
+    """Return the bytes of a buffer of `length` bytes with its guard, rounded up to the alignment of the next buffer."""
     return -(-(length + _GUARD) // _ALIGNMENT) * _ALIGNMENT
 
 
@@ -70,7 +70,7 @@ class ReferencePart(NamedTuple):
 
 
 class ReferenceLayout(NamedTuple):
-    """The parts of a reference: expected outputs, then contents before a launch; and its total length in bytes."""
+    """The parts of a reference: expected outputs, then contents before a launch; and the total length in bytes."""
 
     outputs: list[ReferencePart]
     prefilled: list[ReferencePart]
@@ -92,7 +92,7 @@ def lay_out_reference(arrays: Sequence[DeviceArray], *, is_verified: bool) -> Re
 
 
 class _ArrayGroup:
-    """The memory of all inputs or of all outputs, at least `room` bytes. It has set after set, in each all arrays."""
+    """The memory of all inputs or of all outputs, at least `room` bytes. Set follows set, each with all arrays."""
 
     def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
         self.arrays = tuple(arrays)
@@ -219,5 +219,5 @@ class Rotation:
         ]
 
     def read_array(self, array: DeviceArray, index: int, start: int, target: Any) -> None:
-        """Copy an array of launch `index` and its guard, from byte `start` on, into a host array."""
+        """Copy an array of launch `index`, with the array's guard, from byte `start` on, into a host array."""
         device.cuda.memcpy_dtoh(target, self.address(array, index) + start)

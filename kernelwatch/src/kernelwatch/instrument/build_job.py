@@ -99,7 +99,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
 
 
 def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
-    """Compile a kernel; return the fields of `Call` for its launch on a device."""
+    """Compile a kernel; return the fields of `Call` for the launch on a device."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skip_reasons.skip_unknown_names():
         cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
@@ -124,7 +124,7 @@ def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[
 def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
     """Return the job of a kernel that computes another kernel's expected outputs.
 
-    Its name, digest and reference are empty, so that the job is the same for all commits.
+    The job's name, digest and reference are empty, so that the job is the same for all commits.
     """
     call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
@@ -161,8 +161,8 @@ def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array
 def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
     """Return a text that identifies the expected outputs: a kernel's name, and the facts of the arrays.
 
-    Kernels with one reference get the name of the suite's first. A kernel without a reference, or with an array whose
-    values a function computes, gets its own name.
+    Kernels with one reference get the name of the first such kernel in the suite. A kernel without a reference, or with
+    an array whose values a function computes, gets its own name.
     """
     is_shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
     kernels = registry.current_suite().kernels().items() if is_shared else ()
@@ -207,7 +207,7 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
 
 
 def _write_part(expected: Array, memory: Bytes) -> None:
-    """Copy an array to the beginning of memory, on all cores, unless it is there already; poison the rest."""
+    """Copy an array to the beginning of memory, on all cores, unless it is there already. Poison the rest."""
     target = memory[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
     if expected.__array_interface__ != target.__array_interface__:
         parallel_copy.copy_array(expected.copy() if np.may_share_memory(expected, memory) else expected, target)

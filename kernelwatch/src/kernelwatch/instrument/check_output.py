@@ -29,7 +29,7 @@ _NO_DIFFERENCE = np.uint64(2**64 - 1)
 class _ExpectedPiece(NamedTuple):
     """Expected bytes of an array: the `length` bytes at the device address `address`, expected from byte `start` on.
 
-    They are expected `times` times, `pitch` bytes apart. Byte 0 is the array's first byte in the first set.
+    These bytes are expected `times` times, `pitch` bytes apart. Byte 0 is the array's first byte in the first set.
     """
 
     start: int
@@ -56,11 +56,11 @@ def check_job_output(
     job : Job
         The launched job.
     rotation : Rotation
-        Its buffers.
+        The job's buffers.
     expected : callable or None
         Returns the reference in host memory, in the layout of `lay_out_reference`.
     on_device : callable
-        Returns the reference's address on the device, or None if it is not stored there.
+        Returns the reference's address on the device, or None if the device does not store the reference.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class Channel:
     def receive(self, kind: Any, seconds: float) -> Any:
         """Return the next message, which must be of type `kind`.
 
-        Raises MeasuringError if none arrives within `seconds`, or it has another type.
+        Raises MeasuringError if no message arrives within `seconds`, or it has another type.
         """
         self._wait_for_data(seconds)
         try:
@@ -85,11 +85,12 @@ class Channel:
     def receive_reference(
         self, length: int, seconds: float, mapped_memory: dict[int, Bytes]
     ) -> Callable[[int, Bytes], None]:
-        """Receive the handle of a reference; return a function that reads it, which is valid until the next request.
+        """Receive the handle of a reference; return a function that reads the reference.
 
-        The function takes the first byte to read and the array to fill. `mapped_memory` caches the mapped memory of
-        other processes by inode, because mapping takes as long as reading. Raises MeasuringError if the memory has
-        fewer than `length` bytes, or no handle arrives within `seconds`.
+        The function is valid until the next request. It takes the index of the first byte to read, and the array to
+        fill. `mapped_memory` caches the mapped memory of other processes by inode, because mapping takes as long as
+        reading. Raises MeasuringError if the memory has fewer than `length` bytes, or no handle arrives within
+        `seconds`.
         """
         self._wait_for_data(seconds)
         handle = reduction.recv_handle(self._connection)
@@ -116,15 +117,16 @@ def request_outcome(
 ) -> JobOutcome:
     """Let the measuring process at an address measure a job, and return the outcome.
 
-    `make_job` builds the job for the device of the measuring process. If that requests the reference,
-    `write_reference` writes it and returns the handle of its memory; by default it is `ReferenceMemory.write`.
+    `make_job` builds the job for the device of the measuring process. If that process requests the reference,
+    `write_reference` writes it and returns the handle of its memory. By default `write_reference` is
+    `ReferenceMemory.write`.
 
     Raises
     ------
     NotImplementedError
         The job cannot be measured on this device.
     WrongOutputError
-        Its output is wrong.
+        The job's output is wrong.
     MeasuringError
         The measuring process did not start, has stopped, or failed to measure.
     """
@@ -163,7 +165,7 @@ def _receive_answer(channel: Channel) -> Answer:
 
 
 def query_device(address: str) -> Ready | None:
-    """Return the measuring process's device; None if it cannot measure.
+    """Return the measuring process's device; None if the process cannot measure.
 
     Raises MeasuringError if the process does not start or does not answer.
     """
@@ -173,7 +175,7 @@ def query_device(address: str) -> Ready | None:
 
 
 def connect(address: str, deadline: float) -> Connection[Any, Any]:
-    """Connect to the measuring process at an address; wait while it starts.
+    """Connect to the measuring process at an address; wait while the process starts.
 
     Raises MeasuringError if it has not started by `deadline`, a time of `time.monotonic`.
     """

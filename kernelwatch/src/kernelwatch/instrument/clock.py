@@ -30,6 +30,6 @@ class SampleClock:
         self._running = False
 
     def __call__(self) -> float:
-        """Return 0.0 at the first call of a pair, the seconds of the next sample at the second."""
+        """Return 0.0 at the first call of a pair, and the next sample, in seconds, at the other call."""
         self._running = not self._running
         return 0.0 if self._running else self._remaining.popleft()

@@ -77,7 +77,7 @@ def describe_device(conditions: str = "") -> Ready:
 def make_context(l2_fetch_bytes: int = 0) -> Any:
     """Return a new context of the device, which is not current.
 
-    `l2_fetch_bytes` is its L2 fetch granularity, 32, 64 or 128; 0 stands for the driver's default.
+    `l2_fetch_bytes` is the context's L2 fetch granularity, 32, 64 or 128; 0 stands for the driver's default.
     """
     process_context()
     new_context = cuda.Device(0).make_context()
@@ -130,7 +130,7 @@ def get_l2_fetch_bytes() -> int:
 
 
 def call_driver(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-    """Call a function of cuda-bindings, and return its value. Raises RuntimeError unless its status is success."""
+    """Call a function of cuda-bindings, and return its value. Raises RuntimeError unless the status is success."""
     status, *values = function(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"{function.__name__} of the CUDA driver returned {status.name}")
@@ -145,7 +145,7 @@ class BoundKernel:
         self._function, self._call = load_function.prepare_function(cuda, call.cubin, *arguments), call
 
     def pack_addresses(self, *addresses: int) -> bytes:
-        """Return the packed arguments of the entry point, with these device addresses of its arrays."""
+        """Return the packed arguments of the entry point, with these device addresses of the arrays."""
         return insert_addresses(self._call.parameters, self._call.addresses, addresses)
 
     def __call__(self, stream: Any, packed: bytes) -> None:

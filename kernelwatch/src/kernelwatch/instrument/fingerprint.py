@@ -58,11 +58,11 @@ def hash_facts(*parts: object) -> str:
 
 @cache
 def hash_function(function: object) -> str:
-    """Return the fingerprint of a function's sources: its module, and the modules that this imports.
+    """Return the fingerprint of a function's sources: its module, and the modules that this module imports.
 
     Only modules of the function's own package and of the measured package count. For other objects, such as closures, a
-    `Kernel` or None, all modules of the measured package count. For callable ones, those of the suite count, too,
-    because it may have created them.
+    `Kernel` or None, all modules of the measured package count. For callable objects, the suite's modules count, too,
+    because the suite may have created the objects.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
@@ -86,7 +86,8 @@ def list_function_facts(function: Callable[..., Any]) -> list[Any]:
 def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that can affect a function's result: name of a module without its package -> file.
 
-    Return None if the source does not show them: for closures, and for objects that are not functions of a module.
+    Return None if the source does not show these files: for closures, and for objects that are not functions of a
+    module.
     """
     name = (
         function.__globals__.get("__name__", "")
@@ -119,7 +120,7 @@ def _module_file(name: str) -> Path | None:
 
 @cache
 def list_imports(name: str, path: Path) -> tuple[str, ...]:
-    """Return the modules that a module imports anywhere, and names that may be their submodules."""
+    """Return the modules that a module imports anywhere, and names that may be submodules of these modules."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     modules: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):

@@ -88,14 +88,14 @@ def run_once(capture: Callable[[], None], stream: Any) -> None:
 
 
 class TimedGraph:
-    """A graph that times launches of a cycle on the GPU; `capture` puts them on the stream."""
+    """A graph that times launches of a cycle on the GPU; `capture` puts the launches on the stream."""
 
     def __init__(self, cycle: Cycle, capture: Callable[[], None], stack: ExitStack) -> None:
         self._restore = cycle.restore
         self._graph = CapturedGraph(capture, cycle.stream, stack)
 
     def take_sample(self) -> float:
-        """Replay the graph once; return the mean seconds of its launches."""
+        """Replay the graph once; return the mean seconds of one launch."""
         self._restore()
         self._graph.launch()
         return self._read_seconds()
@@ -184,7 +184,7 @@ class IsolatedLaunches(TimedGraph):
         self._functions = flush, stamp  # they must stay loaded as long as the graph
 
     def _read_seconds(self) -> float:
-        """Return the mean seconds of a launch between its stamps, plus STAMP_OVERHEAD."""
+        """Return the mean seconds between the stamps of a launch, plus STAMP_OVERHEAD."""
         stamps = np.empty((ISOLATED_LAUNCHES, 2), np.uint64)
         device.cuda.memcpy_dtoh(stamps, self._stamps)
         return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + STAMP_OVERHEAD

@@ -25,7 +25,7 @@ _BLOCKS, _THREADS = 4, 512
 def _make_helper(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
     """Return a kernel over `size` elements: an output, one or two inputs, then `size` and `numbers` as 64-bit integers.
 
-    `numbers` maps further parameters to their minimums. With `sets` among them, there is a second input.
+    `numbers` maps further parameters to their minimums. With `sets` among `numbers`, there is a second input.
     """
     input_names = ("input", "other") if "sets" in numbers else ("input",)
     return Kernel(

@@ -38,7 +38,7 @@ _SEED = 20230319
 def input_block(exact_dtype: str | None = None) -> Bytes:
     """Return the BLOCK bytes that inputs repeat: exact values of a dtype, or random bits if `exact_dtype` is None.
 
-    They resemble real data. Zeros may move faster, and would hide wrong indices.
+    These bytes resemble real data. Zeros may move faster, and would hide wrong indices.
     """
     generator = np.random.default_rng(_SEED)
     if exact_dtype is None:

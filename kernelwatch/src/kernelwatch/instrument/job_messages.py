@@ -43,12 +43,12 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def is_written(self) -> bool:
-        """True if the kernel writes to it."""
+        """True if the kernel writes to the array."""
         return self.direction != "in"
 
     @property
     def is_prefilled(self) -> bool:
-        """True if the commit's process writes its content before a launch."""
+        """True if the commit's process writes the array's content before a launch."""
         return self.direction == "in and out" or (self.direction == "in" and self.values not in ("bits", "exact"))
 
     @property
@@ -71,7 +71,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True)
 
 
 class Call(Message, frozen=True, kw_only=True):
-    """Machine code, with the geometry and the arguments of its launch."""
+    """Machine code, with the geometry and the arguments of a launch."""
 
     cubin: bytes
     entry: str
@@ -141,7 +141,7 @@ class Ready(Message, frozen=True, kw_only=True):
 
 
 class ReferenceRequest(Message, frozen=True):
-    """A request for the job's reference of `length` bytes. The answer is the handle of memory that holds it."""
+    """A request for the job's reference of `length` bytes. The answer is the handle of memory with the reference."""
 
     length: int
 

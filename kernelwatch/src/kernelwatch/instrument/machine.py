@@ -48,9 +48,10 @@ class Gpu:
 
 
 def nvml_handle() -> Any:
-    """Return NVML's handle of the GPU that CUDA uses by default; None without a driver or a GPU.
+    """Return NVML's handle of the GPU that CUDA uses by default, None if NVML finds none.
 
-    CUDA numbers devices as NVML does only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    It is also None if CUDA_VISIBLE_DEVICES hides all GPUs or names a MIG slice. CUDA numbers devices as NVML does only
+    with CUDA_DEVICE_ORDER=PCI_BUS_ID.
     """
     try:
         pynvml.nvmlInit()
@@ -61,11 +62,11 @@ def nvml_handle() -> Any:
         return pynvml.nvmlDeviceGetHandleByUUID(device)
     if device.isdigit() and int(device) < pynvml.nvmlDeviceGetCount():
         return pynvml.nvmlDeviceGetHandleByIndex(int(device))
-    return None  # hidden from CUDA, or a MIG slice without its own name
+    return None  # hidden from CUDA, or a MIG slice, which has no handle here
 
 
 def find_gpu() -> Gpu | None:
-    """Return the GPU that CUDA uses by default; None without one. Does not initialise CUDA."""
+    """Return the GPU that CUDA uses by default; None without a handle of it. Does not initialise CUDA."""
     handle = nvml_handle()
     if handle is None:
         return None
@@ -85,7 +86,7 @@ def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def nvcc_release() -> str | None:
-    """Return nvcc's version, such as "13.0.88"; None if it prints none. Raises NvccNotFoundError without nvcc."""
+    """Return nvcc's version, such as "13.0.88"; None if nvcc prints none. Raises NvccNotFoundError without nvcc."""
     match = re.search(r"V([\d.]+)", nvcc.version_text(nvcc.find_nvcc()))
     return match[1] if match else None
 
@@ -138,13 +139,13 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 
 
 def volatile_facts() -> dict[str, Any]:
-    """Return the current facts by name; a value is None if the GPU does not report it. Empty without a GPU."""
+    """Return the current facts by name; a value is None if the GPU does not report it. Empty without a handle."""
     handle = nvml_handle()
     return {} if handle is None else {name: query_nvml(fact, handle) for name, fact in _VOLATILE.items()}
 
 
 def host_facts() -> dict[str, Any]:
-    """Return facts of the host for the record of a run. They change too often to identify a series."""
+    """Return facts of the host for the record of a run. These facts change too often to identify a series."""
     return {
         "node": platform.node(),
         "kernel": platform.release(),

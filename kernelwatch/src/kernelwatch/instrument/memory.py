@@ -89,7 +89,7 @@ class Arena(_DevicePool):
 class ReferenceStore(_DevicePool):
     """References by name: in a pool of `size` bytes on the device, and in host memory.
 
-    The pool is allocated before any buffers, so that it does not change their addresses.
+    The pool is allocated before any buffers, so that the pool does not change the buffers' addresses.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -103,7 +103,7 @@ class ReferenceStore(_DevicePool):
         return name in self._on_host or name in self._on_device
 
     def load_on_host(self, name: str, length: int, fetch: FetchReference) -> Bytes:
-        """Return a reference of `length` bytes in host memory; call `fetch` unless it is there already."""
+        """Return a reference of `length` bytes in host memory; call `fetch` unless the reference is there already."""
         if name not in self._on_host:
             reference = np.empty(length, np.uint8)
             fetch(length)(0, reference)
@@ -116,8 +116,8 @@ class ReferenceStore(_DevicePool):
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
         """Return the device address of a reference of `length` bytes; call `fetch` unless it is stored already.
 
-        Return None if the pool is smaller than the reference. If the pool is full, the others in it are dropped, and
-        their addresses become invalid.
+        Return None if the pool is smaller than the reference. If the pool is full, the other references in the pool are
+        dropped, and their addresses become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:

@@ -20,7 +20,7 @@ _MAX_AHEAD = 2
 
 
 class Reference(NamedTuple):
-    """A reference of a launch: its length in bytes, and a function that writes it into memory."""
+    """A reference of a launch: its length in bytes, and a function that writes the reference into memory."""
 
     length: int
     fill: Callable[[Bytes], None]
@@ -38,9 +38,9 @@ def map_memory(handle: int, length: int) -> Bytes:
 
 
 class ReferenceMemory:
-    """Shared memory for references to another process; it is reused, because allocating takes as long as writing.
+    """Shared memory for references to another process.
 
-    `handle` is the memory's file descriptor.
+    The memory is reused, because allocating takes as long as writing. `handle` is the memory's file descriptor.
     """
 
     def __init__(self) -> None:
@@ -71,8 +71,8 @@ class ReferenceWriter:
     def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
         """Start writing later references in threads, except those that have been written.
 
-        Stop when _MAX_AHEAD references wait for their requests, or these would need more than a quarter of the host's
-        memory. `current` is the name of the reference of the job that is measured now.
+        Stop when _MAX_AHEAD references wait for their requests, or the waiting references would need more than a
+        quarter of the host's memory. `current` is the name of the reference of the job that is measured now.
         """
         self._seen_names.add(current)
         room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4

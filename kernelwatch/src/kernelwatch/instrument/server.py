@@ -56,7 +56,8 @@ class InterleavedJobs:
     def find_packages(self, job: Job) -> set[str]:
         """Return the digests of the packages whose jobs may share a process with a job.
 
-        A job of the interleaved run may share with the packages of all its commits, other jobs only with their own.
+        A job of the interleaved run may share with the packages of all the run's commits, other jobs only with their
+        own package.
         """
         digests = {job.package_digest for job in self._jobs}
         return digests if job.package_digest in digests else {job.package_digest}
@@ -106,7 +107,7 @@ class Server:
         return not (isinstance(outcome, JobProblem) and outcome.kind == "failed")
 
     def _measure_job(self, job: Job, channel: Channel) -> JobOutcome:
-        """Return the outcome of a job; keep the outcomes of jobs interleaved with it for their requests."""
+        """Return the outcome of a job. Keep the outcomes of jobs interleaved with it until those are requested."""
         length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified).length
         requests_early = (
             length
@@ -140,7 +141,10 @@ class Server:
 
 @contextmanager
 def _limit_time(seconds: float, end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` in a thread if the `with` block takes longer than `seconds`. The block waits for a begun call."""
+    """Call `end` in a thread if the `with` block takes longer than `seconds`.
+
+    If `end` is running, the exit of the block waits for it.
+    """
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
@@ -208,10 +212,10 @@ def _end_with_run(run_input: int) -> None:
 def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
     """Run a measuring process for the processes that are started within the `with` block.
 
-    A job may take `job_seconds`. Yield the facts of the device; they are empty without a GPU, and until the measuring
-    process is ready. The measuring process ends with the block, which waits for its end. With `defers_wait`, the
-    interpreter waits at its exit instead. The measuring process has one queue to the GPU instead of eight, which halves
-    the time of creating a context.
+    A job may take `job_seconds`. Yield the facts of the device; the facts are empty without a GPU, and until the
+    measuring process is ready. The exit of the block ends the measuring process, and waits for it. With `defers_wait`,
+    the interpreter waits at its exit instead. The measuring process has one queue to the GPU instead of eight, which
+    halves the time of creating a context.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:

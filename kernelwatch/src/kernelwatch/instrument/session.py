@@ -60,7 +60,7 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
 
 @cache
 def _process_session() -> tuple[Session, Ready]:
-    """Return the session of this process, and its device."""
+    """Return the session and the device of this process."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which watches the clocks
     return Session(throttling.watch_gpu()), device.describe_device()
 
@@ -168,8 +168,8 @@ class Session:
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a separate context current, as a context manager.
 
-        It is the session's clean context, in which no large grid runs. A job gets a new context if its copy or oracle
-        needs large grids, or it sets the L2 fetch granularity.
+        The context is usually the session's clean context, in which no large grid runs. A job gets a new context if its
+        copy or oracle needs large grids, or it sets the L2 fetch granularity.
         """
         helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
@@ -199,7 +199,11 @@ class Session:
         return make_buffers()
 
     def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
-        """Launch a job once on each set, and check its output and its inputs, unless an earlier round did so."""
+        """Launch a job once on each set, then check its inputs and outputs.
+
+        Of the outputs, only the guards are checked without a reference or an oracle. A job that was checked before is
+        left out.
+        """
         if job in self._verified:
             return
         expected: Callable[[], Bytes] | None = None

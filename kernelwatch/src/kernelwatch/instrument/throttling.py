@@ -19,7 +19,7 @@ _CLOCKS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
 
 
 def count_processes(handle: Any) -> int:
-    """Return the number of processes with a CUDA context on the GPU; 0 if NVML does not report it."""
+    """Return the number of processes with a CUDA context on the GPU; 0 if NVML does not report this number."""
     return len(machine.query_nvml(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ())
 
 
@@ -47,6 +47,6 @@ class ThrottleWatch:
 
 
 def watch_gpu() -> ThrottleWatch | None:
-    """Return a watch of the GPU that CUDA uses by default; None if NVML reports none."""
+    """Return a watch of the GPU that CUDA uses by default; None if `nvml_handle` returns None."""
     handle = machine.nvml_handle()
     return None if handle is None else ThrottleWatch(handle)

@@ -18,10 +18,11 @@ from kernelwatch.instrument.stopping_rule import is_sufficient
 
 
 class TimedJob:
-    """The buffers of a job, which takes samples of launches that use them. Closing `stack` frees the buffers.
+    """The buffers of a job. The object takes samples of launches that use these buffers.
 
-    `allocate` and `contents` are passed to `Rotation`. Unless grids of many waves are allowed, outputs are poisoned by
-    uploads. Raises NotImplementedError if the buffers do not fit in the device's free memory.
+    Closing `stack` frees the buffers. `allocate` and `contents` are passed to `Rotation`. Unless grids of many waves
+    are allowed, outputs are poisoned by uploads. Raises NotImplementedError if the buffers do not fit in the device's
+    free memory.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class TimedJob:
         return Cycle(launch, len(packed), bytes_moved, self._stream, restore)
 
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
-        """Take interleaved samples of jobs until they suffice; return an outcome for each job.
+        """Take interleaved samples of jobs until the samples suffice; return an outcome for each job.
 
         In each turn, time a copy, then take a sample of each job, with the order of jobs reversed every other turn. If
         the GPU was throttled, drop the samples of the turn, unless too few turns remain for the minimum number.
@@ -104,13 +105,13 @@ class TimedJob:
         ]
 
     def _make_timed_graph(self, cycle: Cycle, stack: ExitStack) -> TimedGraph:
-        """Return a timed graph after one replay, which also uploads it to the device."""
+        """Return a timed graph after one replay, which also uploads the graph to the device."""
         timed_graph: TimedGraph = (IsolatedLaunches if self._job.isolated else make_back_to_back)(cycle, stack)
         timed_graph.take_sample()
         return timed_graph
 
     def run_oracle(self, oracle: Job) -> Bytes:
-        """Launch the oracle's kernel on the job's buffers; return its outputs as the job's reference."""
+        """Launch the oracle's kernel on the job's buffers; return the kernel's outputs as the job's reference."""
         self.launch_on_all_sets(oracle)
         layout = buffers.lay_out_reference(self._job.arrays, is_verified=True)
         reference = np.full(layout.length, POISON, np.uint8)

@@ -80,7 +80,7 @@ def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> Non
 
 def format_overrun(name: str, distance: int) -> str:
     """Return the message for a write past the end of an output; `distance` is the first byte's from the end."""
-    return f"{name}: wrote past the end of its output, first after {count_noun(distance, 'byte')}"
+    return f"{name}: wrote past the end of its output, first {count_noun(distance, 'byte')} after the end"
 
 
 def format_difference(name: str, index: Sequence[int], actual: bytes, expected: bytes) -> str:

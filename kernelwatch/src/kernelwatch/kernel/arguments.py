@@ -28,8 +28,8 @@ Direction = Literal["in", "out", "in and out"]
 class ArrayArgument:
     """An array of a launch: an `ArrayParameter` with its shape, its dtype and the launch's extents.
 
-    If the elements are indices, they are below `limit`. `ordinal` is the array's index among those that the kernel
-    reads. It determines where a generated content begins, so that the inputs of a launch differ.
+    If the elements are indices, they are below `limit`. `ordinal` is the array's index among the arrays that the kernel
+    reads. The ordinal determines where a generated content begins, so that the inputs of a launch differ.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ArrayArgument:
 
     @property
     def is_written(self) -> bool:
-        """True if the kernel writes to it."""
+        """True if the kernel writes to the array."""
         return self.direction != "in"
 
     @property
@@ -55,7 +55,7 @@ class ArrayArgument:
 
     @property
     def has_own_content(self) -> bool:
-        """True if only the commit's process can produce its content: indices, or values not "bits" or "exact"."""
+        """True if only the commit's process can make the array's content: indices, or values not "bits" or "exact"."""
         return self.values not in ("bits", "exact") or self.limit is not None
 
 
@@ -68,9 +68,10 @@ class ScalarArgument:
     dtype: np.dtype[Any] | None = None
 
     def to_numpy(self, dtype: np.dtype[Any] | None = None) -> np.generic:
-        """Return the value with its own dtype, or else with `dtype`, that of the entry point.
+        """Return the value with its declared dtype, or else with the entry point's `dtype`.
 
-        Raises ArgumentError if the value does not fit, or both dtypes are None.
+        A negative value for an unsigned `dtype` becomes signed, because PTX does not distinguish them. Raises
+        ArgumentError if the value does not fit, or both dtypes are None.
         """
         target = self.dtype or dtype
         if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
@@ -103,7 +104,7 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return the packed bytes of an entry point's parameters, with zeros for addresses, and the addresses' offsets.
 
-    `layout` is that of the entry point. Raises UnknownArgumentError if it does not fit the arguments.
+    `layout` is that of the entry point. Raises UnknownArgumentError if the layout does not fit the arguments.
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
@@ -123,7 +124,7 @@ def pack_arguments(
 
 
 def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Sequence[int]) -> bytes:
-    """Return the packed bytes of `pack_arguments` with device addresses at their offsets."""
+    """Return the packed bytes of `pack_arguments` with device addresses at `offsets`."""
     packed = bytearray(parameters)
     for offset, address in zip(offsets, addresses, strict=True):
         struct.pack_into("Q", packed, offset, address)
@@ -131,7 +132,7 @@ def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Seque
 
 
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the NumPy dtype. Raises NoSuchDtypeError if it does not exist or holds Python objects."""
+    """Return the NumPy dtype. Raises NoSuchDtypeError if the dtype does not exist or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
     except TypeError:
@@ -147,7 +148,7 @@ def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
 
 
 def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:
-    """Return an argument as a Python integer. Raises ArgumentError unless it is one from `minimum` to MAX_INT64."""
+    """Return an argument as a Python integer. Raises ArgumentError unless it is from `minimum` to MAX_INT64."""
     try:
         number = None if isinstance(value, bool | np.bool_) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:

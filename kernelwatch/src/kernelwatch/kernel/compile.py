@@ -40,9 +40,9 @@ class KernelCode:
 
     @property
     def origin(self) -> Path:
-        """The file of the source: `file`, or that of the module that defines the text or function: imaging/kernels.py.
+        """The file of the source: `file`, or the path of the module that defines the text or function.
 
-        A text that is declared itself has the file name of `source`.
+        An example is imaging/kernels.py. If the declaration contains the text itself, the name is that of `source`.
         """
         text_source = self._text or self._ptx
         if self.file or (isinstance(text_source, str) and not sources.is_place(text_source)):
@@ -127,7 +127,8 @@ class KernelCode:
     def bind_variables(self, module: PtxModule, extents: Mapping[str, Any]) -> dict[str, Array]:
         """Return name of a variable in the PTX, which may be mangled -> its value for a launch, from `constants`.
 
-        Raises UnknownArgumentError if the module does not have exactly one such variable, or its size differs.
+        Raises UnknownArgumentError if the module does not have exactly one such variable, or the variable's size
+        differs.
         """
         values = {}
         for name, value in self.variable_values(extents).items():

@@ -40,7 +40,7 @@ def _compile_expression(text: str) -> CodeType:
 
 
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
-    """Return the value of an expression; `variables` must have all of its names.
+    """Return the value of an expression; `variables` must have all names in the expression.
 
     Raises ArgumentError if the text is not an expression.
     """
@@ -74,7 +74,8 @@ def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
     """Call a user's function as `call_with_known`; return its result.
 
-    Its errors become ArgumentError, so that only its kernel fails; KernelwatchError and MemoryError stay the same.
+    The function's errors become ArgumentError, so that only one kernel fails; KernelwatchError and MemoryError stay the
+    same.
     """
     try:
         return call_with_known(function, variables)

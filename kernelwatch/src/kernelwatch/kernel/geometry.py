@@ -52,9 +52,9 @@ Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
 
 def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
-    """Return a grid of one block per tile. If it needs more blocks along y than allowed, z continues y.
+    """Return a grid with a block for each tile. Tiles beyond the limit of y continue along z.
 
-    Raises ArgumentError if the tiles need more blocks than a grid allows.
+    Then some blocks may have no tile. Raises ArgumentError if the tiles need more blocks than a grid allows.
     """
     limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
     for side, limit in zip(sides, limits, strict=False):

@@ -171,7 +171,7 @@ class Kernel(KernelCode):
     def launch_names(self) -> tuple[str, ...]:
         """The names of the arguments of a launch.
 
-        An earlier form gets those of the newest form, and may ignore some.
+        An earlier form gets the arguments of the newest form, and may ignore some.
         """
         return self.parameters
 
@@ -195,7 +195,7 @@ class Kernel(KernelCode):
                 yield from value if isinstance(value, list | tuple) else [value]
 
     def find_fixed_block(self, dtype: DTypeLike) -> tuple[int, int] | None:
-        """Return the threads of a block and its bytes of dynamic shared memory; None if they depend on extents."""
+        """Return the threads of a block and its bytes of dynamic shared memory; None if one depends on extents."""
         block, shared = (
             select_by_itemsize(value, to_dtype(dtype).itemsize) for value in (self.block, self.dynamic_shared)
         )
@@ -266,7 +266,9 @@ class Kernel(KernelCode):
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
         grid = geometry.to_extent(self.grid or [side.tiles for side in sides], {**extents, **grid_variables})
         if not all(1 <= blocks <= limit for blocks, limit in zip(grid, MAX_GRID, strict=True)):
-            raise ArgumentError(f"{self.name}: the grid has {grid} blocks; allowed are from 1 to {MAX_GRID}")
+            raise ArgumentError(
+                f"{self.name}: the grid is {grid} blocks; each side must be at least 1, the maximum is {MAX_GRID}"
+            )
         return Geometry(
             grid, threads, geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
         )

@@ -50,8 +50,8 @@ def _parse_argument(name: str, text: str) -> int | float:
 class Launch:
     """A kernel, its arguments, the swept dtype and nvcc's flags.
 
-    Commands, results and reports use its text: "transpose rows=65 columns=33 float32 -Xptxas -O3". The text without
-    arguments names the machine code.
+    Commands, results and reports use the launch's text: "transpose rows=65 columns=33 float32 -Xptxas -O3". The text
+    without arguments names the machine code.
     """
 
     kernel: str
@@ -61,7 +61,10 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Parse the text of a launch; dtype and flags may be left out. Raises ArgumentError if it is not a launch."""
+        """Parse the text of a launch; dtype and flags may be left out.
+
+        Raises ArgumentError if the text is not a launch.
+        """
         if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()

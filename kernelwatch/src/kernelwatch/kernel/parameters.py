@@ -47,7 +47,7 @@ class ArrayParameter:
     values : {"bits", "exact", "random", "zeros"} or callable
         Content before the launch. A function gets those of the extents, `shape` and `dtype` that its parameters name.
     index : str, optional
-        If the elements are indices: the length of the indexed array, an expression. The indices are below it.
+        If the elements are indices: the length of the indexed array, an expression. The indices are below that length.
     seed : int
         Seed of random values and of indices.
     ulp : float or mapping, optional
@@ -71,7 +71,7 @@ class ArrayParameter:
             )
 
     def extent_names(self) -> list[str]:
-        """Return the names of the extents in its shape and its `index`."""
+        """Return the names of the extents in the array's shape and `index`."""
         names = expressions.find_names(self.index) if self.index else []
         if callable(self.shape):
             return [*expressions.list_parameters(self.shape), *names]
@@ -126,7 +126,7 @@ class ScalarParameter:
     least: int | None = None
 
     def extent_names(self) -> list[str]:
-        """Return the names of the extents in its value."""
+        """Return the names of the extents in the scalar's value."""
         if callable(self.value):
             return expressions.list_parameters(self.value)
         text = self.name if self.value is None else self.value
@@ -148,14 +148,17 @@ Parameter = ArrayParameter | ScalarParameter
 def inputs(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
-    """Declare an array that the kernel reads. A write to it is an error. `ArrayParameter` explains the parameters."""
+    """Declare an array that the kernel reads. A write to the array is an error.
+
+    `ArrayParameter` explains the parameters.
+    """
     return ArrayParameter(name, shape, "in", dtype, **options)
 
 
 def outputs(
     name: str, shape: str | Callable[..., Shape], dtype: DTypeLike | None = None, **options: Any
 ) -> ArrayParameter:
-    """Declare an array that the kernel writes; it is poisoned before a launch.
+    """Declare an array that the kernel writes. The array is poisoned before a launch.
 
     `ArrayParameter` explains the parameters.
     """

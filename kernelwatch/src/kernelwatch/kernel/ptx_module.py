@@ -21,7 +21,7 @@ class PtxModule:
     entry: str
 
     def parameter_layout(self) -> list[ParameterLayout]:
-        """Return the layout of the entry point's parameters. Raises ArgumentError if it cannot be read."""
+        """Return the layout of the entry point's parameters. Raises ArgumentError if the layout cannot be read."""
         from ptxcount.source.names import source_name  # noqa: PLC0415 -- as `parse_ptx`
 
         entry = parse_ptx(self.ptx).entries[self.entry]

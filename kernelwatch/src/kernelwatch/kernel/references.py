@@ -15,7 +15,7 @@ def call_reference(
     kernel: str, reference: Callable[..., Any], arrays: Mapping[str, Array], extents: Mapping[str, Any],
     output_names: Sequence[str], *, as_float64: bool,
 ) -> list[Array]:  # fmt: skip
-    """Return the output arrays of a kernel's reference function, in their order.
+    """Return the output arrays of a kernel's reference function, in the order of `output_names`.
 
     With `as_float64`, the function gets arrays of floats as float64. Raises ArgumentError if the function fails, or
     returns a wrong number of arrays or a wrong shape.

@@ -174,7 +174,7 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     A function gets the variables that its parameters name.
 
     Raises UnknownKernelError if the commit has no such module or name, CompileError if the function fails. Raises
-    KernelwatchError if it does not return a text.
+    KernelwatchError if the result is not a text.
     """
     value: Any = source
     if isinstance(source, str) and is_place(source):

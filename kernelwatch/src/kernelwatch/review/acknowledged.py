@@ -35,7 +35,7 @@ def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgeme
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:
-    """Return the row; if acknowledgements accept its regression, it is ACKNOWLEDGED, with their reasons."""
+    """Return the row. If acknowledgements accept its regression, the verdict is ACKNOWLEDGED, with their reasons."""
     if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE):
         return row
     if not (entries := select_entries(row, acknowledgements)):

@@ -27,9 +27,9 @@ class Review(ReviewSides):
     """The review of two commits: all data that the terminal, JSON, the website and bisect show.
 
     `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to its configurations. `peak` is the
-    theoretical bandwidth of the machine's GPU in bytes per second, `arch` its architecture. Both are None if unknown.
-    `thresholds` are those of the times. `notes` are sentences about the measurements and the source. `changes` are the
-    changes of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
+    theoretical bandwidth of the machine's GPU in bytes per second, `arch` is the GPU's architecture. Each is None if
+    unknown. `thresholds` are those of the times. `notes` are sentences about the measurements and the source. `changes`
+    are the changes of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
     """
 
     rows: list[Row]

@@ -41,12 +41,13 @@ def weigh_against_times(
     limits: Mapping[str, float] = MappingProxyType({}),
     find_launched: Callable[[Row], LaunchedBlocks] = lambda _: (None, None),
 ) -> Iterator[Row]:
-    """Yield the rows, in their order. Counted and compiled numbers that changed get their final verdict and `decides`.
+    """Yield the rows in the same order.
 
-    A deciding number that rose becomes a TRADE if some times of its machine code became faster and none slower.
-    Another number that rose becomes NOTED if its machine code has judged times, or if it does not decide.
+    Counted and compiled numbers that changed get their final verdict and `decides`. A deciding number that rose becomes
+    a TRADE if some times of its machine code became faster and none slower. Another number that rose becomes NOTED if
+    its machine code has judged times, or if it does not decide.
 
-    `arch` is the architecture of the timing GPU; its times do not affect numbers of other architectures. `limits` maps
+    `arch` is the architecture of the timing GPU; the times do not affect numbers of other architectures. `limits` maps
     a metric to a ratio of head to base. A number beyond this ratio decides if there are no times, even if it otherwise
     only explains. `find_launched` returns the blocks with which base and head launch a compiled kernel.
     """
@@ -71,9 +72,10 @@ _TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
 
 
 def _weigh_row(row: Row, time_verdicts: Counter[Verdict], *, decides: bool, reason: Reason | None) -> Row:
-    """Return a changed number with its final verdict, by the number of its machine code's times with each verdict.
+    """Return a changed number with its final verdict.
 
-    `decides` and `reason` are those without times.
+    `time_verdicts` counts the verdicts on the times of its machine code. `decides` and `reason` are what would hold if
+    there were no times.
     """
     slower, faster = time_verdicts[Verdict.SLOWER], time_verdicts[Verdict.FASTER]
     counts = [
@@ -127,9 +129,10 @@ def _decide_without_times(
 
 
 def _is_explained(requests: Row, base_sectors: float, head_sectors: float) -> bool:
-    """Return whether the sectors explain a changed number of requests, and so decide instead of it.
+    """Return whether the sectors explain a changed number of requests, and so decide instead of the requests.
 
-    They do if they changed in the same direction, or in the other direction by at least the ratio of the requests.
+    They do if the sectors changed in the same direction, or in the other direction by at least the ratio of the
+    requests.
     """
     if head_sectors == base_sectors:
         return False
@@ -142,8 +145,8 @@ def _is_explained(requests: Row, base_sectors: float, head_sectors: float) -> bo
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:
     """Return whether a changed resource changes the number of threads that fit on a multiprocessor, and the reason.
 
-    The number must fall if the resource rose, else rise: both with all resources, and if only this resource limited it.
-    `launched` has the blocks of base and head.
+    The number of threads must fall if the resource rose, else rise: both with all resources, and if only this resource
+    limited the threads. `launched` has the blocks of base and head.
     """
 
     def count_threads(*metrics: str) -> tuple[int, ...]:
@@ -218,7 +221,7 @@ def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
 def iter_reasons_for_undecided(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a sentence for each set of times of which too many are undecided and could be slower.
 
-    The sets are all times, and the times of each kernel and flags. Their limits are MAX_DOUBT_SHARE and
+    The sets are all times, with the limit MAX_DOUBT_SHARE, and the times of each kernel and flags, with
     MAX_DOUBT_SHARE_OF_KERNEL.
     """
     times = [row for row in rows if row.kind == TIMED]

@@ -42,8 +42,8 @@ def find_controls(
 def can_apply_controls(pair: Pair, describe: Describe) -> bool:
     """Return whether controls apply to a pair of times.
 
-    They do if several known GPUs took the times, and both times are at least LONG_LAUNCH. Unless the kernel is the copy
-    itself, both times must also be at most MAX_COPIES times that of the copy.
+    Controls apply if several known GPUs took the times, and both times are at least LONG_LAUNCH. Unless the kernel is
+    the copy itself, both times must also be at most MAX_COPIES times the copy's time.
     """
     points = (pair.base, pair.head)
     if len(pair.gpus) < 2 or None in pair.gpus or any((point.value or 0.0) < LONG_LAUNCH for point in points):
@@ -54,7 +54,7 @@ def can_apply_controls(pair: Pair, describe: Describe) -> bool:
 
 
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
-    """Return whether both commits launched the same machine code, each measured it, and the GPU was not throttled.
+    """Return whether both commits launched the same machine code, in two measurements without throttling.
 
     Launches from L2 and isolated launches are no controls.
     """

@@ -79,7 +79,7 @@ class ChangeGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on its times; if no time changed, on its numbers."""
+        """The worst verdict on the group's times; if no time changed, on its numbers."""
         rows = select_changed(self.times) or self._deciding
         return min((row.judgement.verdict for row in rows), key=list(Verdict).index, default=Verdict.SAME)
 
@@ -91,7 +91,7 @@ class ChangeGroup:
 
     @property
     def _deciding(self) -> Sequence[Row]:
-        """Its numbers that decide; if none decides, all its numbers."""
+        """The group's numbers that decide; if none decides, all its numbers."""
         return [row for row in self.numbers if row.decides] or self.numbers
 
 
@@ -105,8 +105,8 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
     """Return the changes grouped by kernel and flags; `arch` is the architecture of the machine's GPU.
 
     Groups with changed times come first: slower ones before others, then by the size of the change. Groups with only
-    counted or compiled changes follow; they are merged if flags make no difference. Machine code of other architectures
-    comes last. Relative changes below `at_least` are left out; this does not affect verdicts.
+    counted or compiled changes follow; such groups are merged if flags make no difference. Machine code of other
+    architectures comes last. Relative changes below `at_least` are left out; this does not affect verdicts.
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:
@@ -142,7 +142,7 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
 
 
 def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
-    """Yield the groups; those of one kernel with equal evidence become one group with all of their flags.
+    """Yield the groups; groups of one kernel with equal evidence become one, with all flags.
 
     `flag_sets` has each kernel with each of its sets of flags.
     """
@@ -176,7 +176,7 @@ def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = N
 def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = False) -> Iterator[_Difference]:
     """Yield the changes of exact numbers: first those that decide, then those that explain, the largest of each first.
 
-    A text names its architectures if not all changed alike, or if `named`.
+    A text names its architectures if not all architectures changed alike, or if `named`.
     """
     metrics: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -202,7 +202,7 @@ def _sort_metric(item: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
 
 
 def _format_part(count: int, total: int) -> str:
-    """Return a suffix such as " (1 of 2)"; empty if all of them count."""
+    """Return a suffix such as " (1 of 2)"; empty if `count` is `total`."""
     return "" if count == total else f" ({count} of {total})"
 
 
@@ -247,7 +247,7 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[_Difference]:
 
 
 def _describe_machine_code(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield whether the machine code changed, and for how many dtypes; nothing if no run recorded it."""
+    """Yield whether the machine code changed, and for how many dtypes; nothing if no run recorded machine code."""
     recorded = (row for row in rows if row.code_unchanged is not None and row.arch is None)
     unchanged_by_dtype = {row.params.get("dtype"): row.code_unchanged for row in recorded}
     changed_count = list(unchanged_by_dtype.values()).count(False)

@@ -74,8 +74,8 @@ def judge_pairs(
 def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttle_reasons: str) -> Judgement:
     """Return the judgement on a time with its doubts: UNDECIDED if the machine may have caused the change.
 
-    That is so if the GPU was throttled. With equal machine code, it is also so if GPUs differ, or the copy changed as
-    much.
+    That is possible if the GPU was throttled. With equal machine code, it is also possible if GPUs differ, or the copy
+    changed as much.
     """
     if judgement.verdict is Verdict.SAME:
         return judgement
@@ -94,13 +94,13 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
 
 
 def _pair_copies(pair: Pair) -> tuple[float, float] | None:
-    """Return the times of base and head divided by the copy's; None if the copy was not timed at both."""
+    """Return the times of base and head divided by the copy's; None if the copy was not timed at both commits."""
     base, head = pair.base.copies, pair.head.copies
     return None if base is None or head is None else (base, head)
 
 
 def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
-    """Return why the GPU was throttled or shared, in base and in head; empty if it was not.
+    """Return why the GPU was throttled or shared, in base and in head; empty if the GPU was neither.
 
     If one interleaved run measured both commits with the same reasons, return an empty text: some GPUs always throttle.
     """

@@ -20,9 +20,10 @@ class ConfigurationFacts(NamedTuple):
     """The facts about a configuration that the suite knows.
 
     `kernel` is the launched kernel, or the benchmark if another suite defines it. `code_name` names the machine code.
-    `verified` is true if its output is compared with a reference. `generated` is true if a package makes its PTX.
-    `useful_bytes` are the bytes that a launch must move. `conditions` describe how it is timed, such as "from L2".
-    `block` has the threads of a block and its bytes of dynamic shared memory, as the checkout launches it.
+    `verified` is true if the kernel's output is compared with a reference. `generated` is true if a package makes the
+    kernel's PTX. `useful_bytes` are the bytes that a launch must move. `conditions` describe how the launch is timed,
+    such as "from L2". `block` has the threads of a block and its bytes of dynamic shared memory, as the checkout
+    launches it.
     """
 
     kernel: str
@@ -52,7 +53,7 @@ class Pair(NamedTuple):
 
     @property
     def gpus(self) -> frozenset[str | None]:
-        """The UUIDs of the GPUs that timed it; None for a run that recorded no UUID."""
+        """The UUIDs of the GPUs that timed the configuration; None for a run that recorded no UUID."""
         return self.base.gpus | self.head.gpus
 
 
@@ -80,9 +81,9 @@ _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 
 
 def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Pairing:
-    """Match the configurations of two commits by their parameters' names and values.
+    """Match the configurations of two commits by the names and values of parameters.
 
-    A pair has a value at both commits. Others that have a value or failed are unpaired, with the reason.
+    A pair has a value at both commits. Other configurations that have a value or failed are unpaired, with the reason.
     """
     pairing = Pairing([], {category: [] for category in UNPAIRED})
     for benchmark in head.benchmarks:
@@ -127,7 +128,8 @@ def _describe_regeneration(
 ) -> str:
     """Return head's state of a configuration whose machine code another version of a PTX generator made than in base.
 
-    It names both versions. It is empty if the versions or the machine code are equal, or no generator made the PTX.
+    The text names both versions. It is empty if the versions or the machine code are equal, or no generator made the
+    PTX.
     """
     old, new = (side.benchmarks[benchmark].last_run.generators for side in (base, head))
     if None in (old, new) or old == new or not (facts := describe(benchmark, params)).generated:
@@ -137,7 +139,7 @@ def _describe_regeneration(
 
 
 def _choose_category(base_state: str, head_state: str) -> str | None:
-    """Return the category of UNPAIRED for the states of a configuration; None if the review does not mention it."""
+    """Return the category of UNPAIRED for the states of a configuration; None if the review omits the state."""
     if head_state == _FAILED:
         return FAILED if base_state == _FAILED else BROKEN
     if head_state == _MEASURED:
@@ -146,14 +148,14 @@ def _choose_category(base_state: str, head_state: str) -> str | None:
 
 
 def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
-    """Return the recorded reasons why a kernel's configurations fail in a commit, or a command that prints them."""
+    """Return the recorded reasons why a kernel's configurations fail in a commit, or a command that prints reasons."""
     if reasons := side.benchmarks[benchmark].failures:
         return _join_reasons(reasons, kernel)
     return f"no reason was recorded; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
 
 
 def _join_reasons(reasons: Sequence[str], kernel: str) -> str:
-    """Join the reasons "KERNEL: ..." to one text; without any, those that contain the kernel's name; else all.
+    """Join the reasons "KERNEL: ..." to one text; without any, the reasons that contain the kernel's name; else all.
 
     Of reasons that differ only in numbers, the first is used.
     """
@@ -182,14 +184,14 @@ def find_blocks(base: CommitMeasurements, head: CommitMeasurements, describe: De
 
 
 def is_one_measurement(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> bool:
-    """Return whether the results at two commits come from one measurement, because a run reused it."""
+    """Return whether the results at two commits come from one measurement, because a run reused the numbers."""
     return base.commit != head.commit and (pair.base.origin or base.commit) == (pair.head.origin or head.commit)
 
 
 def is_code_unchanged(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], name: str | None
 ) -> bool | None:
-    """Return whether the named machine code is the same in both commits; None if either has no record.
+    """Return whether the named machine code is the same in both commits; None if either commit has no record.
 
     Compare the hashes of the machine code alone. If a commit lacks them, and both used one compiler, compare the hashes
     of the cubins.

@@ -18,13 +18,13 @@ class Row:
     """A configuration with a value in both commits.
 
     `name` is `benchmark` with `params`, as in asv's tables. `kind` is one of KINDS. `base` and `head` are the values,
-    in `unit`; lower is better. `judgement` is the verdict on them.
+    in `unit`; lower is better. `judgement` is the verdict on the change.
 
     `useful_bytes` (of times and sectors) are the bytes that a launch must move. `copies` are both times divided by the
-    copy's, if a copy was timed. `kernel` is the launched kernel, or the benchmark if another suite defines it.
-    `code_unchanged` is true if both commits launch the same machine code; None if a run did not record it. `verified`
+    copy's times, if a copy was timed. `kernel` is the launched kernel, or the benchmark if another suite defines it.
+    `code_unchanged` is true if both commits launch the same machine code; None if a run did not record this. `verified`
     is true if the output was compared with a reference. `decides` is false for a number that only explains others.
-    `conditions` describe how it was timed, such as "from L2".
+    `conditions` describe how the launch was timed, such as "from L2".
     """
 
     name: str
@@ -75,7 +75,10 @@ class Row:
 
     @property
     def rates(self) -> tuple[float, float] | None:
-        """Useful bytes per second in base and in head; None unless they are times with useful bytes, and positive."""
+        """Useful bytes per second in base and in head.
+
+        None unless the row is a time with useful bytes, and both times are positive.
+        """
         if self.kind != TIMED or self.useful_bytes is None or min(self.base, self.head) <= 0:
             return None
         return self.useful_bytes / self.base, self.useful_bytes / self.head

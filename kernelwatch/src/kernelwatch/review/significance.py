@@ -76,7 +76,7 @@ def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
 def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
     """Return, for each number of samples, an array of integers: how often each resample draws each sample.
 
-    Its shape is (samples, RESAMPLES). The draws have a fixed seed.
+    The shape of an array is (samples, RESAMPLES). The draws have a fixed seed.
     """
     rng = np.random.default_rng(SEED)
     sides = []

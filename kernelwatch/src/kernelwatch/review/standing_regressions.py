@@ -36,8 +36,8 @@ class Drift(NamedTuple):
 class Regression:
     """A change to the worse between two commits of a machine.
 
-    `head` is the commit that made it, and `base` the measured ancestor before; for a drift, they are its ends. `rows`
-    have times first, then the largest changes. `broken` are the failures that began at `head`.
+    `head` is the commit that made the change, and `base` its measured ancestor. For a drift, `base` and `head` are its
+    ends. `rows` have times first, then the largest changes. `broken` are the failures that began at `head`.
     """
 
     machine: str
@@ -71,7 +71,7 @@ class _StandingRegression:
 
 
 class _UnchangedStretch(NamedTuple):
-    """Consecutive commits without a change of a time, on comparable GPUs: first, last, their number, the last time."""
+    """Consecutive commits without a change of a time, on comparable GPUs: first, last, number of commits, last time."""
 
     first: str
     last: str

@@ -58,9 +58,9 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of a time that two GPUs took, if controls apply: SAFETY times their largest change, rounded up.
+        """The threshold of a time that two GPUs took, if controls apply: SAFETY times a control's largest change.
 
-        It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
+        The result is rounded up. It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
         """
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
@@ -69,7 +69,7 @@ class Thresholds:
         )
 
     def __str__(self) -> str:
-        """Return them as text, such as "1 % from 20 µs on, 5 % below"."""
+        """Return the thresholds as text, such as "1 % from 20 µs on, 5 % below"."""
         return ", ".join(
             f"{threshold * 100:g} % " + (f"from {least * 1e6:g} µs on" if least else "below")
             for least, threshold in self.by_duration.items()
@@ -80,18 +80,18 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     """Return the default thresholds, narrowed for each class of durations with at least MIN_CHANGES changes.
 
     The threshold of such a class is SAFETY times the NOISE_QUANTILE of its changes, rounded up, if the default is
-    larger. `changes` must be only noise: those of equal machine code.
+    larger. `changes` must be only noise: changes of times with equal machine code.
     """
     by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
         by_class[find_duration_class(seconds)].append(relative)
     return Thresholds(
-        {least: min(default, _narrow_class(by_class[least])) for least, default in DEFAULT_THRESHOLDS.items()}
+        {least: min(default, _compute_threshold(by_class[least])) for least, default in DEFAULT_THRESHOLDS.items()}
     )
 
 
-def _narrow_class(changes: list[float]) -> float:
-    """Return SAFETY times the noise in the relative changes of a class, rounded up; infinite if they are too few."""
+def _compute_threshold(changes: list[float]) -> float:
+    """Return SAFETY times the noise in these changes, rounded up. Infinite if there are fewer than MIN_CHANGES."""
     if len(changes) < MIN_CHANGES:
         return math.inf
     return _round_up(SAFETY * sorted(changes)[math.ceil(NOISE_QUANTILE * len(changes)) - 1])

@@ -104,7 +104,7 @@ class Judgement:
 
     @property
     def could_be_slower(self) -> bool:
-        """True if it is UNDECIDED and may be a regression."""
+        """True if the verdict is UNDECIDED, and the change may be a regression."""
         return self.verdict is Verdict.UNDECIDED and (self.could_be is None or self.could_be[1] > 1)
 
     @property

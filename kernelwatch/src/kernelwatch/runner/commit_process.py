@@ -64,7 +64,7 @@ class CommitProcess:
         return map(_decoder.decode, self._process.stdout)
 
     def write_jobs(self, index: int) -> None:
-        """Let the process write its commit's jobs for an interleaved run, and wait until it has ended.
+        """Let the process write its commit's jobs for an interleaved run, and wait until the process has ended.
 
         `index` is that of the commit in the run. Raises PackageError if the process fails.
         """
@@ -74,7 +74,7 @@ class CommitProcess:
 
     @property
     def problem(self) -> str:
-        """The exit code and the last log line of a failed process, for whose end it waits; empty if it succeeded."""
+        """The exit code and the last log line of a failed process, after waiting for its end; empty if it succeeded."""
         code = self._process.wait()
         last_line = (self._read_log() or [""])[-1]
         return f"the commit's process ended with exit code {code}: {last_line}" if code else ""
@@ -86,10 +86,10 @@ class CommitProcess:
 
 @contextmanager
 def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
-    """Start the process of a commit, and yield it. It ends with the `with` block.
+    """Start the process of a commit, and yield it. The process ends with the `with` block.
 
-    The package is unpacked from git. If it cannot be imported, or the environment has requirements of its own, asv
-    installs the package into its environment.
+    The package is unpacked from git. If the package cannot be imported, or the environment has requirements of its own,
+    asv installs the package into the environment.
 
     Raises PackageError if the package cannot be obtained, installed or imported.
     """

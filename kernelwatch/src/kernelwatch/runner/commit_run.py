@@ -45,7 +45,7 @@ def may_reuse(options: Mapping[str, Any]) -> bool:
 
 @dataclass
 class CommitMeasurement:
-    """Measures the kernel benchmarks of one commit in its process, and adds the outcomes to asv's results."""
+    """Measures the kernel benchmarks of one commit in the commit's process, and adds the outcomes to asv's results."""
 
     #: asv's results of the commit, and the selected benchmarks.
     results: Results
@@ -119,7 +119,7 @@ class CommitMeasurement:
                 raise PackageError(f"{name} was changed since the run began; run again")
 
     def _make_task(self) -> Task:
-        """Return the request to the commit's process, with all stored numbers that it may reuse."""
+        """Return the request to the commit's process, with all stored numbers that the process may reuse."""
         attributes = self.options.get("attribute") or {}
         benchmarks, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
         first_names = {group: self.groups[group][0] for group in self.selected_benchmarks}
@@ -151,7 +151,10 @@ class CommitMeasurement:
         )
 
     def _process_messages(self, child: CommitProcess, progress: Progress) -> None:
-        """Record the outcomes as they arrive; add the time since the last message to the seconds of their class."""
+        """Record the outcomes as they arrive.
+
+        Add the time since the last message to the seconds of the outcome's class.
+        """
         previous = time.monotonic()
         for message in child.iter_messages():
             if isinstance(message, RoundStart | RunConfiguration):

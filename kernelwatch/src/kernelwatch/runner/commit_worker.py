@@ -42,7 +42,10 @@ def main(folder: str) -> int:
 
 
 def _discover_benchmarks(folder: str) -> Discovery:
-    """Return the benchmarks that asv finds in the folder, the groups that share a measurement, and the generators."""
+    """Return the benchmarks that asv finds in the folder, and the benchmarks of each class.
+
+    Also return the versions of the installed packages that generate PTX.
+    """
     suite, output = registry.current_suite(), io.StringIO()
     list_benchmarks(folder, output)
     generators = list_generators(suite.kernels().values())
@@ -50,7 +53,7 @@ def _discover_benchmarks(folder: str) -> Discovery:
 
 
 def _format_import_error(error: BaseException) -> str:
-    """Return an error as one line, with the paths of the commit's files relative to its package."""
+    """Return an error as one line, with the paths of the commit's files relative to the commit's package."""
     text = str(error) if isinstance(error, KernelwatchError) else f"{type(error).__name__}: {error}"
     return one_line(text.replace(f"{Path.cwd()}/", ""))
 

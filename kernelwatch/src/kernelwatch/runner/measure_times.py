@@ -41,8 +41,8 @@ def measure_task(
 ) -> None:
     """Measure the task's times and send the outcomes; with an `interleaved_index`, only write the jobs.
 
-    `address` is that of the measuring process. If it can measure, call `start_counting` once all timed kernels are
-    compiled.
+    `address` is that of the measuring process. If the measuring process can measure, call `start_counting` once all
+    timed kernels are compiled.
     """
     if task.interleaved_index is not None:
         return write_jobs(str(address), task.interleaved_index)
@@ -150,7 +150,8 @@ class TimeMeasurement:
     def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
         """Measure each configuration, and keep its outcome.
 
-        Return for each the ratio of its median to the stored samples' median, None if it cannot be measured.
+        Return for each the ratio of its median to the stored samples' median, None if the configuration cannot be
+        measured.
         """
         keys = [_configuration_key(check.configuration) for check in checks]
         return [self._measure_ratio(check, keys[index + 1 :]) for index, check in enumerate(checks)]

@@ -74,7 +74,7 @@ class RoundStart(msgspec.Struct, tag=True):
 class MachineCode(NamedTuple):
     """The SHA-256 of a cubin, its name as in `Launch.code_name`, its architecture, and the SHA-256 of its code alone.
 
-    The latter is empty if it was not computed.
+    The last hash is empty if it was not computed.
     """
 
     cubin_sha256: str

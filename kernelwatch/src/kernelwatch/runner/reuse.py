@@ -28,8 +28,8 @@ def load_reusable(
 ) -> StoredByGroup:
     """Return a machine's reusable numbers: class -> fingerprint -> stored numbers.
 
-    Times of a class are reused only if the commit has none yet; otherwise the user measures it again. Counts may come
-    from any commit.
+    Times of a class are reused only if the commit has none yet; otherwise the user measures the commit again. Counts
+    may come from any commit.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def load_reusable(
     environment, commit : str
         Name of asv's environment, and the commit to measure.
     groups : mapping
-        Class -> its benchmarks in this run; the time is always among them, because others derive from it.
+        Class -> its benchmarks in this run; the time is always among these benchmarks, because others derive from it.
     rounds : mapping
         Class -> number of rounds that this run would measure.
     """
@@ -140,8 +140,8 @@ def reuse_stored(
 def choose_checks(checks: Sequence[Check]) -> list[Check]:
     """Return the checks to measure: the share RECHECKED_SHARE, rounded up, that was measured longest ago.
 
-    Of configurations measured by one run, each class contributes a number in proportion to its size. They are
-    neighbours in asv's order, because neighbours share references and buffers.
+    Of configurations measured by one run, each class contributes a number in proportion to its size. The chosen
+    configurations of a class are neighbours in asv's order, because neighbours share references and buffers.
     """
     sizes = Counter(check.configuration.group for check in checks)
 

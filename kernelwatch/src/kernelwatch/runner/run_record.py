@@ -46,8 +46,8 @@ class RunRecord:
     def begin_benchmark(self, benchmark: str, started_ms: int, selected: Sequence[str] = ()) -> None:
         """Record the start of a benchmark, and its selected configurations if only some are selected.
 
-        `started_ms` is the start time that asv stores with the numbers, in milliseconds. It identifies the run that
-        measured them.
+        `started_ms` is the start time that asv stores with the numbers, in milliseconds. This time identifies the run
+        that measured the numbers.
         """
         self._run.began[self._commit][benchmark] = started_ms
         self._run.selected[benchmark] = list(selected)
@@ -103,7 +103,10 @@ class RunRecord:
             run.selected = {}
 
     def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
-        """Return each reason of a benchmark with its number of configurations, from (benchmark, reason) pairs."""
+        """Return, for each benchmark and reason, the number of configurations. The reasons are of skips or of failures.
+
+        Pairs with an empty reason are left out.
+        """
         counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)

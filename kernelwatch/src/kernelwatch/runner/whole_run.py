@@ -130,7 +130,7 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
 def describe_machine(options: Mapping[str, Any]) -> None:
     """Save the runner's machine in asv's file of machines, because asv is about to run the benchmarks itself.
 
-    So its results belong to the same history as the runner's.
+    So asv's results belong to the same history as the runner's.
     """
     described = load_machine(options, machine.find_gpu())
     MachineCollection.save(described.machine, vars(described), _path=options.get("_machine_file"))
@@ -225,7 +225,7 @@ class SuiteRun:
 
     @contextmanager
     def _enter_process(self, environment: Any, commit: str) -> Iterator[CommitProcess]:
-        """Yield the process of a commit: that of the discovery if it used this commit, else a new one."""
+        """Yield the process of a commit: the discovery's process if that is of this commit, else a new one."""
         discovered, self.discovered = self.discovered, None
         if discovered is not None and discovered[:2] == (environment.name, commit):
             yield discovered[2]
@@ -275,7 +275,7 @@ class SuiteRun:
             commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
-        """Let asv itself run the benchmarks that are not kernel benchmarks, in its environment."""
+        """Let asv itself run the benchmarks that are not kernel benchmarks, in asv's environment."""
         try:
             environment.create()
             environment.install_project(self.conf, self.repo, results.commit_hash)

@@ -32,8 +32,8 @@ _HEADER_ADVICE = "pass options to nvcc with --flags, or declare the text that mu
 class KernelParameter(NamedTuple):
     """A parameter of a kernel.
 
-    `kind` is its C++ type as the compiler names it, if known; `written` is its type in the source. `size` are its
-    bytes, if nvcc gives them.
+    `kind` is the parameter's C++ type as the compiler names it, if known; `written` is its type in the source. `size`
+    are its bytes, if nvcc gives them.
     """
 
     kind: str
@@ -45,8 +45,8 @@ class KernelParameter(NamedTuple):
 class CompilationUnit(NamedTuple):
     """A text to compile: a file, or a string in a Python file, which `python_name` names as "module:NAME".
 
-    `include` are the folders of its includes. `through` are the sources that include it, for a header that does not
-    compile by itself.
+    `include` are the folders of its includes. `through` are the sources that include the text, for a header that does
+    not compile by itself.
     """
 
     file: str
@@ -112,7 +112,7 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
 
 
 def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> CompilationUnit:
-    """Return the unit of a file, with the folders of its includes and the sources that include it."""
+    """Return the unit of a file, with the folders of its includes and the sources that include the file."""
     through = tuple(
         CompilationUnit(includer, files[includer], include=inclusions.list_included(includer).folders)
         for includer in inclusions.list_includers(file)

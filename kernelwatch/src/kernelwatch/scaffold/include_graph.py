@@ -44,14 +44,14 @@ class Inclusions:
         return IncludedFiles(included, tuple(folders))
 
     def list_includers(self, header: str) -> list[str]:
-        """Return the sources that include a header, those in its folder first."""
+        """Return the sources that include a header, those in the header's folder first."""
         sources = [file for file in self._files if file.endswith((".cu", ".cpp", ".cc", ".cxx"))]
         including = [file for file in sources if file != header and header in self.list_included(file).files]
         return sorted(including, key=lambda file: PurePosixPath(file).parent != PurePosixPath(header).parent)
 
     @cached_property
     def _direct(self) -> dict[str, dict[str, str]]:
-        """File -> included file -> the folder of the include that nvcc needs with -I; empty if it needs none."""
+        """File -> included file -> the folder of the include that nvcc needs with -I; empty if nvcc needs none."""
         return {file: self._find_direct(file) for file in self._files}
 
     def _find_direct(self, file: str) -> dict[str, str]:

@@ -30,9 +30,9 @@ class HostLaunch(NamedTuple):
 
 
 def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaunch]:
-    """Yield the launches in the text of a file. `included` is the text of its includes, which may define constants.
+    """Yield the launches in the text of a file.
 
-    Names of kernels have no namespaces.
+    `included` is the text of the file's includes, which may define constants. Names of kernels have no namespaces.
     """
     text = _COMMENT.sub(" ", text)
     for match in _LAUNCH.finditer(text):
@@ -67,6 +67,6 @@ def _split_extents(text: str, preceding: str) -> list[str]:
 
 
 def _evaluate(text: str, preceding: str) -> str:
-    """Return the value of an expression of numbers and variables as a text; empty if it is unknown."""
+    """Return the value of an expression of numbers and variables as a text; empty if the value is unknown."""
     value = evaluate_constant(text, preceding, VARIABLES)
     return "" if value is None else str(value)

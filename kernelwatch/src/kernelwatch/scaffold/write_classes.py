@@ -77,7 +77,10 @@ def name_class(name: str) -> str:
 
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
-    """Return the text of the class that watches a kernel. Its TODO lists guesses, which the author must replace."""
+    """Return the text of the class that watches a kernel.
+
+    The class's TODO lists guesses, which the author must replace.
+    """
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
     planar = kernel.uses.declaration.planar
     parameters = [
@@ -151,7 +154,7 @@ def _find_written_dtypes(parameters: Sequence[KernelParameter], uses: KernelUses
 
 
 def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str) -> str:
-    """Join items to lines of at most 119 columns, broken only between items; a bracket after them needs the 120th."""
+    """Join items to lines of at most 119 columns, broken only between items; a bracket after all needs the 120th."""
     text = between.join(item.replace(" ", "\0") for item in items)
     lines = textwrap.wrap(
         text, 119, initial_indent=first, subsequent_indent=subsequent, break_long_words=False, break_on_hyphens=False
@@ -240,7 +243,7 @@ def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list
 
 
 def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
-    """Yield each template argument: that of the launch in host code, else the default, else a guess.
+    """Yield each template argument: the one of the launch in host code, else the default, else a guess.
 
     Guesses are appended to `todo`.
     """

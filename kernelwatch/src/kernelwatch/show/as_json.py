@@ -23,7 +23,7 @@ _REVIEW_KEYS = ("machine", "environment", "conclusion", "exit_code")
 def render_json(review: Review, *more_reviews: Review) -> str:
     """Return the JSON of reviews: the first at the top level, further ones as the list "others".
 
-    All configurations are in it, SAME ones, too. An infinite ratio is null.
+    All configurations are in the JSON, SAME ones, too. An infinite ratio is null.
     """
     document = {**_describe_review(review), "others": list(map(_describe_review, more_reviews))}
     encoded = json.dumps(msgspec.to_builtins(document))

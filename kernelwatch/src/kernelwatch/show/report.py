@@ -157,7 +157,7 @@ def _format_sides(review: Review) -> str:
 
 
 def _iter_counts(review: Review) -> Iterator[str]:
-    """Yield texts with the numbers of configurations by verdict; for compilers, also that of differing cubins."""
+    """Yield texts with the numbers of configurations by verdict; for compilers, also the number of differing cubins."""
     for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
@@ -185,7 +185,7 @@ def _format_cells(group: ChangeGroup) -> list[str]:
 
 
 def format_counts(group: ChangeGroup) -> str:
-    """Format the numbers of a group's times by verdict, or of its numbers if it has no times."""
+    """Format how many of a group's times have each verdict; without times, how many of the group's numbers."""
     names = ("slower", "faster", "undecided") if group.times else ("rose", "fell", "noted")
     counts = {name: group.counts[name] for name in (*names, "acknowledged") if group.counts[name]}
     if group.times and len(counts) == 1:

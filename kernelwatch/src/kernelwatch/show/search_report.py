@@ -23,7 +23,7 @@ FORMAT = 6
 
 
 def render_json(outcome: SearchOutcome) -> str:
-    """Return the outcome as JSON; an infinite ratio is null. Its review has the format of `compare --format json`."""
+    """Return the outcome as JSON; an infinite ratio is null. The review has the format of `compare --format json`."""
     review = outcome.review and json.loads(as_json.render_json(outcome.review))
     fields = msgspec.to_builtins(replace(outcome, review=None))
     change = outcome.change and as_json.describe_row(outcome.change)

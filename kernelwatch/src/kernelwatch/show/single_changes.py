@@ -17,7 +17,7 @@ _MAX_UNDECIDED = 3
 def iter_largest(listed: Sequence[Row]) -> Iterator[str]:
     """Yield a line about the largest changes to the worse, and one to the better.
 
-    They are changes of times, or, if no time changed, of deciding numbers. A line has the largest absolute change of a
+    These are changes of times, or, if no time changed, of deciding numbers. A line has the largest absolute change of a
     time, and the largest relative change of the same kernel. For numbers, it has the largest relative change.
     """
     rows = [row for row in listed if row.judgement.is_change and row.decides]

@@ -54,7 +54,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
 def _shorten_cell(cell: str, width: int) -> str:
     """Return the items of a cell that fit into `width`, and how many are omitted, as in "-4 %, +2".
 
-    The first item is in it even if it does not fit.
+    The first item is returned even if it does not fit.
     """
     first, *further = cell.split(", ")
     if len(cell) <= width or not further:

@@ -55,7 +55,7 @@ class Configuration(msgspec.Struct):
 
 
 def load_configuration(path: Path) -> Configuration:
-    """Return the configuration in an asv.conf.json. Raises UnreadableError if it is missing, or asv rejects it."""
+    """Return the configuration in an asv.conf.json. Raises UnreadableError if the file is missing or asv rejects it."""
     text = _COMMENT_LINE.sub(b"", reading.read_content(path))
     try:
         document: object = json.loads(text)

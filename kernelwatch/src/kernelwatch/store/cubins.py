@@ -98,7 +98,7 @@ class CubinHashes:
 
 
 def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
-    """Yield the lines of a record's file, only those of `commit` if given; their keys become names of machine code."""
+    """Yield the lines of a record's file, only those of `commit` if given; the keys become names of machine code."""
     for _, line in reading.iter_lines(path, _HashLine, commit):
         line.cubins, line.code = (
             {code_name: sha256 for key, sha256 in hashes.items() if (code_name := _find_code_name(key)) is not None}
@@ -111,7 +111,7 @@ def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
 def _find_code_name(key: str) -> str | None:
     """Return the name of the machine code for a key of a record; None if the key is not a launch.
 
-    It is cached, because all runs repeat the keys.
+    The name is cached, because all runs repeat the keys.
     """
     try:
         return Launch.parse(key).code_name

@@ -142,10 +142,10 @@ class CommitFiles:
         index.list_results(self._folder)  # so that the next review reads only the files of its commits
 
     def _name_file(self, compiler: str | None) -> Path:
-        """Return the path of a new file for results of a compiler, None for the default.
+        """Return the path of a new result file. `compiler` is None for the default compiler.
 
-        The file of the default compiler is in the machine's folder. That of another compiler is in COMPILERS_FOLDER if
-        the machine's folder has results of a different compiler.
+        The file of the default compiler is in the machine's folder. The file of another compiler is in COMPILERS_FOLDER
+        if the machine's folder has results of a different compiler.
         """
         entries = index.list_results(self._folder).items()
         compilers_here = {

@@ -31,7 +31,7 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     Raises
     ------
     GitError
-        Git fails, hangs or is missing. It never asks for a password.
+        Git fails, hangs or is missing. Git never asks for a password.
     """
     environment = {**git_environment.make_environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
@@ -78,7 +78,7 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
 
 
 def run_visibly(folder: Path, *words: str) -> None:
-    """Run git with its output on standard error, and wait; at the end, stop all processes that it started."""
+    """Run git with its output on standard error, and wait; at the end, stop all processes that git started."""
     process = subprocess.Popen(
         ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
     )
@@ -112,7 +112,7 @@ def find_commits(folder: Path, *revisions: str) -> list[str | None]:
 
 
 def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
-    """Run git as `text` does; return None if it fails. Raises GitError if git rejects the folder."""
+    """Run git as `text` does; return None if git fails. Raises GitError if git rejects the folder."""
     try:
         return text(folder, *words, timeout=timeout)
     except GitError as error:

@@ -13,7 +13,7 @@ MERGED, NO_BRANCH, UNKNOWN = "merged", "no branch", "unknown to git"
 
 
 class CommitGraph:
-    """The history of measured commits. If git knows none of them, their dates give the order.
+    """The history of measured commits. If git knows none of the commits, their dates give the order.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class CommitGraph:
         }
 
     def _trace_line(self, tips: Sequence[str | None]) -> tuple[set[str], Set[str]]:
-        """Return the tips and all commits on their first parents; and the tips and all commits that they reach."""
+        """Return the tips and all commits on their first parents; and the tips and all commits that the tips reach."""
         parents, line = self._list_parents(*filter(None, tips)), set[str]()
         for tip in tips:
             commit = tip

@@ -124,7 +124,7 @@ class CommitStamps:
 
 
 def _list_folders(machine: Path) -> list[Path]:
-    """Return the folders of a machine's results: that of its first compiler, and that of further compilers."""
+    """Return the folders of a machine's results: the folder of the first compiler, and that of further compilers."""
     return [machine, machine / reading.COMPILERS_FOLDER]
 
 

@@ -38,8 +38,8 @@ class BenchmarkMeasurements:
     """The results of a benchmark at a commit, and the runs that measured them, oldest first.
 
     `type` is asv's, "time" or "track". `points` maps the parameters of a configuration, as (name, value) pairs, to its
-    result. `absence` says why there are none. `failures` are the reasons of failures from the newest run that recorded
-    any. `skips` are the reasons of skips, from the newest run of all configurations that recorded any.
+    result. `absence` says why there are no points. `failures` are the reasons of failures from the newest run that
+    recorded any. `skips` are the reasons of skips, from the newest run of all configurations that recorded any.
     """
 
     type: str
@@ -76,7 +76,7 @@ class CommitMeasurements:
     skips: Mapping[str, int] = field(default_factory=dict)
 
     def name_architecture(self, benchmark: str, params: Mapping[str, str]) -> str | None:
-        """Return the architecture of a configuration, or of the GPU that ran it; None if both are unknown."""
+        """Return the architecture of a configuration, or of the GPU that ran; None if both are unknown."""
         return params.get("arch") or self.benchmarks[benchmark].last_run.arch
 
 

@@ -153,7 +153,7 @@ class RunLine(Record):
 
 
 class CubinsLine(Record):
-    """A line of `cubins.jsonl`: `cubins` has the hashes of cubins, `code` those of their machine code alone."""
+    """A line of `cubins.jsonl`: `cubins` has the hashes of cubins, `code` those of the machine code alone."""
 
     commit: Hash
     arch: Name

@@ -36,7 +36,7 @@ _SETTLED = 2_000_000_000
 
 
 class UnreadableError(KernelwatchError, ValueError):
-    """A file or a line cannot be read or does not fit its model. The message begins with its path."""
+    """A file or a line cannot be read or does not fit its model. The message begins with the file's path."""
 
 
 def read_content(path: Path) -> bytes:
@@ -77,7 +77,10 @@ def list_paths(folder: Path, pattern: str) -> list[Path]:
 
 
 def _list_names(folder: Path) -> Sequence[str]:
-    """Return the sorted names in a folder; none if it is missing. They are cached: a review needs them 100 times."""
+    """Return the sorted names in a folder; none if the folder is missing.
+
+    Names are cached: a review needs them 100 times.
+    """
     try:
         modified = folder.stat().st_mtime_ns
         # The clock of file times is coarse: a folder may change again without a new time.

@@ -54,7 +54,7 @@ def list_record_paths(folder: Path, file: str, commit: str = "") -> list[Path]:
 def read_records(
     results_dir: str | Path, machine: str, file: str = RUNS_FILE, commit: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the lines of a machine's record, oldest first; with `commit`, only those that contain it.
+    """Return the lines of a machine's record, oldest first; with `commit`, only lines that contain this commit.
 
     `file` is the suffix of the record's files, a key of RECORDS.
     """
@@ -86,8 +86,8 @@ def find_origins(
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
     """Return the number of samples of each round of a configuration, from the record of its run; () if unknown.
 
-    `total` is the number of its stored samples. The field `processes` maps sizes of rounds, such as "5 5 5", to the
-    configurations with these sizes. An entry without configurations is the default.
+    `total` is the number of the configuration's stored samples. The field `processes` maps sizes of rounds, such as "5
+    5 5", to the configurations with these sizes. An entry without configurations is the default.
     """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
@@ -105,7 +105,7 @@ def find_measuring_runs(
     """Return the runs that measured the stored numbers of a benchmark at a commit, oldest first.
 
     There are several if later runs measured only some configurations. `began` is the start time that is stored with the
-    numbers, in milliseconds. It identifies the run that wrote them last.
+    numbers, in milliseconds. This time identifies the run that wrote the numbers last.
     """
     candidates = [run for run in runs if commit in run["commits"] and _has_measured(run, commit, benchmark, began)]
     with_began = [
@@ -146,6 +146,6 @@ def format_generators(run: Mapping[str, Any]) -> str:
 
 
 def list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
-    """Return the configurations of a benchmark that a partial run selected, as asv's texts; none if it ran all."""
+    """Return the configurations of a benchmark that a run selected, as asv's texts; none for a run of all."""
     selected: list[str] = run.get("selected", {}).get(benchmark, [])
     return selected

@@ -97,7 +97,7 @@ def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
 def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
     """Return one document from several of a commit and environment.
 
-    A benchmark has its latest numbers. Configurations that these do not measure have earlier numbers.
+    A benchmark has its latest numbers. Configurations without a latest number have earlier numbers.
     """
     merged_rows: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for document in documents for name in document["results"]):

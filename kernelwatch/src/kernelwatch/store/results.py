@@ -101,7 +101,7 @@ class History:
         return [name for name in sorted(self._benchmarks) if self.get_type(name) == asv_type]
 
     def find_commit(self, prefix: str) -> Document | None:
-        """Return the results of a commit, named by the beginning of its hash, in its last environment; None if none."""
+        """Return the results of a commit, named by the beginning of its hash, in the last environment; None if none."""
         commits = (commit for commit in self._dates if commit.startswith(prefix))
         return next((self.load_document(commit, self._environments[commit][-1]) for commit in commits), None)
 
@@ -141,7 +141,7 @@ class History:
         return document
 
     def load_cubin_hashes(self, commit_hash: str, results: Document) -> CubinHashes:
-        """Return the hashes of a commit's machine code by the compiler of `results`. Those read last are cached."""
+        """Return the hashes of a commit's machine code by the compiler of `results`. The last hashes are cached."""
         return self._read_cubin_hashes(compilers.compiler_of_results(results.env_vars), commit_hash)
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
@@ -175,9 +175,9 @@ class History:
         return list(map(_finite_or_none, stored))
 
     def explain_absence(self, results: Document, benchmark: str) -> str:
-        """Return why a benchmark has no usable results at a commit; empty if it has.
+        """Return why a benchmark has no usable results at a commit; empty if it has some.
 
-        It was not run, it had another version, or another number of axes.
+        The benchmark was not run, had another version, or had another number of axes.
         """
         row, description = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or description is None:
@@ -239,8 +239,8 @@ class History:
     def list_runs(self, results: Document, benchmark: str | None = None) -> list[dict[str, Any]]:
         """Return the records of the runs that measured a commit, oldest first.
 
-        With `benchmark`, return only the runs whose numbers of it are stored. They are several if GPUs shared the work,
-        and none if `explain_absence` returns a reason.
+        With `benchmark`, return only the runs whose numbers of the benchmark are stored. There are several if GPUs
+        shared the work, and none if `explain_absence` returns a reason.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []

@@ -50,7 +50,7 @@ class SourceChanges:
 
 
 def locate_project(results: Path, root: Path) -> Path:
-    """Return the folder of acknowledged.toml: the parent of the folder of results if it is there, else `root`."""
+    """Return the folder of acknowledged.toml: the parent of the folder of results if the file is there, else `root`."""
     return results.parent if (results.parent / ACKNOWLEDGED_FILE).exists() else root
 
 
@@ -68,7 +68,7 @@ def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgeme
 
 
 def load_changes(root: Path, base: str, head: str) -> SourceChanges:
-    """Return the changes between two commits. If head is checked out, its acknowledged.toml is that in the folder."""
+    """Return the changes between two commits. If head is checked out, its acknowledged.toml is read from the folder."""
     names = (
         f"{base}^{{commit}}",
         f"{head}^{{commit}}",

@@ -38,7 +38,7 @@ def classify_benchmark(name: str) -> str:
 
 
 def control_name(name: str) -> str:
-    """Return the name of the control of a timed benchmark: of its times divided by the copy's."""
+    """Return the name of a timed benchmark's control, which has the times divided by the copy's."""
     return f"{CONTROL_MODULE}.{name.split('.')[1]}.track_copy_ratio"
 
 

@@ -15,8 +15,8 @@ ARCH = "sm_90"
 class Metric(NamedTuple):
     """One number that asv tracks for a launch.
 
-    It has a unit, a title, and a function of the counters. Metrics with `shared` apply only to kernels that use shared
-    memory.
+    A metric has a unit, a title, and a function of the counters. Metrics with `shared` apply only to kernels that use
+    shared memory.
     """
 
     unit: str
@@ -26,7 +26,7 @@ class Metric(NamedTuple):
 
 
 def _make_ratio(numerator: str, denominator: str) -> Callable[[LaunchCounters], float]:
-    """Return a function that computes the ratio of two totals of a launch; the numerator itself if the other is 0.
+    """Return a function that computes the ratio of a launch's totals; the numerator itself if the denominator is 0.
 
     {} in the names stands for "load" and "store", whose totals are added.
     """

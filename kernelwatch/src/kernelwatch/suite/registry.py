@@ -130,7 +130,7 @@ def current_suite() -> Suite:
 
 @cache
 def _load_suite() -> Suite | KernelwatchError:
-    """Return the suite of the settings, or its error. Both are cached, because a failing import may take seconds."""
+    """Return the suite of the settings, or its error. Each is cached, because a failing import may take seconds."""
     setting = settings.suite_name()
     module, _, name = setting.partition(":")
     try:
@@ -147,7 +147,7 @@ def _load_suite() -> Suite | KernelwatchError:
 
 
 def _import_module(module: str) -> Any:
-    """Import a module of the suite from the checkout; return None if it does not exist.
+    """Import a module of the suite from the checkout; return None if the module does not exist.
 
     Other modules are imported from the measured commit first. Raises SuiteError if the import fails.
     """
@@ -220,7 +220,7 @@ def time_benchmark_name(sweep: Sweep) -> str:
 
 
 def cache_by_suite(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
-    """Cache a function of a configuration, separately for each suite: a review of a history repeats its calls."""
+    """Cache a function of a configuration, separately for each suite: a review of a history repeats calls."""
 
     @cache
     def compute_once(_suite: int, benchmark: str, *params: tuple[str, P]) -> T:
@@ -234,7 +234,7 @@ def cache_by_suite(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[st
 
 
 def _suite_identity() -> int:
-    """Return a cache key: the id of the current suite, or of the error if it cannot be loaded."""
+    """Return a cache key: the id of the current suite, or of the error if the suite cannot be loaded."""
     return id(_registered[-1] if _registered else _load_suite())
 
 
@@ -264,7 +264,7 @@ def find_definition(benchmark: str, params: Mapping[str, object]) -> Kernel | No
 
 @cache_by_suite
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the bytes that a configuration must move; None if they are unknown."""
+    """Return the bytes that a configuration must move; None if these bytes are unknown."""
     launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
     with suppress(TypeError):  # the launch has other arguments than the copy
         if launch and launch.kernel == matrix_copy.NAME:
@@ -291,6 +291,6 @@ def is_verified(kernel: Kernel | None) -> bool:
 
 
 def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
-    """Return the name of a configuration's machine code in `cubins.jsonl`; None if it is not a launch."""
+    """Return the name of a configuration's machine code in `cubins.jsonl`; None if there is no launch."""
     launch = find_launch(benchmark, params)
     return None if launch is None else launch.code_name

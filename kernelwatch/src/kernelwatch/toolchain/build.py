@@ -61,7 +61,7 @@ def compile_to_ptx(
     NvccNotFoundError
         nvcc is missing.
     CompileError
-        nvcc failed, for example for an unknown arch; the message contains its text.
+        nvcc failed, for example for an unknown arch; the message contains nvcc's text.
     """
     words = (*options, *(f"-I{folder}" for folder in folders))
     return _rename_file(

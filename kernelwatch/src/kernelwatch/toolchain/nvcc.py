@@ -37,7 +37,7 @@ def environment_options() -> list[str]:
 
 @lru_cache
 def version_text(nvcc: Path) -> str:
-    """Return the output of `nvcc --version`, which identifies the compiler. Raises CompileError if it fails."""
+    """Return the output of `nvcc --version`, which identifies the compiler. Raises CompileError if nvcc fails."""
     done = run_nvcc([str(nvcc), "--version"], share=_PROBE_SHARE)
     if done.returncode != 0:
         raise CompileError(f"{nvcc} --version failed: {_format_outcome(done)}; set NVCC to a working nvcc")
@@ -45,7 +45,7 @@ def version_text(nvcc: Path) -> str:
 
 
 def find_release(nvcc: Path) -> tuple[int, int]:
-    """Return nvcc's CUDA release, as (major, minor). Raises CompileError if its version shows none."""
+    """Return nvcc's CUDA release, as (major, minor). Raises CompileError if nvcc's version shows none."""
     text = version_text(nvcc)
     match = re.search(r"release (\d+)\.(\d+)", text)
     if match is None:

@@ -29,7 +29,10 @@ class NvccOutput:
 
 @lru_cache
 def find_pycuda_problem() -> str | None:
-    """Return why PyCUDA cannot be imported, with the remedy; None if it can. Importing needs the driver, no device."""
+    """Return why PyCUDA cannot be imported, with a remedy unless the driver is missing; None if it can.
+
+    Importing needs no device.
+    """
     try:
         library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA does, which would warn of mismatched versions
     except OSError:
@@ -50,7 +53,7 @@ def find_pycuda_problem() -> str | None:
 
 
 def can_import_pycuda() -> bool:
-    """Return whether PyCUDA is installed and its driver library exists."""
+    """Return whether PyCUDA is installed and the driver's library exists."""
     return find_pycuda_problem() is None
 
 

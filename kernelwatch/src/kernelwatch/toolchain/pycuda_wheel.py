@@ -30,7 +30,7 @@ def wheels_folder() -> Path:
 def install_pycuda() -> None:
     """Install PyCUDA into this Python environment; build it first if necessary.
 
-    Raises CalledProcessError if pip or a compiler fails; its output says why.
+    Raises CalledProcessError if pip or a compiler fails; the output says why.
     """
     name, _, version = REQUIREMENT.partition("==")
     with suppress(importlib.metadata.PackageNotFoundError):

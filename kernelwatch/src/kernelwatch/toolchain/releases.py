@@ -42,7 +42,7 @@ _PIP_LINES = 5
 
 
 def parse_version(text: str | None) -> str | None:
-    """Return the version, such as "13.0.88", in the output of `nvcc --version`; None if it has none."""
+    """Return the version, such as "13.0.88", in the output of `nvcc --version`; None if the output has none."""
     match = _VERSION_PATTERN.search(text or "")
     return match[1] if match else None
 
@@ -58,7 +58,7 @@ def series_name(version: str | None) -> str | None:
 
 
 def compiler_of_results(variables: Mapping[str, str]) -> str | None:
-    """Return the compiler of results from the variables that asv stored with them; None for the default compiler."""
+    """Return the compiler of results from the variables that asv stored; None for the default compiler."""
     return variables.get(VARIABLE)
 
 
@@ -85,7 +85,8 @@ def installed_release() -> str | None:
 def use_requested_release() -> None:
     """Set the compiler of this process and its children to the release that the environment variable names, if any.
 
-    Raises KernelwatchError if it is not a release, or pip cannot install its wheels. The latter has pip's last lines.
+    Raises KernelwatchError if the value is not a release, or pip cannot install the wheels. The error about wheels has
+    pip's last lines.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
@@ -100,7 +101,7 @@ def install_nvcc(release: str) -> Path:
     """
     if not RELEASE_PATTERN.fullmatch(release):
         raise KernelwatchError(
-            f"{VARIABLE}={release} is not a release of CUDA, such as {DEFAULT}; set NVCC to use another nvcc"
+            f"{VARIABLE}={release} is not a release of CUDA; write one such as {DEFAULT}, or set NVCC to another nvcc"
         )
     folder = cache_dir.cache_folder("cuda-toolkit") / release
     folder.parent.mkdir(parents=True, exist_ok=True)

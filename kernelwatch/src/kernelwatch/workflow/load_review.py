@@ -103,7 +103,7 @@ def _find_block(kernel: Kernel, dtype: str) -> tuple[int, int] | None:
 def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
     """Return a machine's thresholds, from its history up to a commit, so that later commits do not change verdicts.
 
-    The noise between two commits is cached until a file on which it depends changes.
+    The noise between two commits is cached until a file on which the noise depends changes.
     """
     line = [head, *history.graph.iter_ancestors(head)]
     pairs = itertools.islice(itertools.pairwise(line), MAX_PAIRS)

@@ -171,7 +171,7 @@ def _list_measured(histories: Sequence[History]) -> list[str]:
 def _format_distance(base: str, head: str, root: Path) -> str:
     """Format the distance between two commits, as in "3 commits" or "1 commit back, 3 commits ahead".
 
-    It is empty if git does not know them.
+    The text is empty if git does not know the commits.
     """
     counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, counts.split()) if counts else (0, 0)

@@ -61,7 +61,7 @@ def review_between(history: History, base: str, head: str, environment: str, nam
 
 
 class _CachedTracker(msgspec.Struct):
-    """The regressions of a history up to a commit, and the drifts up to it; None if they were not searched."""
+    """The regressions of a history up to a commit, and the drifts up to it; None if drifts were not searched."""
 
     tracker: RegressionTracker
     drifts: list[Drift] | None = None
@@ -71,8 +71,8 @@ def find_regressions(history: History, root: Path) -> list[Regression]:
     """Return the unfixed regressions and drifts of a machine on the published branches, newest first.
 
     The regressions up to the newest commit, and those up to the commit before it, are cached. If the newest commit gets
-    new results, the search continues from the latter. Raises CannotCompareError if a file that a review needs is not
-    valid.
+    new results, the search continues from the commit before it. Raises CannotCompareError if a file that a review needs
+    is not valid.
     """
     heads, keys = history.graph.line, commit_cache.compute_keys(history, root)
     # Digests of the steps up to each commit.
@@ -159,7 +159,7 @@ def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
 def list_failing(history: History, commit: str) -> list[str]:
     """Return the kernels with a configuration that failed at a commit.
 
-    Reports need it for commits without an ancestor to compare with.
+    Reports need these kernels for commits without an ancestor to compare with.
     """
     names = history.list_benchmarks("time") + history.list_benchmarks("track")
     kernels = (

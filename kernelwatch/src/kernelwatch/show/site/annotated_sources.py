@@ -18,7 +18,7 @@ _SIDE = 6
 
 
 def list_sources(results: Path) -> list[dict[str, Any]]:
-    """Return for each kernel a launch with its annotated source lines, or with the reason why it has none."""
+    """Return for each kernel a launch with its annotated source lines, or with the reason why there are none."""
     stored = source_lines.read_lines(results)
     sources = []
     for launch in source_lines.select_launches():
@@ -59,7 +59,7 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
 def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
     """Return a picture of a request as an SVG path with its label and size, in pixels.
 
-    It has a row for each sector or wavefront, and a column for each lane or bank.
+    The picture has a row for each sector or wavefront, and a column for each lane or bank.
     """
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
     return {

@@ -81,7 +81,7 @@ def describe_change(
 
 
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
-    """Return the sorted kernels of configurations; the benchmark instead, if the suite does not know its launch."""
+    """Return the sorted kernels of configurations. For a launch unknown to the suite, its benchmark instead."""
     launches = (
         (benchmark, registry.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
@@ -94,7 +94,8 @@ def _list_kernels(history: History, names: Set[str]) -> list[str]:
 def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
     """Return changed kernel -> its compared configurations: benchmark, values of its axes, base, head and verdict.
 
-    If a time of the kernel changed, these are all its times, else all numbers of its benchmarks with a change.
+    If a time of the kernel changed, these are all times of the kernel, else all numbers of its benchmarks with a
+    change.
     """
     changed = {group["kernel"] for group in groups if not group["elsewhere"]}
     by_kernel: dict[str, list[Row]] = defaultdict(list)
@@ -284,7 +285,7 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
 def summarize_counts(counts: Mapping[str, int]) -> dict[str, Any]:
     """Return a group's numbers of configurations, for all of COUNTS, and its `verdict`.
 
-    It is the verdict of failures, or else of times, or else of numbers. It is "mixed" if some are worse, some better.
+    The verdict is that of failures, or else of times, or else of numbers. It is "mixed" if some are worse, some better.
     """
     all_counts = {name: counts.get(name, 0) for name in COUNTS}
     for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):

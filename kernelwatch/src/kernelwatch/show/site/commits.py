@@ -58,7 +58,7 @@ def _count_commits(repository: Path, *arguments: str) -> int:
 
 
 def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
-    """Return the number of commits since a commit up to HEAD, and of those that touch measured paths.
+    """Return the number of commits since a commit up to HEAD, and how many of these touch measured paths.
 
     Return None for a commit that git does not know.
     """
@@ -70,7 +70,7 @@ def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
 
 
 def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the changed lines of the files that define some kernels; if none changed, those of all measured paths.
+    """Return the changed lines of the files that define some kernels; if there are none, those of all measured paths.
 
     Moved lines, comments and empty lines are left out, unless nothing else changed.
     """
@@ -92,7 +92,10 @@ def _is_code(text: str) -> bool:
 
 
 def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
-    """Return the files that define some kernels at some commits."""
+    """Return the files that define any of `kernels` at any of `commits`.
+
+    A definition counts if `__global__` and the name are on one line.
+    """
     entries = [_find_entry_name(kernel) for kernel in kernels]
     patterns = [argument for entry in entries for argument in ("-e", entry)]
     if not patterns:

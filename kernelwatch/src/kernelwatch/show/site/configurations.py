@@ -19,10 +19,10 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
 
     `shared` has the facts that most benchmarks of a class have in common. In it, `axes` maps an axis to its values, and
     `chosen` an axis to its value in summaries. `lines` is the axis that figures compare: that of kernels, or else
-    dtypes. `along` is the x axis of figures. Both are null without such an axis. `kernel` is the only kernel if no axis
-    selects kernels. A benchmark of times also has the work of each configuration, in the order of the axes:
-    `useful_bytes` and `flops`, null if unknown. `flops` is null if no configuration has any. `computes` is true if some
-    configuration has more operations than useful bytes.
+    dtypes. `along` is the x axis of figures. `lines` and `along` are null without such an axis. `kernel` is the only
+    kernel if no axis selects kernels. A benchmark of times also has the work of each configuration, in the order of the
+    axes: `useful_bytes` and `flops`, null if unknown. `flops` is null if no configuration has any. `computes` is true
+    if some configuration has more operations than useful bytes.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))

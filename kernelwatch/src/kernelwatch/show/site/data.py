@@ -89,8 +89,8 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
 def format_script(data: Any) -> str:
     """Return a script that passes data to the page as JSON text, because a page opened as a file can load only scripts.
 
-    NaN and infinities become null. A JavaScript literal is not used, because `__proto__` is a special key in it. Double
-    quotes need no escape within single quotes.
+    NaN and infinities become null. A JavaScript literal is not used, because `__proto__` is a special key in a literal.
+    Double quotes need no escape within single quotes.
     """
     text = orjson.dumps(data).decode().replace("\\", "\\\\").replace("'", "\\'")
     return f"arrived('{text}');\n"
@@ -99,9 +99,9 @@ def format_script(data: Any) -> str:
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`, in which equal facts are stored once.
 
-    A benchmark, in the order of their numbers, has an index in `classes`, an index in `names`, and its work. A class
-    has facts, the beginning of its benchmarks' names, and an index in `sweeps`. A name has the ends of a benchmark's
-    name and title, and its unit. Facts that are false are left out.
+    Benchmarks are in the order of their numbers. Each has an index in `classes`, an index in `names`, and its work. A
+    class has facts, the beginning of its benchmarks' names, and an index in `sweeps`. A name has the ends of a
+    benchmark's name and title, and its unit. Facts that are false are left out.
     """
     shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
     described = []
@@ -128,7 +128,7 @@ def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[s
 
 
 def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
-    """Return benchmark -> its number: first those of the suite, in its order, then unknown ones by name."""
+    """Return benchmark -> its number: first the suite's, in the suite's order, then unknown ones by name."""
     places = {name: place for place, name in enumerate(registry.current_suite().benchmarks)}
     ordered = sorted(benchmarks, key=lambda name: (places.get(name, len(places)), name))
     return {name: number for number, name in enumerate(ordered)}

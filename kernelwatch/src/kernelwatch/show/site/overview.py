@@ -59,7 +59,7 @@ class ShownMachine:
         return sum(map(count_numbers, rows))
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Return the sum of benchmarks' values of a configuration, for each published commit that has all of them.
+        """Return the sum of benchmarks' values of a configuration, for each published commit that has all these values.
 
         A benchmark whose values are all 0 may lack some, because later versions of a suite add metrics.
         """
@@ -176,7 +176,8 @@ def _describe_state(
 ) -> dict[str, Any]:
     """Return a cell's newest verdict, and marks of the commits at which machine code or sectors changed.
 
-    In a mark, `since` is the last commit measured before the change, or the changed commit if it directly follows.
+    In a mark, `since` is the last commit measured before the change, or the changed commit if it directly follows the
+    last measured one.
     """
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     positions = machine.history.graph.positions

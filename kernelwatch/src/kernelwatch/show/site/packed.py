@@ -8,7 +8,10 @@ from decimal import Decimal
 
 
 def pack_numbers(values: Iterable[float | None], *, is_time: bool, digits: int | None) -> str:
-    """Return the text of numbers; with `is_time`, they are in seconds. `digits` are significant ones, None for all."""
+    """Return the text of numbers; with `is_time`, the numbers are in seconds.
+
+    `digits` are significant ones, None for all.
+    """
     return ",".join("" if value is None else _pack_number(value, is_time, digits) for value in values)
 
 

@@ -49,7 +49,7 @@ class Page(NamedTuple):
 
     @property
     def scripts(self) -> list[str]:
-        """The scripts that the page loads. Its modules are one script, because each request costs time."""
+        """The scripts that the page loads. All modules are one script, because each request costs time."""
         own = [f"scripts/{self.name}.js"] if self.modules else []
         return [_PLOT, *own] if "charts" in self.modules else own
 
@@ -139,7 +139,7 @@ def write_pages(
 
 
 def _strip_script(text: str) -> str:
-    """Return a script without indentation and comment lines, which are a quarter of it.
+    """Return a script without indentation and comment lines, which are a quarter of the text.
 
     Scripts have no multi-line strings.
     """

@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 class SiteFolder:
-    """The folder of a site. Unchanged files are kept; `remove_others` removes those of an earlier site."""
+    """The folder of a site. Unchanged files are kept; `remove_others` removes the other files of an earlier site."""
 
     def __init__(self, path: Path) -> None:
         """Create the folder if it is missing, and remove links in it.
 
-        Raises FileExistsError if the folder is a link; files of its target would be removed.
+        Raises FileExistsError if the folder is a link; files of the link's target would be removed.
         """
         if path.is_symlink():
             raise FileExistsError(f"{path} is a link, and files of its target would be removed; remove the link")
@@ -33,7 +33,7 @@ class SiteFolder:
         self.write_bytes(place, text.encode())
 
     def write_bytes(self, place: str, content: bytes) -> None:
-        """Write bytes to the file `place`, relative to the folder, unless it has them already."""
+        """Write bytes to the file `place`, relative to the folder, unless the file has these bytes already."""
         path = self.path / place
         self._written.add(path)
         self._digest.update(f"{place} {len(content)} ".encode() + content)

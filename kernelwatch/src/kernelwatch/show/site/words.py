@@ -44,7 +44,7 @@ def format_moment(milliseconds: float) -> str:
 
 
 def derive_uuid(project: str, commit: str = "") -> str:
-    """Return the permanent identifier of a project's feed, or of its entry for a commit."""
+    """Return the permanent identifier of a project's feed, or of the feed's entry for a commit."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, project + commit))
 
 
@@ -172,7 +172,7 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return a sentence on the commits that may have made a commit's worst change; empty if it is only this one."""
+    """Return a sentence on the commits that may have made a commit's worst change; empty if only this one may have."""
     shown = list(changes)
     for group in select_worst_groups(shown)[:1]:
         (change,) = (change for change in shown if change["machine"] == group["machine"])
@@ -257,7 +257,7 @@ def place_points(
 ) -> list[tuple[str, float, float]]:
     """Return a sparkline's points (commit, x, y), in pixels.
 
-    Its height stands for the range of the values, or for a fifth of their middle if this is larger.
+    The height stands for the range of the values, or for a fifth of their middle if this is larger.
     """
     values = [value for _, value in series]
     middle, last, edge = (max(values) + min(values)) / 2, len(series) - 1, 6

@@ -34,7 +34,7 @@ def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterat
 def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
     """Return the source lines that access memory at a commit, each as (number, text, cost, ...).
 
-    They come from the output of `kernelwatch count`. Raises CannotCompareError if it fails.
+    They come from the output of `kernelwatch count`. Raises CannotCompareError if this command fails.
     """
     try:
         with commit_checkout.unpack_commit(commit, root) as folder:

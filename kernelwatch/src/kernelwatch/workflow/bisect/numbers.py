@@ -39,7 +39,8 @@ class CommitNumbers:
     def review_commits(self, base: str, head: str, configurations: Sequence[SuiteConfiguration]) -> Review:
         """Return the review of two commits for some configurations, which are measured interleaved unless stored.
 
-        Raises CannotCompareError if the commits have no number in common, or several machines have numbers of both.
+        Raises CannotCompareError if the commits have no number in common, or several machines have numbers of both
+        commits.
         """
         with self._provide_numbers([base, head], configurations) as machine_name:
             names = {configuration.name for configuration in configurations}
@@ -75,7 +76,7 @@ class CommitNumbers:
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
-        """Return the number of a configuration at a commit; None if it has none."""
+        """Return the number of a configuration at a commit; None if there is none."""
         with self._provide_numbers([commit], [configuration]) as machine_name:
             (history,) = load_histories(machine_name, self.root)
             return _read_value(history, commit, configuration)
@@ -86,8 +87,8 @@ class CommitNumbers:
     ) -> Iterator[str | None]:
         """Yield the machine to read numbers from; None for any machine in the folder of results.
 
-        Within the `with` block, the environment variable RESULTS selects the folder with the numbers. It is the
-        project's if they are stored there, else that into which the runner measured them.
+        Within the `with` block, the environment variable RESULTS selects the folder with the numbers. This is the
+        project's folder if the numbers are stored there, else the folder into which the runner measured them.
         """
         if self.is_stored:
             yield self.machine
@@ -111,7 +112,7 @@ class CommitNumbers:
         return history.compiler == releases.installed_release() and None not in numbers
 
     def _measure(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
-        """Measure configurations of commits with the runner; its output goes to standard error."""
+        """Measure configurations of commits with the runner; the runner's output goes to standard error."""
         selected = (word for pattern in format_patterns(configurations) for word in ("--bench", pattern))
         words = ["run", "--interleave-rounds", "--record-samples", *selected, "HASHFILE:-"]
         subprocess.run(

@@ -126,7 +126,10 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
 
 @contextmanager
 def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
-    """Yield a new worktree at a commit, without its files. It is removed at the end, even after Ctrl-C or SIGTERM."""
+    """Yield a new worktree at a commit, without its files.
+
+    The worktree is removed at the end, even after Ctrl-C or SIGTERM.
+    """
     previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
