@@ -211,6 +211,7 @@ def test_measured_commits_are_not_bundled(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "results" / "gpu" / f"{COMMITS[0][:8]}-x.json").touch()
     monkeypatch.setattr("kernelwatch.fleet.engine.folders.results_folder", lambda _: tmp_path / "results")
     monkeypatch.setattr(engine, "_find_machine", lambda _: ("gpu", ["tls://a:1"]))
+    client: Any = None  # not used
     messages = list[str]()
-    assert engine.backfill(None, tmp_path, COMMITS[:1], report=messages.append)  # type: ignore[arg-type]
+    assert engine.backfill(client, tmp_path, COMMITS[:1], report=messages.append)
     assert messages == ["gpu: nothing to measure: 1 commit has results"]
