@@ -32,7 +32,7 @@ _MAX_THREAD_NUMBER = (1 << 31) - 2
 _FALSE = np.zeros((1, 1), bool)
 #: Attributes of `Context` with the memory of each state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
-_CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
+_CLOCKS = {"%clock": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 
 
 class Chunk:
@@ -105,7 +105,7 @@ class Chunk:
     def read_special(self, name: str) -> Array | None:
         """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
-        Clocks return an instruction count, which has no relation to time.
+        Clocks return an instruction count, which has no relation to time; upper halves of clocks return 0.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])
