@@ -90,11 +90,12 @@ def advise_shift(access: Access) -> str:
 
     The GPU splits a copy at multiples of 128 bytes of the shared address. Shifts are multiples of 16 bytes.
     """
-    fewest = min(access.shifted_sectors, default=access.sectors)
-    if fewest >= access.sectors:
+    sectors = access.shifted_sectors or [0]  # without copies by a tensor map, which `access.sectors` includes
+    fewest = min(sectors)
+    if fewest == sectors[0]:
         return ""
-    shift = 16 * access.shifted_sectors.index(fewest)
-    shifted, actual = format_ratio(fewest, access.requests), format_ratio(access.sectors, access.requests)
+    shift, saved = 16 * sectors.index(fewest), sectors[0] - fewest
+    shifted, actual = (format_ratio(count, access.requests) for count in (access.sectors - saved, access.sectors))
     return f"; {shifted} instead of {actual} if the shared buffer is moved by {shift} bytes"
 
 
