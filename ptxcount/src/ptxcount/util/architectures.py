@@ -53,7 +53,7 @@ class Multiprocessor(NamedTuple):
     def fit_blocks(self, threads: int, shared: int) -> int:
         """Return the maximum resident blocks for a block's threads and bytes of shared memory; ignore registers."""
         block_bytes = round_up(shared + self.reserved, self.shared_unit)
-        return min(self.blocks, self.warps // -(-threads // WARP), self.shared // block_bytes)
+        return min(self.blocks, self.warps // -(-threads // WARP), self.shared // max(block_bytes, 1))
 
 
 #: Limits by the name that nvcc has for a compute capability.
