@@ -87,7 +87,10 @@ def round_up(count: int, unit: int) -> int:
 
 
 def fit_warps(registers: int) -> int:
-    """Return the maximum resident warps of an SM for a number of registers per thread."""
+    """Return the number of warps whose registers fit in an SM; ignore all other limits of warps.
+
+    ``registers`` are those of a thread.
+    """
     return PARTITIONS * (REGISTERS // PARTITIONS // max(round_up(registers * WARP, REGISTER_UNIT), 1))
 
 
