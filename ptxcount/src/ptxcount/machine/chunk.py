@@ -47,7 +47,7 @@ class Chunk:
     active: Array
     #: Registers that inactive threads still need, so writes must be masked. None: all registers.
     live_elsewhere: frozenset[str] | None
-    #: Consecutive polls without a write in between.
+    #: Consecutive strong loads, failed atomics and failed waits at mbarriers, without a write in between.
     spins: int
     #: True if anything was written since the scheduler last cleared this flag.
     has_written: bool
@@ -96,7 +96,7 @@ class Chunk:
         return _FALSE if kind.kind == "p" else _ZEROS[kind.size]
 
     def write(self, name: str, value: Value) -> None:
-        """Set a register for the active threads."""
+        """Set a register for the active threads; other threads keep their values only if these are still needed."""
         if (self.live_elsewhere is None or name in self.live_elsewhere) and name in self.registers:
             new, old = dense(value), dense(self.registers[name])
             value = choose(self.active, new, old.view(new.dtype))
