@@ -71,7 +71,7 @@ def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: No
 
 
 def find_line_text(file: str | None, line: int | None, find_lines: FindLines) -> str:
-    """Return a source line without surrounding spaces; empty if the line may not be shown."""
+    """Return a source line without surrounding spaces; empty if there is no such line, or it may not be shown."""
     file_lines = find_lines(file) if file else None
     return file_lines[line - 1].strip() if file_lines and line and line <= len(file_lines) else ""
 
@@ -79,7 +79,8 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 def is_wasteful(access: Access) -> bool:
     """Tell if an access is inefficient.
 
-    Such an access has bank conflicts, or over 1.5 times the ideal sectors, or over 1.5 constant addresses per request.
+    Such an access has bank conflicts, or over 1.5 constant addresses per request. Or it has over 1.5 times the ideal
+    sectors, in global or distributed shared memory.
     """
     wastes_sectors = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or wastes_sectors or access.addresses > WASTEFUL * access.requests
@@ -136,8 +137,8 @@ def _describe_counts(access: Access) -> str:
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     """Format the source around memory accesses, with the cost of each, file by file. ``>>`` marks wasteful accesses.
 
-    Accesses to constant memory are shown if lanes read different addresses. Accesses to local memory are shown unless
-    ptxas keeps all of it in registers.
+    Accesses without a source line are left out. Accesses to constant memory are shown if lanes read different
+    addresses. Accesses to local memory are shown unless ptxas keeps all of it in registers.
     """
     from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
 
@@ -218,7 +219,9 @@ def read_source_lines(sources: Iterable[Path]) -> FindLines:
 
 
 def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = (".",)) -> str:
-    """Format the result of `count` as the command line does: totals, source lines with costs, findings.
+    """Format the result of `count`: totals, source lines with costs, findings.
+
+    The command line also writes a title and a summary of costs.
 
     Parameters
     ----------
