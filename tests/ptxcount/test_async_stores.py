@@ -94,6 +94,7 @@ def test_st_bulk_refuses_misaligned_or_nonzero(form: str, error: type[Exception]
 FORMS = {
     "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
     "@%p1 st.shared.u32 [%r1], %r4;": [1, 12],
+    "mov.u32 %r4, %clock_hi; cvt.u64.u32 %rd4, %r4; st.shared.u64 [%r2], %rd4;": [0, 0],
     "mov.u32 %r4, %globaltimer_hi; mov.u64 %rd4, %current_graph_exec; st.shared.u64 [%r2], %rd4;": [0, 0],
     "ld.param.u64 %rd7, [p0]; setp.lt.u32 %p3, %r0, 1; cp.async.ca.shared.global [%r2], [%rd7], 8, %p3;"
     "cp.async.mbarrier.arrive.b64 [%r5]; cp.async.wait_all;": [0, 7],

@@ -162,3 +162,8 @@ def test_advised_registers_are_the_most_that_fit() -> None:
         registers = architectures.fit_registers(threads)
         assert 32 * architectures.fit_warps(registers) >= threads
         assert registers == 255 or 32 * architectures.fit_warps(registers + 1) < threads
+
+
+def test_blocks_without_shared_memory_fit() -> None:
+    """Shared memory does not limit blocks that have none, also where the driver reserves none."""
+    assert architectures.MULTIPROCESSORS["sm_75"].fit_blocks(64, 0) == 16

@@ -117,12 +117,13 @@ def test_instructions_of_a_line_share_a_row() -> None:
     ]
     stray = _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256)
     bulk = [_access(1, "bulk", "load", requests=1, sectors=9, shifted_sectors=[9, 8]) for _ in range(2)]
+    bulk.append(_access(1, "bulk", "load", requests=1, sectors=10))  # by a tensor map: no advice
     text = listing.format_listing(LaunchCounters(32, [*loads[:2], stray, loads[2], *bulk]), lambda name: None)
     assert [row for row in text.splitlines() if "^" in row] == [
         "         ^ load: 4.17 sectors per request, ideal 4.00; 1.00 cache lines, ideal 1.00 (3 instructions)",
         ">>       ^ load: 32.00 sectors per request, ideal 4.00; 32.00 cache lines, ideal 1.00",
-        "         ^ bulk load: 9.00 sectors per request; 8.00 instead of 9.00 if the shared buffer is moved by 16 bytes"
-        " (2 instructions)",
+        "         ^ bulk load: 9.33 sectors per request; 8.67 instead of 9.33 if the shared buffer is moved by 16 bytes"
+        " (3 instructions)",
     ]
 
 

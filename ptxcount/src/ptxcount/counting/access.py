@@ -24,7 +24,7 @@ from .transactions import (
     count_store_wavefronts,
 )
 
-#: Caveats for atomics that compile to CAS loops: float and 64-bit in shared memory, and 16-bit.
+#: Caveats for atomics that compile to CAS loops: 16-bit; and in shared memory float and 64-bit, except swaps.
 RETRY_CAVEAT = "retries between warps are not counted"
 CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
 #: Caveat for atomic swaps that the kernel itself repeats until they succeed.
@@ -60,35 +60,41 @@ class Access:
         ``texture``, ``surface``, or ``bulk`` for the global half of bulk copies; ``load``, ``store``, ``atomic``, or
         ``copy``: the shared half of ``cp.async``, which is in no total.
     width : int
-        Bytes per thread.
+        Bytes per thread. For textures, bytes of a texel; for bulk copies, 16.
     requests, sectors, wavefronts : int
         Counts with Nsight Compute's definitions (atomics: see `caveat`). Wavefronts are set for shared memory; sectors
-        for global, local and distributed shared memory. ptxas may still keep a local array in registers.
+        for all other memory except constant. ptxas may still keep a local array in registers.
     lines : int
-        For global memory: the 128-byte lines, summed over the requests.
+        For global and distributed shared memory: the 128-byte lines, summed over the requests.
     conflict_free : int
         The wavefronts without bank conflicts.
     useful_bytes : int
-        ``width`` times active threads.
+        ``width`` times active threads, without bytes that ``cp.async`` fills with zeros. For bulk copies, the bytes
+        of global memory that are copied.
     addresses : int
-        For constant memory, and parameters indexed by a register: distinct addresses, summed over the requests.
+        For constant memory, and parameters indexed by a register: distinct addresses, summed over the requests. A
+        16-byte access is two requests.
     together : int
         Atomics: the maximum number of lanes on one address, summed over the requests.
     aggregated : int
         Atomics: the warp-aggregated requests, which one lane issues for all.
     loops : int
-        Atomics: the requests of CAS loops, which repeat while other warps modify the same word.
+        Atomics: the requests that are CAS loops in shared memory, and repeat while other warps modify the word. In
+        global memory, only those of 16 bits are loops.
     ideal_sectors, ideal_lines : int
-        The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests.
+        The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests. For
+        textures, surfaces and bulk copies: the sectors of all useful bytes, and no lines. 0 for other memory than
+        global and distributed shared.
     polls : int
         The repeated requests of spin-waits: loads until another thread writes the address, and tries for a lock. The
         number depends on the order in which ptxcount runs blocks. No other count includes polls.
     shifted_sectors : list of int
-        Bulk copies: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes.
+        Bulk copies without a tensor map: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes. Else
+        empty.
     samples : list of Sample
-        The addresses of some warps in the first executions.
+        The addresses of some warps in the first executions by the first group of blocks.
     has_enough_samples : bool
-        True when enough samples are stored.
+        True when enough samples are stored, or another group of blocks has started.
     """
 
     source: Source
@@ -111,7 +117,7 @@ class Access:
     shifted_sectors: list[int] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list, init=False, repr=False, compare=False)
     has_enough_samples: bool = field(default=False, init=False, repr=False, compare=False)
-    #: True for ``ldmatrix``: eight rows form one group, never sixteen.
+    #: True for ``ldmatrix``, and for ``wmma.load`` by rows: eight rows form one group, never sixteen.
     is_matrix: bool = field(default=False, repr=False, compare=False)
     #: True for an atomic swap whose result decides whether a loop tries again.
     is_retried: bool = field(default=False, repr=False, compare=False)
@@ -141,7 +147,7 @@ class Access:
 
     @property
     def is_uniform_constant(self) -> bool:
-        """True for constant memory with one address per request."""
+        """True for constant memory with at most one address per request."""
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
@@ -205,7 +211,7 @@ class Access:
             self.requests += count * max(self.width // CONSTANT_BYTES - 1, 0)
 
     def add_untraced(self, requests: int, sectors: int, useful_bytes: int) -> None:
-        """Add accesses without per-lane addresses: bulk copies, texture fetches."""
+        """Add accesses without per-lane addresses: bulk copies, and accesses to textures and surfaces."""
         self.requests += requests
         self.sectors += sectors
         self.useful_bytes += useful_bytes

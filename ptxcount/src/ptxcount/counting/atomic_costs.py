@@ -15,7 +15,7 @@ class AtomicCost(NamedTuple):
     per_round: int = 1
     #: Wavefronts of a first try, before a CAS loop.
     before: int = 0
-    #: True for a CAS loop: it repeats while other warps modify the word.
+    #: True for a CAS loop, which repeats while other warps modify the word; wider than 16 bits, only in shared memory.
     loops: bool = False
     #: Minimum active lanes for warp aggregation by ptxas. 0: never aggregated.
     min_aggregated_lanes: int = 0

@@ -27,9 +27,9 @@ class Amounts:
     ----------
     accesses : list of Access
         Accesses of one kind to one space. The attributes ``requests``, ``sectors``, ``lines``, ``wavefronts``,
-        ``ideal_sectors``, ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``, ``aggregated`` and
-        ``addresses`` are sums over the accesses. With the suffix ``_per_request``, as in ``sectors_per_request``, they
-        are means over the requests; 0 without requests.
+        ``conflict_free``, ``ideal_sectors``, ``ideal_lines``, ``bank_conflicts``, ``useful_bytes``, ``together``,
+        ``aggregated`` and ``addresses`` are sums over the accesses. With the suffix ``_per_request``, as in
+        ``sectors_per_request``, they are means over the requests; 0 without requests.
     """
 
     accesses: list[Access]
@@ -49,31 +49,31 @@ class LaunchCounters:
 
     ``loads``, ``stores`` and ``atomics`` are the `Amounts` of the accesses to global memory, as in
     ``counters.loads.sectors_per_request``. Those of shared memory are ``shared_loads``, ``shared_stores`` and
-    ``shared_atomics``.
+    ``shared_atomics``. The prefixes ``local_``, ``texture_``, ``surface_``, ``bulk_`` and ``cluster_`` are also known.
 
     Attributes
     ----------
     threads : int
         Threads of the grid.
     accesses : list of Access
-        One per instruction, in PTX order.
+        One per instruction, state space and kind, in PTX order. ``cp.async``, for example, has two.
     thread_instructions, warp_instructions : int
         PTX instructions executed, by threads and by warps.
     findings : list of Finding
-        The findings, in PTX order.
+        The findings, in PTX order; ``unknown-limits`` is last.
     arrays : list of tuple
-        Address, size in bytes and name of each array and shared variable during the launch.
+        Address, size in bytes and name of each array and variable during the launch; in shared memory, the offset.
     distinct_sectors : tuple of int or None
         The number of distinct sectors of global memory that the launch read, and that it wrote; None if not counted.
         With cold caches, each such sector is transferred at least once.
     fetched_sectors : int or None
         Minimum sectors read from DRAM, if an L2 miss fetches 64 bytes, the default of
-        ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``.
+        ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``. None if not counted.
     merged : dict of str to tuple
         For ``load`` and ``store``: the requests and wavefronts of shared memory after merging by ptxas (`merging`). A
         kind without accesses that can merge is missing.
     stack_frame : int or None
-        Bytes of local memory per thread, from ptxas; None if ptxas was not run.
+        Bytes of local memory per thread, from ptxas; None if ptxas was not run, as by `count`, or failed.
     """
 
     threads: int
@@ -130,11 +130,11 @@ class LaunchCounters:
 
     @property
     def polls(self) -> int:
-        """Repeated load requests of spin-waits, which are in no total."""
+        """Repeated requests of spin-waits, loads and atomics, which are in no total."""
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
-        """Return the costs that the counts leave out.
+        """Return the costs that the counts leave out, and what ptxas makes of local memory.
 
         Returns
         -------

@@ -25,7 +25,7 @@ class Sample(NamedTuple):
 
 
 def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier: list[Sample]) -> list[Sample]:
-    """Sample up to four warps of up to three blocks of a chunk; return one `Sample`, or none if no lane is active.
+    """Sample up to four warps of up to three blocks of a chunk; return one `Sample`, or none without an active lane.
 
     The blocks are those of ``earlier`` samples. A chunk with another number of blocks gives no sample.
     """

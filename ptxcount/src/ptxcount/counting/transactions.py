@@ -1,6 +1,7 @@
 """Memory transactions of addresses, as Nsight Compute counts them.
 
-A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``). Its *sectors* are
+A *request* is one load or store of one warp with at least one active lane (``l1tex__t_requests``). Wide accesses to
+local and constant memory take several, and textures and surfaces have one per 4 or 8 lanes. A request's *sectors* are
 the distinct 32-byte segments that it touches (``l1tex__t_sectors``). Its *lines* are the distinct 128-byte segments
 (``l1tex__t_set_accesses``). The L1 cache has a tag per line, and fetches sectors. Both are counted for the whole warp,
 for any access width.
@@ -232,7 +233,7 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
     0. The maximum number of lanes on one address.
     1. The maximum number of lanes in one bank, summed over the groups of lanes that are served together.
     2. The number of such groups, summed over the rounds of a CAS loop.
-    3. The wavefronts of a load or store.
+    3. The wavefronts of a store.
     4. to 6. The minimum of counts 1, 2 and 3 without conflicts.
     """
     count = len(addresses)

@@ -36,11 +36,14 @@ class TracedSums(NamedTuple):
 
     #: Sum of each traced register, by name.
     by_name: dict[str, AddressSum]
-    #: First register with these terms, and the offset of its sum, by the terms.
+    #: First register with these terms, and the offset of its sum, by the terms; only for several terms.
     roots: dict[frozenset[tuple[Operand, int]], tuple[Operand, int]]
 
     def find_sum(self, operand: Operand | None) -> AddressSum:
-        """Return the sum that an operand equals; for an untraced register, the register itself as the only term."""
+        """Return the sum that an operand equals: a constant has no terms, an untraced operand is its own only term.
+
+        None, the base of a constant address, gives 0.
+        """
         if operand is None:
             return _ZERO
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
@@ -48,7 +51,10 @@ class TracedSums(NamedTuple):
         return self.by_name.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
 
     def find_root(self, operand: Operand | None) -> tuple[Operand | None, int]:
-        """Return the register from which ptxas computes an address, and the offset that this register includes."""
+        """Return the register from which ptxas computes an address, and the offset that this register includes.
+
+        Return a variable, or None for a constant address, in place of a register, with offset 0.
+        """
         terms = self.find_sum(operand).terms
         return self.roots.get(terms, (next(iter(terms))[0] if terms else operand, 0))
 
@@ -57,7 +63,11 @@ _ZERO = AddressSum(frozenset(), 0)
 
 
 def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
-    """Trace the registers with these names to sums; registers that are written more than once are not traced."""
+    """Trace the registers with these names to sums.
+
+    A register is traced if its only write is by a pure, unguarded instruction. Its operands have at most one write
+    each.
+    """
     writes = Counter(name for instruction in code for name in instruction.writes)
     definitions = {name: instruction for instruction in filter(_is_traceable, code)
                    for name in instruction.writes if writes[name] == 1}  # fmt: skip

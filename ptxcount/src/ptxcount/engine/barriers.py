@@ -125,8 +125,10 @@ class BarrierQueue:
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived: return where the threads continue. Else return None.
 
-        A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps.
-        ``ready`` has the masks of the threads that wait at no barrier.
+        A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps. A
+        complete block does not wait for other blocks. A cluster barrier is always released: call when no thread can
+        run. ``ready`` has the masks of the threads that wait at no barrier. Raises `DivergentBarrierError` if lanes of
+        a warp wait at different block barriers.
         """
         if is_warp_barrier(key):
             return self.release_warps(key, ready, late=False)
@@ -160,9 +162,9 @@ class BarrierQueue:
         return np.asarray((warps * LANES >= count) & (warps > 0))
 
     def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
-        """Release the warps in which all lanes of the mask have arrived, as `release`; return None if there are none.
+        """Release the warps in which all lanes of the mask have arrived or exited, as `release`; None if none has.
 
-        With ``late``, missing lanes never arrive: all waiting warps are released, and reported.
+        With ``late``, missing lanes never arrive: release all waiting warps. Report them if lanes wait elsewhere.
         """
         chunk = self._chunk
         arrivals, others = self._split(key)

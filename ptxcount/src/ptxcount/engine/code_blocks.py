@@ -17,13 +17,13 @@ class CodeBlock:
 
     #: Each instruction, the step that executes it, and the registers that are dead after it.
     steps: list[tuple[Instruction, Step, list[str]]]
-    #: Indices of its successors: the next basic block, then the target of a branch.
+    #: Indices of its successors: the next basic block, if threads may go on, then the target of a branch.
     successors: list[int]
     #: Kind of its end.
     end: End
     #: Predicate of a branch or an exit.
     guard: Register | None
-    #: Source of the last instruction.
+    #: Source of the last instruction; line 0 if there is none.
     source: Source
-    #: Barrier at its end, if it has one.
+    #: Barrier at its end; None if it has none, or an unsupported one.
     barrier: Barrier | None = None

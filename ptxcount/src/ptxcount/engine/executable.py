@@ -34,9 +34,9 @@ class Executable:
     entry: Entry
     flow: Flow
     code: list[CodeBlock]
-    #: The variables that it references.
+    #: The variables that it references, and those whose addresses these hold.
     variables: list[Variable]
-    #: Bytes of its smallest access to shared memory.
+    #: Bytes of its smallest element in shared memory: at most 8; 1 without accesses.
     shared_unit: int
     #: Number of registers that it writes.
     registers: int
@@ -56,7 +56,7 @@ class Executable:
     ordered_lanes: int
     #: Loads that may poll, and atomics that may be tried again, by the instruction's ``id``.
     polls: dict[int, Poll]
-    #: The ``id`` of each weak load whose value ends a loop.
+    #: The ``id`` of each weak load whose value ends a loop; none without strong writes.
     scans: frozenset[int]
 
 

@@ -24,8 +24,9 @@ from .merging import MergedCounter
 from .schedule import Schedule
 
 #: Maximum threads of a chunk: enough to amortize the cost of NumPy calls, few enough to keep registers in cache.
+#: Blocks, clusters and cooperative grids stay whole.
 CHUNK_THREADS = 1 << 18
-#: Maximum bytes of the registers and the shared memory of a chunk.
+#: Maximum bytes of the registers, and of the local and shared memory, of a chunk.
 CHUNK_BYTES = 256 << 20
 #: Default maximum of instructions of a chunk: an endless loop stops within a minute, and a long kernel completes.
 STEP_LIMIT = 2_000_000
@@ -55,8 +56,9 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
     Parameters and errors are those of `ptxcount.count`, but ``entry`` is the mangled name, and grid and block have
-    three numbers. Array arguments start at multiples of 256 bytes. ``distinct`` also counts distinct sectors, and
-    checks for races in global memory. ``names`` are the names of the arguments in errors.
+    three numbers. Array arguments start at multiples of 256 bytes, views at their offset in the base array.
+    ``distinct`` also counts distinct sectors, and checks for races in global memory, unless these are off. ``names``
+    are the names of the arguments in errors.
     """
     kernel = load_executable(ptx_text, entry)
     options = LaunchOptions(
@@ -140,7 +142,10 @@ def _count_merged(kernel: Executable, context: Context) -> None:
 
 
 def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
-    """Yield the linear block indices of each chunk, within the limits on threads and bytes; clusters stay whole."""
+    """Yield the linear block indices of each chunk, within the limits on threads and bytes.
+
+    Clusters stay whole; the grid of a cooperative launch is one chunk.
+    """
     block_bytes = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(block_bytes, 1)))
     blocks, cluster = prod(context.grid), prod(context.cluster)

@@ -45,17 +45,18 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     Parameters
     ----------
     source_or_ptx : Path, str, bytes, or a kernel of another package
-        A Path is a file, a string is the text. Text that begins with a directive, and a file whose name ends in
-        ``.ptx``, is PTX; all else is CUDA C++, which nvcc compiles with source lines. A cubin, as a file or as bytes,
-        must contain the PTX that ``-lineinfo`` embeds. Kernels of CuPy (``RawKernel``), Numba, Triton, Warp, CuTe DSL,
-        cuTile and tilelang are compiled by their package.
+        A Path is a file, a string is the text. PTX is: content that begins with a directive, a text with a line
+        ``.version``, and a file whose name ends in ``.ptx``. All else is CUDA C++, which nvcc compiles with source
+        lines. A cubin, as a file or as bytes, must contain the PTX that ``-lineinfo`` embeds. Kernels of CuPy
+        (``RawKernel``), Numba, Triton, Warp, CuTe DSL, cuTile and tilelang are compiled by their package.
     entry : str or None
         The kernel's name in the source (``scale``, ``own::scale``), with template arguments (``blur<float>``,
         instantiated if necessary), or mangled. None if the source has one kernel. For a Numba kernel: its signature,
         such as ``"void(float32[:], int32)"``; None for the types of the arguments.
     grid, block : int or sequence of int
         Blocks of the grid and threads of a block: one to three numbers, x first. None for the block that the kernel
-        requires (``.reqntid``). For a Warp kernel, the grid is the ``dim`` of its launch.
+        requires (``.reqntid``), or that Triton, Warp or tilelang compiled for. For a Warp kernel, the grid is the
+        ``dim`` of its launch.
     arguments : sequence of ndarray, NumPy scalar, Texture, Surface, TensorMap, dict, list or None
         In the kernel's order: an array for each pointer; a `Texture` or a `Surface` for a handle, a `TensorMap` for a
         ``CUtensorMap``; a NumPy scalar of the right size for each other parameter. Counts use the real layout of an
@@ -71,18 +72,20 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     arch : str, optional
         The architecture to compile for, whose limits apply. Default: sm_90; for PTX, its target.
     dynamic_shared : int, optional
-        Bytes of dynamic shared memory. Default: 0; for a Triton kernel, its own number.
+        Bytes of dynamic shared memory. Default: 0; for Triton, Warp and tilelang, the number of the compiled kernel.
     step_limit : int
-        Maximum instructions of a group of blocks, before `StepLimitExceededError`.
+        Maximum instructions of a group of blocks, before `StepLimitExceededError`. Each basic block counts as one more.
     races : str
         Policy for races in shared and global memory. ``report``: a finding; ``strict``: also for stores that change
-        nothing; ``error``: `SharedRaceError` or `GlobalRaceError`; ``off``: no check.
+        nothing, and for volatile accesses within a warp; ``error``: `SharedRaceError` or `GlobalRaceError`; ``off``: no
+        check.
     unwritten : str
-        Policy for reads of shared memory that was never written, which return zeros. ``report``: a finding; ``error``:
-        `UninitializedReadError`; ``off``: no check.
-    variables : mapping of str to ndarray or NumPy scalar, optional
-        Values of ``__constant__`` and ``__device__`` variables by name. Default: the value in the source. Without one,
-        ``__device__`` variables hold zeros, and a read of a ``__constant__`` variable is an `UnsetVariableError`.
+        Policy for reads of shared or tensor memory that was not written, or by a copy without a wait. ``report``: a
+        finding; ``error``: `UninitializedReadError`; ``off``: no check. Shared memory holds zeros at first.
+    variables : mapping of str to ndarray, NumPy scalar, dict, list or None, optional
+        Values of ``__constant__`` and ``__device__`` variables by name. An array for a ``__device__`` variable is
+        modified in place. Default: the value in the source. Without one, ``__device__`` variables hold zeros, and a
+        read of a ``__constant__`` variable is an `UnsetVariableError`.
     cluster : int or sequence of int, optional
         Cluster size in blocks. Default: that of the source, or 1. A source with ``__block_size__``, or with
         ``num_ctas`` of Triton or cuTile, takes its grid in clusters.
@@ -103,13 +106,15 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     PtxSyntaxError
         The text is not PTX.
     LaunchError
-        The launch configuration does not match the kernel.
+        The launch configuration does not match the kernel; there is no such file or kernel, or a wrong option; or a
+        thread uses a texture, surface or tensor map that does not fit. Then arrays may be partly modified.
     UnsupportedInstructionError
-        A thread reached an instruction that is not supported; arrays may be partly modified.
+        A thread reached an instruction that is not supported; arrays may be partly modified. Or the kernel's
+        parameters or control flow are not supported.
     KernelFaultError
-        The kernel is wrong; arrays may be partly modified.
+        The kernel is wrong, or exceeds a limit; arrays may be partly modified.
     MemoryError
-        The module's variables are larger than this machine's memory.
+        The module's variables are larger than this machine's memory, or its container's limit.
 
     Examples
     --------
@@ -219,7 +224,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for no kernel, or only a template."""
+    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for none, several, or only a template."""
     entries = parse_cached(ptx).entries
     is_missing = find_entry(ptx, name) not in entries if name is not None else not entries
     for declaration in find_declarations(read_source(source)) if is_missing and not is_ptx(source) else ():

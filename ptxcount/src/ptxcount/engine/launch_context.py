@@ -67,7 +67,11 @@ class _Memories:
 
 
 def make_context(kernel: Executable, options: LaunchOptions) -> Context:
-    """Check a launch and lay out its memory; raise `LaunchError` if a GPU would reject the launch."""
+    """Check a launch and lay out its memory.
+
+    Raises `LaunchError` for wrong dimensions, policies, arguments or values of variables, or for more memory than any
+    GPU allows. Raises `MemoryError` for larger variables than this machine holds.
+    """
     if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:  # the grid is in clusters
         x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
         options = replace(options, grid=(x, y, z))
@@ -240,7 +244,10 @@ def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) 
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
-    """Convert a value to the memory of a variable. An array is used in place: stores change it."""
+    """Convert a value to the memory of a variable.
+
+    An array for a ``__device__`` variable is used in place: stores change it. For a ``__constant__`` one, it is copied.
+    """
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:

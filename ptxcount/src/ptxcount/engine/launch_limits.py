@@ -21,8 +21,9 @@ _MULTIPROCESSORS = 132
 def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
     """Raise `LaunchError` if an SM of the architecture cannot hold a block of the kernel.
 
-    ptxas reports the registers per thread, with nvcc's ``flags``. Registers are not checked without ptxas, or if even
-    255 per thread would fit.
+    ptxas reports the registers per thread, with nvcc's ``flags``. Registers are not checked if ptxas is missing or
+    fails, or if even 255 per thread would fit. Shared memory is not checked for an architecture that
+    `find_multiprocessor` does not know. Raises as `load_executable`, too.
     """
     threads = prod(block)
     shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared

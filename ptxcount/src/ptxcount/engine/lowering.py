@@ -1,7 +1,7 @@
 """Lowering: inline calls, and split predicated barriers, ``bar.red`` and ``elect.sync``.
 
-Afterwards no barrier is predicated. An indirect call becomes a chain of comparisons with the functions of matching
-signature. One recursive call of a function is inlined; deeper recursion is unsupported.
+Afterwards no supported barrier is predicated. An indirect call becomes a chain of comparisons with the functions that
+have as many parameters and results. One recursive call of a function is inlined; deeper recursion is unsupported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _PARAMETERS = frozenset(("param", "param::entry", "param::func"))
 
 
 def lower_calls(program: Program, entry: Entry) -> Entry:
-    """Return a copy of the kernel with its calls inlined, and no predicated barriers."""
+    """Return a copy of the kernel with its calls inlined, and no predicated barriers.
+
+    Calls of runtime functions stay. So do calls that cannot be inlined: a thread that reaches one raises an error.
+    """
     result = replace(entry, instructions=[], labels={}, variables={})
     _Inliner(CalleeTable(program, entry), result, {}, ()).copy_body(entry)
     return result
@@ -164,7 +167,7 @@ class _Inliner:
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
-        """Append the code of a function; if that is impossible, the call itself with the problem."""
+        """Append the code of a function; for a runtime function, the call itself; else, the call with the problem."""
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         if function is None:
             problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
@@ -247,7 +250,10 @@ def split_call(call: Instruction) -> tuple[list[str], Operand | None, list[str]]
 
 
 def list_symbol_names(operand: Operand | None) -> list[str]:
-    """Return the names in an operand or a list of operands; the name is empty for an operand that is no variable."""
+    """Return the names in an operand or a list of operands.
+
+    In a list, the name is empty for an operand that is no variable. Such an operand alone has no names.
+    """
     if isinstance(operand, Symbol):
         return [operand.name]
     return [symbol.name if isinstance(symbol, Symbol) else "" for symbol in getattr(operand, "items", ())]

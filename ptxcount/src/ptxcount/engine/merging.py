@@ -44,7 +44,7 @@ class MergeableGroup:
     #: Residue of the address without its offset, and the basic block of the first instruction.
     base: Residue
     block: int
-    #: In code order: the identities of the instructions, and their accesses.
+    #: In the order of execution (`Dominators.order`): the identities of the instructions, and their accesses.
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
 

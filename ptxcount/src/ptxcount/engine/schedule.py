@@ -58,8 +58,8 @@ class Schedule:
     def run_turn(self) -> list[Schedule]:
         """Run until all threads exit, or the chunk is split or waits for other chunks; return what is left to run.
 
-        The result is empty, the schedules of the parts, or this schedule. ``has_progress`` is True if a thread has
-        written to memory during this call.
+        The result is empty, the schedules of the parts, or this schedule. In the last case, ``has_progress`` tells if a
+        thread has written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
         """
         rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
         while self._ready or self._barriers.waiting:

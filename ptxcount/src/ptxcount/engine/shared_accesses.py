@@ -40,7 +40,7 @@ class SharedAccess(NamedTuple):
     kind: str
     size: int
     base: Base
-    #: The register from which ptxas computes the address, and the offset that this register includes.
+    #: The register or variable from which ptxas computes the address, if any, and the offset that it includes.
     root: Operand | None
     root_offset: int
     #: Byte offset of the first element, number of elements in the PTX, and byte offsets of those that are needed.

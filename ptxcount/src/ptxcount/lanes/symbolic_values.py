@@ -62,7 +62,10 @@ def split_sum(value: Value, size: int) -> Sum | None:
 
 
 def split_exact(value: Value, kind: Type) -> Sum | None:
-    """Split a value as `split_sum`; None also if the sum may overflow the integer type ``kind``."""
+    """Split a value as `split_sum`; None also if the sum may overflow the integer type ``kind``.
+
+    Parts are read as signed, so unsigned values from half of the range on also give None.
+    """
     split = split_sum(value, kind.size)
     if split is not None:
         low, high = split.bounds()
@@ -135,7 +138,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare_sums(name: str, kind: Type, left: Value, right: Value) -> Array | None:
-    """Compare integers without adding up sums. Return a mask, or None if a sum may overflow or is too large."""
+    """Compare integers without adding up sums. Return a mask; None if `split_exact` fails, or a sum is too large."""
     a = split_exact(left, kind)
     b = None if a is None else split_exact(right, kind)
     if a is None or b is None:

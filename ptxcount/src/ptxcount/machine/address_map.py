@@ -1,4 +1,4 @@
-"""Arrays in an address space of ptxcount, far apart, so that accesses out of bounds hit no other array."""
+"""Arrays in an address space of ptxcount, far apart, so that accesses near their bounds hit no other array."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -24,7 +24,8 @@ FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
 #: Addresses below this come from a null pointer and an index.
 _NEAR_NULL = 1 << 16
-#: Functions that report a fault: error class, position (block, thread) in the chunk, text, address.
+#: Functions that report a fault: error class, position (block, thread) in the chunk, text, address; for a race, also
+#: the source and the thread of the other access.
 Report = Callable[..., None]
 
 
@@ -131,7 +132,7 @@ class AddressMap:
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
     def _describe_stray(self, address: int, width: int) -> str:
-        """Describe an access out of bounds by its distance from the nearest array."""
+        """Describe an access out of bounds: by a null pointer, or by its distance from the nearest array, if any."""
         access = f"{count_noun(width, 'byte')} at {address:#x}"
         if abs(address) < _NEAR_NULL:
             return f"{access}: a null pointer" + (f" {address:+d} bytes" if address else "")

@@ -55,7 +55,10 @@ def total_bytes(argument: KernelArgument) -> int:
 
 
 class ArgumentLayout:
-    """Layout of arguments: places each array in memory once, and assigns handles to descriptors."""
+    """Layout of arguments: places each array in memory, and assigns handles to descriptors.
+
+    An array that is passed several times is placed once; twice if it is passed writable and read-only.
+    """
 
     def __init__(self, memory: ArrayMemory, descriptors: dict[int, BoundDescriptor]) -> None:
         self._memory, self._descriptors = memory, descriptors
@@ -75,7 +78,9 @@ class ArgumentLayout:
         None                the null pointer
         ==================  ========================================================================
 
-        Raises `LaunchError` with the argument's name for anything else.
+        Only a contiguous base counts, which is writable if the view is. A strided array without such a base raises
+        `LaunchError`. So do other types, empty mappings, empty lists, and lists of several types. The message has the
+        argument's name.
         """
         dtype, value = self._lay_out({POINTER: argument} if isinstance(argument, list) else argument, name)
         return _encode_value(dtype, value)

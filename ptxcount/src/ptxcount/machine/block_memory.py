@@ -33,7 +33,7 @@ class _Accesses(NamedTuple):
 class SharedMemory(ClusterAddresses):
     """Shared memory of each block of a chunk, including accesses to other blocks of a cluster.
 
-    Writes and races are tracked per ``unit`` bytes, the smallest access of the kernel.
+    Writes and races are tracked per ``unit`` bytes: the size of the smallest element that is accessed, at most 8.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class SharedMemory(ClusterAddresses):
         self._copies.commit_group(active)
 
     def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete the ``cp.async`` copies of active threads, except a thread's last ``newest`` groups; None: all."""
+        """Complete the ``cp.async`` copies of active threads; ``newest`` as in `PendingCopies.complete`."""
         for addresses, size in self._copies.complete(active, newest):
             self._mark_bytes(addresses, size, is_written=True)
 
@@ -128,7 +128,7 @@ class SharedMemory(ClusterAddresses):
             self.races.expand(self._shape[0])
 
     def reserve_bytes(self, count: int) -> None:
-        """Mark the first ``count`` bytes as written, and do not check races there: cooperative groups use them."""
+        """Mark the first ``count`` bytes as written, for cooperative groups; check no races within these bytes."""
         self._written[:, : count // self._unit] = True
         self._reserved = count
 
@@ -166,7 +166,10 @@ class SharedMemory(ClusterAddresses):
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
     def reset_races(self, waiting: Array) -> None:
-        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads), after a block barrier."""
+        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads).
+
+        Call it after a barrier of a block or cluster, and after a wait at an mbarrier.
+        """
         blocks = waiting.any(axis=1)
         if blocks.all():
             self.races.reset_blocks(None)
@@ -202,7 +205,8 @@ class SharedMemory(ClusterAddresses):
 
         Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
         all threads are active, with the same addresses in all blocks, the positions are None. Then there is an
-        index for each thread of all blocks; for a load, of one block.
+        index for each thread of all blocks; for a load, of one block. Atomics (``is_exact``), and clusters whose races
+        are checked, always have positions.
         """
         addresses, width, blocks = dense(address), size * count, self._shape[0]
         addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)

@@ -32,7 +32,7 @@ _MAX_THREAD_NUMBER = (1 << 31) - 2
 _FALSE = np.zeros((1, 1), bool)
 #: Attributes of `Context` with the memory of each state space that blocks share.
 _MEMORIES = {"global": "memory", "constant": "constants", "parameter": "parameters"}
-_CLOCKS = {"%clock": "u4", "%clock_hi": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
+_CLOCKS = {"%clock": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer_lo": "u4"}
 
 
 class Chunk:
@@ -47,7 +47,7 @@ class Chunk:
     active: Array
     #: Registers that inactive threads still need, so writes must be masked. None: all registers.
     live_elsewhere: frozenset[str] | None
-    #: Consecutive polls without a write in between.
+    #: Consecutive strong loads, failed atomics and failed waits at mbarriers, without a write in between.
     spins: int
     #: True if anything was written since the scheduler last cleared this flag.
     has_written: bool
@@ -96,7 +96,7 @@ class Chunk:
         return _FALSE if kind.kind == "p" else _ZEROS[kind.size]
 
     def write(self, name: str, value: Value) -> None:
-        """Set a register for the active threads."""
+        """Set a register for the active threads; other threads keep their values only if these are still needed."""
         if (self.live_elsewhere is None or name in self.live_elsewhere) and name in self.registers:
             new, old = dense(value), dense(self.registers[name])
             value = choose(self.active, new, old.view(new.dtype))
@@ -105,7 +105,7 @@ class Chunk:
     def read_special(self, name: str) -> Array | None:
         """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
-        Clocks return an instruction count, which has no relation to time.
+        Clocks return an instruction count, which has no relation to time; upper halves of clocks return 0.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])

@@ -1,7 +1,7 @@
 """Races between blocks of a cluster in distributed shared memory.
 
 Accesses of two blocks to one address race as those of two threads do (`shared_races`), unless the blocks synchronize in
-between. They do so by a cluster barrier, a wait at an ``mbarrier``, an atomic, or a polling load, but not by a block
+between. They do so by a cluster barrier, a wait at an ``mbarrier``, an atomic or a strong load, but not by a block
 barrier. For each unit and access kind, the check keeps two accesses: the last by the block that owns the unit, and the
 last by another block.
 """

@@ -29,7 +29,7 @@ class Context:
     memory: ArrayMemory
     constants: ArrayMemory
     parameters: ArrayMemory
-    #: Addresses of variables and parameters by name.
+    #: Addresses of variables, parameters and functions by name.
     symbols: dict[str, int]
     #: Reasons why other names have no address.
     unavailable: dict[str, str]
@@ -37,11 +37,11 @@ class Context:
     shared_names: frozenset[str]
     #: Shared memory per block, in bytes.
     shared_size: int
-    #: Width of the smallest access to shared memory, in bytes.
+    #: Size of the smallest element in shared memory, in bytes: at most 8; 1 without accesses.
     shared_unit: int
     #: Local memory per thread, in bytes.
     local_size: int
-    #: Maximum number of instructions that a chunk executes.
+    #: Maximum number of instructions that a chunk executes; each basic block counts as one more.
     step_limit: int
     #: Policies for races (`findings.RACES`), and for reads of unwritten memory (`findings.UNWRITTEN`).
     races: str
@@ -53,9 +53,9 @@ class Context:
     cluster: Index3
     #: True if the launch has clusters, even of one block.
     has_clusters: bool
-    #: True if the blocks of a chunk may wait for each other, so the chunk must not be split.
+    #: True for clusters of several blocks and cooperative launches: a chunk must not be split.
     has_concurrent_blocks: bool = False
-    #: Maximum blocks of a cooperative launch, if the grid has more; else 0.
+    #: Maximum blocks of a cooperative launch, if the kernel synchronizes a grid that has more; else 0.
     max_resident_blocks: int = 0
     #: Reserved bytes at the beginning of shared memory, initially zero.
     reserved_shared_bytes: int = 0
@@ -67,7 +67,7 @@ class Context:
     checks_global_races: bool = False
     #: Counter of the checked accesses.
     clock: Clock = field(default_factory=Clock)
-    #: Source of each checked access, by its `clock` time.
+    #: Source of each checked access to global memory, by its `clock` time.
     access_sources: dict[int, Source] = field(default_factory=dict)
     #: Number of clocks that a warp needs (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int = 0

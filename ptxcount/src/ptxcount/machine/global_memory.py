@@ -36,8 +36,8 @@ class ArrayMemory(AddressMap):
     ) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the thread's address on.
 
-        A miss of the L2 cache fetches ``fetch`` sectors. Returns unsigned integers, one array per element. Faults go to
-        ``report``.
+        A miss of the L2 cache fetches ``fetch`` sectors. Returns unsigned integers (raw bytes for 16-byte elements),
+        one array per element. Faults go to ``report``.
         """
         shape, parts = self._resolve(address, size, count, active, report, fetch=fetch)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]

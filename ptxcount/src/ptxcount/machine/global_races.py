@@ -1,13 +1,14 @@
 """Races in global memory: two threads access one address without synchronization, and one of them writes.
 
-A block barrier orders its block after all earlier accesses. So does an atomic, or a volatile, relaxed or acquire load,
-of any thread of the block. ``bar.warp.sync`` orders the lanes of its mask; of several readers of an address, the check
-keeps only the last time. The check misses races
+A barrier of a block or cluster orders its blocks after all earlier accesses. So does a wait at an mbarrier, an atomic
+or a strong load (volatile, relaxed or acquire) of any thread of the block. ``bar.warp.sync`` orders the lanes of its
+mask; of several readers of an address, the check keeps only the last time. The check misses races
 
 - of a block that executes one of these instructions for another purpose,
 - between a strong and a weak access, except a strong write and a load that ends a loop,
 - of textures, bulk copies and tensor cores,
-- between stores to an array that the kernel only writes, except the threads of one store in the first 16 stores.
+- between stores to an array that the kernel only writes, except the threads of one store in the first 16 stores; the
+  strict check misses none of these.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -82,7 +83,7 @@ class AccessEvent:
     strict: bool
     #: The line of each access, by its time.
     sources: Mapping[int, Source] = field(default_factory=dict)
-    #: None without warp barriers.
+    #: None without warp barriers, and flags in shared memory.
     warp: WarpOrder | None = None
 
 
@@ -112,7 +113,7 @@ class AccessHistory:
         return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
     def note_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
-        """Note a load of ``width`` bytes by some threads; return the first racing access, and a message."""
+        """Note a load of ``width`` bytes by some threads; return the first racing access and a message, or None."""
         places = self._find_units(index, width)
         thread = event.threads[:, None]
         last_write = self._written[places]

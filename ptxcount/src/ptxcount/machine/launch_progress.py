@@ -18,7 +18,8 @@ _log = logging.getLogger("ptxcount")
 class LaunchProgress:
     """Time of the last progress of a launch.
 
-    Progress is: a thread exits, a block barrier completes, or, after a second, an instruction's addresses change.
+    Progress is: threads reach an exit, a barrier of a block or cluster completes, or, after a second, an instruction's
+    addresses change.
     """
 
     def __init__(self, limit: float) -> None:
@@ -56,7 +57,10 @@ class Estimate:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Log the remaining time after ``done`` blocks, if these took long enough for an estimate."""
+        """Estimate the remaining time when the first ``done`` blocks have taken a second; log it if over a minute.
+
+        Later calls do nothing.
+        """
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

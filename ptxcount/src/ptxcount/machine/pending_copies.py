@@ -38,9 +38,10 @@ class PendingCopies:
         self._commits = self._commits + active
 
     def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
-        """Complete the copies of active threads, except each thread's last ``newest`` groups; None: all.
+        """Complete the copies of active threads, except each thread's last ``newest`` groups and uncommitted copies.
 
-        Yield the addresses that each instruction copied to, -1 for none, and the bytes per thread.
+        None: complete all, also uncommitted ones. Yield the addresses that each instruction copied to, -1 for none, and
+        the bytes per thread.
         """
         pending, self._copies = self._copies, []
         for addresses, groups, size in pending:

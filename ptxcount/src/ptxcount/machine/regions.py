@@ -51,7 +51,7 @@ class Region:
         return self.base + self.data.size
 
     def view_elements(self, size: int) -> Array:
-        """Return the bytes as unsigned integers of ``size`` bytes, without an incomplete last one."""
+        """Return the bytes as elements of ``size`` bytes (`unsigned`), without an incomplete last one."""
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def count_fetched(self) -> int:
@@ -72,8 +72,9 @@ class Region:
 class ArrayPart:
     """Threads of an access that touch one array.
 
-    ``address`` has the addresses, and ``places`` the indices of these threads in the chunk; None: all threads.
-    ``chosen`` selects these threads among the active ones. ``size`` is the size of an element in bytes.
+    ``address`` has the addresses of these threads. ``places`` has their indices in the shape that `find_parts` returns,
+    which may be one row for all blocks; None: all threads. ``chosen`` selects these threads among the active ones.
+    ``size`` is the size of an element in bytes.
     """
 
     region: Region

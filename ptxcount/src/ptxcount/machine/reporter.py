@@ -34,10 +34,10 @@ class Reporter:
         self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
         other_thread: int | None = None,
     ) -> None:  # fmt: skip
-        """Report a fault of the thread at ``position``, (block, thread) in the chunk.
+        """Report a fault of the thread at ``position``, (block, thread) in the chunk: raise it, or add a finding.
 
-        For a race, ``other_source`` is the source of the other access, and ``other_thread`` the index of the other
-        thread in the block.
+        If that thread is not active, the first active thread stands for it. For a race, ``other_source`` is the source
+        of the other access, and ``other_thread`` the index of the other thread in the block.
         """
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:

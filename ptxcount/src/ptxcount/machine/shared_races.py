@@ -1,10 +1,10 @@
 """Race check for shared memory, by the threads that accessed each byte since the last barrier.
 
 Two threads race if they access the same byte, at least one of them writes, and not both accesses are strong: atomic,
-volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that, and so does
-``bar.warp.sync`` between lanes of its mask (PTX memory consistency model, 8.9). A strong load that reads another
-thread's write is ordered after all accesses of the block before that write. The same holds for an atomic, from the
-thread's next fence on.
+volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that. So does a wait of any
+thread of the block at an mbarrier, or ``bar.warp.sync`` between lanes of its mask (PTX memory consistency model, 8.9).
+A strong load that reads another thread's strong write is ordered after all accesses of the block before that write. The
+same holds for an atomic with acquire semantics, and for other atomics from the thread's next fence on.
 
 For each byte and access kind, the check keeps only the lowest and the highest thread. Another thread has accessed the
 byte if and only if one of these two is another thread. If masks of ``bar.warp.sync`` may be partial, the check also
@@ -132,7 +132,7 @@ class RaceDetector:
         return part
 
     def reset_blocks(self, rows: Array | None) -> None:
-        """Forget the accesses of the blocks in ``rows``, or of all, after a block barrier."""
+        """Forget the accesses of the blocks in ``rows``, which have synchronized; None: of all blocks."""
         if rows is None:
             self._touched.clear()
         for touched in self._touched.values():
@@ -151,7 +151,7 @@ class RaceDetector:
         *,
         acquires: bool = False,
     ) -> Race | None:
-        """Record the accesses of an instruction; return the first that races.
+        """Record the accesses of an instruction; return the first that races, or None.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
         row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores

@@ -43,7 +43,7 @@ def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, C
     }
 
 
-#: Functions that compute special registers from a chunk, by name; clocks are not included.
+#: Functions that compute special registers from a chunk, by name; of clocks, only the upper halves.
 SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     **_per_axis("tid", lambda chunk, axis: chunk.find_indices("tid", axis)),
     **_per_axis("ctaid", lambda chunk, axis: chunk.find_indices("ctaid", axis)),
@@ -70,7 +70,7 @@ SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     **dict.fromkeys((RESERVED_REGISTER, "%smid", "%gridid", *(f"%pm{k}" for k in range(8))), lambda chunk: 0),
     **dict.fromkeys((f"%envreg{k}" for k in (0, *range(3, 32))), lambda chunk: 0),
     **dict.fromkeys(("%aggr_smem_size", "%total_smem_size"), lambda chunk: chunk.context.shared_size),
-    **dict.fromkeys(("%current_graph_exec", "%globaltimer_hi"), lambda chunk: 0),
+    **dict.fromkeys(("%current_graph_exec", "%clock_hi", "%globaltimer_hi"), lambda chunk: 0),
     "%dynamic_smem_size": lambda chunk: chunk.context.dynamic_size,
     "%nsmid": lambda chunk: 1,
 }

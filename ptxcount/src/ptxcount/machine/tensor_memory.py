@@ -112,7 +112,7 @@ class TensorMemory:
     ) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product reads the words, ordered after earlier products, but not after stores.
+        ``is_asynchronous``: a product or shift reads the words, ordered after earlier ones, but not after stores.
         """
         self._check_places(blocks, lanes, columns, report)
         if is_asynchronous:
@@ -140,7 +140,7 @@ class TensorMemory:
     ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product or copy writes the words, so a thread must wait for the mbarrier of the commit.
+        ``is_asynchronous``: a product, copy or shift writes the words; a thread must wait for the commit's mbarrier.
         """
         self._check_places(blocks, lanes, columns, report)
         self._data[blocks, lanes, columns] = words

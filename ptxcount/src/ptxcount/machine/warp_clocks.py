@@ -1,9 +1,9 @@
 """Order of accesses by ``bar.warp.sync`` (PTX ISA), and by flags in shared memory.
 
-``bar.warp.sync`` orders only the lanes of its mask. So each lane has a vector clock (Fidge 1988, Mattern 1989). It has
-a time for each lane of the warp: accesses of that lane up to this time are ordered before. A barrier joins the clocks
-of its lanes. A strong load that reads a flag is ordered after all accesses of its block before the write of the flag.
-For this order, each thread has a single time.
+``bar.warp.sync`` orders only the lanes of its mask. So each lane has a vector clock (Fidge 1988, Mattern 1989); if all
+masks are whole, one clock serves the warp. A clock has a time for each lane of the warp: accesses of that lane up to
+this time are ordered before. A barrier joins the clocks of its lanes. A strong load that reads a flag is ordered after
+all accesses of its block before the write of the flag; so is an atomic. For this order, each thread has a single time.
 """
 
 from __future__ import annotations

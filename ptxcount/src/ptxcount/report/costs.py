@@ -44,7 +44,7 @@ def _count_ideal(access: Access) -> int:
 class Cost(NamedTuple):
     """The cost of the accesses of one kind to one array at a source line.
 
-    ``unit`` is sectors, wavefronts or constant addresses.
+    ``unit`` is sectors, wavefronts or constant addresses. Accesses without a source line share a cost.
     """
 
     unit: str
@@ -71,7 +71,7 @@ class Cost(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The cost per request, and the pattern of the worst access."""
+        """The cost per request, the pattern of the worst access if known, and for a bulk copy a better shift."""
         requests = sum(access.requests for access in self.accesses)
         text = f"{self.worst.kind}: {_format_amount(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
         text += f", ideal {round(self.ideal / requests, 2):g}" if self.amount > self.ideal else ""
@@ -81,8 +81,9 @@ class Cost(NamedTuple):
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """List the costs of a launch by unit and array, the most expensive array and its largest cost first.
+    """List the costs of a launch by unit and array: of each unit, the most expensive array and its largest cost first.
 
+    Costs of 0, uniform constants, and local memory that ptxas keeps in registers are left out.
     ``words`` are the texts of the arguments, which name the arrays.
     """
     accesses_by_place: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
@@ -126,7 +127,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
 
 
 def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: FindLines) -> str:
-    """Format the costs of a launch as text; empty if the launch accesses no memory."""
+    """Format the costs of a launch as text; empty if `list_costs` lists none."""
     costs = list_costs(counters, words)
     pictures = draw_pictures(costs)
     legend = [f"\n{LEGEND}"] if pictures else []

@@ -85,7 +85,7 @@ class KernelUses:
 
     @cached_property
     def body(self) -> str:
-        """The body, with aliases of ``threadIdx`` and ``blockIdx`` expanded."""
+        """The body without spaces between signs, and with aliases of ``threadIdx`` and ``blockIdx`` expanded."""
         body = self.declaration.body
         for name, thread in _THREAD.findall(body):
             body = re.sub(rf"(?<![.\w]){name}\b(?!\s*=)", re.sub(r"\s", "", thread), body)
@@ -192,7 +192,7 @@ class KernelUses:
         return True
 
     def find_direction(self, name: str) -> str:
-        """Return "in", "out" or "in and out" for an array that is loaded, stored or both; empty if unknown."""
+        """Return "in", "out" or "in and out" for an array that is loaded, stored or both; else an empty text."""
         directions = set[str]()
         for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self.body):
             index, operator = access.groups()

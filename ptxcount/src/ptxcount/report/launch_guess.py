@@ -31,7 +31,10 @@ def guess_block(
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:
-    """Guess the bytes of dynamic shared memory: the default maximum if the kernel has a dynamic array, else 0."""
+    """Guess the bytes of dynamic shared memory; 0 if the kernel has no dynamic array, or cannot be prepared.
+
+    The guess is the default maximum without the static shared memory.
+    """
     if all(variable.size is not None for variable in program.variables.values()):
         return 0
     with suppress(PtxError):  # counting the kernel reports the error

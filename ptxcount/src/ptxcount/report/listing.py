@@ -71,7 +71,7 @@ def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: No
 
 
 def find_line_text(file: str | None, line: int | None, find_lines: FindLines) -> str:
-    """Return a source line without surrounding spaces; empty if the line may not be shown."""
+    """Return a source line without surrounding spaces; empty if there is no such line, or it may not be shown."""
     file_lines = find_lines(file) if file else None
     return file_lines[line - 1].strip() if file_lines and line and line <= len(file_lines) else ""
 
@@ -79,7 +79,8 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 def is_wasteful(access: Access) -> bool:
     """Tell if an access is inefficient.
 
-    Such an access has bank conflicts, or over 1.5 times the ideal sectors, or over 1.5 constant addresses per request.
+    Such an access has bank conflicts, or over 1.5 constant addresses per request. Or it has over 1.5 times the ideal
+    sectors, in global or distributed shared memory.
     """
     wastes_sectors = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or wastes_sectors or access.addresses > WASTEFUL * access.requests
@@ -90,11 +91,12 @@ def advise_shift(access: Access) -> str:
 
     The GPU splits a copy at multiples of 128 bytes of the shared address. Shifts are multiples of 16 bytes.
     """
-    fewest = min(access.shifted_sectors, default=access.sectors)
-    if fewest >= access.sectors:
+    sectors = access.shifted_sectors or [0]  # without copies by a tensor map, which `access.sectors` includes
+    fewest = min(sectors)
+    if fewest == sectors[0]:
         return ""
-    shift = 16 * access.shifted_sectors.index(fewest)
-    shifted, actual = format_ratio(fewest, access.requests), format_ratio(access.sectors, access.requests)
+    shift, saved = 16 * sectors.index(fewest), sectors[0] - fewest
+    shifted, actual = (format_ratio(count, access.requests) for count in (access.sectors - saved, access.sectors))
     return f"; {shifted} instead of {actual} if the shared buffer is moved by {shift} bytes"
 
 
@@ -135,8 +137,8 @@ def _describe_counts(access: Access) -> str:
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     """Format the source around memory accesses, with the cost of each, file by file. ``>>`` marks wasteful accesses.
 
-    Accesses to constant memory are shown if lanes read different addresses. Accesses to local memory are shown unless
-    ptxas keeps all of it in registers.
+    Accesses without a source line are left out. Accesses to constant memory are shown if lanes read different
+    addresses. Accesses to local memory are shown unless ptxas keeps all of it in registers.
     """
     from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
 
@@ -217,7 +219,9 @@ def read_source_lines(sources: Iterable[Path]) -> FindLines:
 
 
 def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = (".",)) -> str:
-    """Format the result of `count` as the command line does: totals, source lines with costs, findings.
+    """Format the result of `count`: totals, source lines with costs, findings.
+
+    The command line also writes a title and a summary of costs.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ _COMMON_SHARE = 0.7
 class Pattern:
     """Pattern of the sampled addresses of an access; distances and strides are in bytes.
 
-    A stride is None if fewer than 70 % of the distances are equal. A lane stride may also be the median distance, if
-    70 % of the distances are near the median.
+    A stride is None if there are no distances, or fewer than 70 % of the distances are equal. A lane stride may also be
+    the median distance, if the median exceeds 64 and 70 % of the distances are near it.
     """
 
     #: The counters of the access.
@@ -120,7 +120,7 @@ class Pattern:
 
 
 def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
-    """Return the name of the array that an access touches; empty if unknown.
+    """Return the name of the array that an access touches; empty if unknown, and for local memory.
 
     ``arrays`` has address, size and name of each. ``words`` are the texts of the arguments, whose labels are preferred.
     """
@@ -137,7 +137,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
 
 
 def find_pattern(access: Access) -> Pattern | None:
-    """Return the pattern of an access; None if each sampled request has fewer than 8 active lanes."""
+    """Return the pattern of an access; None without a sampled request of at least 8 active lanes."""
     if not access.samples:
         return None
     addresses = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])

@@ -53,7 +53,7 @@ class Multiprocessor(NamedTuple):
     def fit_blocks(self, threads: int, shared: int) -> int:
         """Return the maximum resident blocks for a block's threads and bytes of shared memory; ignore registers."""
         block_bytes = round_up(shared + self.reserved, self.shared_unit)
-        return min(self.blocks, self.warps // -(-threads // WARP), self.shared // block_bytes)
+        return min(self.blocks, self.warps // -(-threads // WARP), self.shared // max(block_bytes, 1))
 
 
 #: Limits by the name that nvcc has for a compute capability.
@@ -87,7 +87,10 @@ def round_up(count: int, unit: int) -> int:
 
 
 def fit_warps(registers: int) -> int:
-    """Return the maximum resident warps of an SM for a number of registers per thread."""
+    """Return the number of warps whose registers fit in an SM; ignore all other limits of warps.
+
+    ``registers`` are those of a thread.
+    """
     return PARTITIONS * (REGISTERS // PARTITIONS // max(round_up(registers * WARP, REGISTER_UNIT), 1))
 
 

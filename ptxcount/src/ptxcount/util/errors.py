@@ -1,4 +1,4 @@
-"""The library's errors: sources that do not compile, unsupported PTX, and wrong kernels."""
+"""The library's errors: sources that do not compile, unsupported PTX, wrong launches, and wrong kernels."""
 
 from typing import NamedTuple
 
@@ -18,10 +18,10 @@ class Source(NamedTuple):
     Attributes
     ----------
     ptx_line : int
-        The instruction's line in the PTX.
+        The instruction's line in the PTX; 0 for the empty basic block at the end of a kernel.
     file, line : str and int, or None
-        The instruction's file and line in the CUDA source, if the PTX was compiled with ``-lineinfo``. Code inlined
-        from a library has the line that calls the library.
+        The instruction's file and line in the source, if the PTX has ``.loc`` directives, as with ``-lineinfo``. Code
+        inlined from a library has the line that calls the library.
     caller : str
         For the code of an inlined function: the file and line that call it, as ``k.cu:7``. Else empty.
     """
@@ -42,11 +42,11 @@ class PtxError(Exception):
 
 
 class NvccNotFoundError(PtxError):
-    """There is no nvcc to compile with."""
+    """There is no nvcc to compile with, or CUDA_TOOLKIT names a release that only kernelwatch installs."""
 
 
 class CompileError(PtxError):
-    """The source does not compile. The message has the compiler's text."""
+    """The source does not compile: the message has the compiler's text. Or nvcc does not run, or takes too long."""
 
 
 class PtxSyntaxError(PtxError):
@@ -68,12 +68,14 @@ class PtxSyntaxError(PtxError):
 class UnsupportedInstructionError(PtxError):
     """An instruction that ptxcount does not support. The error is raised when a thread reaches the instruction.
 
+    A kernel whose parameters or control flow are not supported raises the error before any thread runs.
+
     Attributes
     ----------
     source : Source
-        The location of the instruction.
+        The location of the instruction, or of the kernel.
     instruction : str
-        The instruction's opcode and modifiers.
+        The instruction's opcode and modifiers; for a kernel, ``.entry`` and the name.
     """
 
     def __init__(self, source: Source, instruction: str, why: str = "") -> None:
@@ -83,7 +85,7 @@ class UnsupportedInstructionError(PtxError):
 
 
 class LaunchError(PtxError):
-    """The launch configuration does not match the kernel: arguments, grid, block or shared memory."""
+    """The launch is not possible: wrong arguments, grid, block, shared memory or options, or no such file or kernel."""
 
 
 class KernelFaultError(PtxError):
@@ -92,11 +94,14 @@ class KernelFaultError(PtxError):
     Attributes
     ----------
     source : Source
-        The faulting instruction.
+        The faulting instruction. For limits, the last instruction of the basic block; for a leak, the allocation.
     block, thread : tuple of int
-        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread.
+        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread. For a fault of a whole block, of one of
+        the active threads.
     address : int or None
-        The accessed address: for global memory in ptxcount's address space, for shared memory as an offset.
+        The accessed address: for global and constant memory in ptxcount's address space, for shared and local memory
+        as an offset. For tensor memory, the lane times 65536 plus the column. For a wrong size or count, that number.
+        None if the fault has no address.
     what : str
         What is wrong, without the source.
     """
@@ -110,37 +115,37 @@ class KernelFaultError(PtxError):
 
 
 class OutOfBoundsError(KernelFaultError):
-    """An access outside every array, or outside the block's shared memory."""
+    """An access outside every array, or outside shared, local or tensor memory; or a tile that may not start there."""
 
     kind = "access out of bounds"
 
 
 class ReadOnlyError(KernelFaultError):
-    """A write to an array that is read-only: an input of the launch, or constant memory."""
+    """A write to an array that is read-only: an input of the launch, constant memory, or a kernel parameter."""
 
     kind = "write to a read-only array"
 
 
 class MisalignedError(KernelFaultError):
-    """An address that is not a multiple of the size of the access."""
+    """An address that is not a multiple of the size of the access, or a copy with a wrong alignment or size."""
 
     kind = "misaligned access"
 
 
 class UninitializedReadError(KernelFaultError):
-    """A read of shared memory that no thread of the block has written."""
+    """A read of shared memory that was not written, or is the target of a copy that was not waited for."""
 
     kind = "read of never-written shared memory"
 
 
 class UninitializedTensorReadError(UninitializedReadError):
-    """A read of tensor memory that was never written."""
+    """A read of tensor memory that was not written since the allocation."""
 
     kind = "read of never-written tensor memory"
 
 
 class TensorMemoryError(KernelFaultError):
-    """A use of tensor memory that is not allocated, is never deallocated, or is read before a product is complete."""
+    """A wrong use of tensor memory: an allocation, a missing deallocation or wait, an operand, or inactive lanes."""
 
     kind = "wrong use of tensor memory"
 
@@ -152,7 +157,7 @@ class UnsetVariableError(KernelFaultError):
 
 
 class SharedRaceError(KernelFaultError):
-    """Two threads touch one byte of shared memory between barriers, and at least one of them writes."""
+    """Two threads access one byte of shared memory without synchronization, and at least one of them writes."""
 
     kind = "race in shared memory"
 
@@ -170,7 +175,7 @@ class DivergentBarrierError(KernelFaultError):
 
 
 class NoProgressError(KernelFaultError):
-    """Deadlock: threads wait for a value that no running thread will write, or a loop makes no progress."""
+    """Deadlock: threads wait for a value or an mbarrier that no thread will change, or a loop makes no progress."""
 
     kind = "no progress"
 
@@ -188,6 +193,6 @@ class TimeLimitExceededError(KernelFaultError):
 
 
 class TrapError(KernelFaultError):
-    """The kernel executed ``trap``, as a failed ``assert`` does."""
+    """The kernel executed ``trap`` or ``brkpt``, or an ``assert`` failed."""
 
     kind = "trap"

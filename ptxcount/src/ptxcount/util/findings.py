@@ -1,12 +1,13 @@
-"""Findings: warnings of a launch that change no count, reported once per source line."""
+"""Findings: warnings of a launch that change no count, reported once per source line; races, per pair of lines."""
 
 from dataclasses import dataclass
 
 from .errors import Source
 
-#: Policies for races: a finding, a finding also for stores that change nothing, an error, or no check.
+#: Policies for races: a finding; a finding also for stores that change nothing, and for volatile accesses in a warp; an
+#: error; or no check.
 RACES = ("report", "strict", "error", "off")
-#: Policies for reads of shared memory that was never written: a finding, an error, or no check.
+#: Policies for reads of shared or tensor memory that was not written: a finding, an error, or no check.
 UNWRITTEN = ("report", "error", "off")
 
 
@@ -21,11 +22,11 @@ class Finding:
         ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``, ``graph-condition``,
         ``failed-cancel`` or ``unknown-limits``.
     source : Source
-        The instruction.
+        The instruction; line 1 of the PTX for ``unknown-limits``.
     message : str
         Description of the first occurrence.
     times : int
-        Number of threads affected.
+        Number of threads affected. Races and unwritten reads count once per execution by a group of blocks.
     """
 
     code: str

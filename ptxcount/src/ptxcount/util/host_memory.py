@@ -22,7 +22,7 @@ BLOCK = 1 << 20
 
 
 def total_memory_bytes() -> int:
-    """Return the smaller of this machine's memory and its container's limit, in bytes."""
+    """Return the smaller of this machine's memory and its container's limit (`LIMIT`, only cgroup v2), in bytes."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         return min(total, int(LIMIT.read_text(encoding="ascii")))
