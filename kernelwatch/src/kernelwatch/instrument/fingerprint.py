@@ -86,6 +86,7 @@ def list_function_facts(function: Callable[..., Any]) -> list[Any]:
 def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that can affect a function's result: name of a module without its package -> file.
 
+    If modules of two packages have one such name, the second module has its full name.
     Return None if the source does not show these files: for closures, and for objects that are not functions of a
     module.
     """
@@ -105,7 +106,11 @@ def find_sources(function: object) -> dict[str, Path] | None:
         if path is not None and name not in files:
             files[name] = path
             pending += (module for module in list_imports(name, path) if module.partition(".")[0] in packages)
-    return {name.partition(".")[2]: path for name, path in files.items()}
+    sources: dict[str, Path] = {}
+    for name, path in files.items():
+        short_name = name.partition(".")[2]
+        sources[name if short_name in sources else short_name] = path
+    return sources
 
 
 @cache
