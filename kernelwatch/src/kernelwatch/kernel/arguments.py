@@ -74,11 +74,11 @@ class ScalarArgument:
         ArgumentError if the value does not fit, or both dtypes are None.
         """
         target = self.dtype or dtype
-        if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
-            target = np.dtype(f"i{dtype.itemsize}")  # PTX does not distinguish signed and unsigned
         if target is None:
             raise ArgumentError(f"{self.name}: the entry point takes a struct; give scalar({self.name!r}, dtype=...)")
         try:
+            if self.dtype is None and target.kind == "u" and self.value < 0:
+                target = np.dtype(f"i{target.itemsize}")  # PTX does not distinguish signed and unsigned
             array = np.array(self.value, dtype=target)
             fits = target.kind not in "iu" or int(array) == self.value
         except (TypeError, ValueError, OverflowError):
@@ -135,7 +135,7 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return the NumPy dtype. Raises NoSuchDtypeError if the dtype does not exist or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype; write one such as float32") from None
     if numpy_dtype.hasobject:
         raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects; use numbers, or a struct of numbers")

@@ -110,17 +110,23 @@ class KernelCode:
             nvcc is missing or failed.
         """
         module = self.compile_module(dtype, flags, arch=arch)
+        options = (*split_flags(flags), *build.keep_ptxas_options(self.nvcc_options(dtype)))
         target = module.target_arch(arch)
-        return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=target, name=self.origin.name)
+        return build.assemble_cubin(module.ptx, module.entry, options, arch=target, name=self.origin.name)
 
     def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
         """Compile the kernel; return the layout of its entry point's parameters."""
         return self.compile_module(dtype, flags, arch=arch).parameter_layout()
 
+    def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a launch's extents and the integers in `read`; `Kernel` overrides this method."""
+        raise NotImplementedError
+
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
         """Return name of a variable in the source -> its value for a launch, from `constants`."""
+        known = self.check_extents(extents) if self.constants else {}
         return {
-            name: np.asarray(expressions.evaluate_function(value, extents) if callable(value) else value)
+            name: np.asarray(expressions.evaluate_function(value, known) if callable(value) else value)
             for name, value in self.constants.items()
         }
 

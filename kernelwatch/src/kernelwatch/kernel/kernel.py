@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError, UnknownArgumentError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownDtypeError
 from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
@@ -195,14 +195,12 @@ class Kernel(KernelCode):
                 yield from value if isinstance(value, list | tuple) else [value]
 
     def find_fixed_block(self, dtype: DTypeLike) -> tuple[int, int] | None:
-        """Return the threads of a block and its bytes of dynamic shared memory; None if one depends on extents."""
-        block, shared = (
-            select_by_itemsize(value, to_dtype(dtype).itemsize) for value in (self.block, self.dynamic_shared)
-        )
-        constants = self._read_constants()
+        """Return a block's threads and bytes of dynamic shared memory; None if they depend on extents or are absent."""
+        itemsize, constants = to_dtype(dtype).itemsize, self._read_constants()
         try:
+            block, shared = (select_by_itemsize(value, itemsize) for value in (self.block, self.dynamic_shared))
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
-        except (NameError, ArgumentError):  # they depend on extents
+        except (NameError, ArgumentError, UnknownDtypeError):  # they depend on extents, or launches of the dtype fail
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:

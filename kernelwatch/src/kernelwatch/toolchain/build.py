@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from kernelwatch.errors import CompileError, CompilerWarning
@@ -90,6 +91,13 @@ def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
             next(words)  # the option's value
         else:
             yield word
+
+
+def keep_ptxas_options(options: Sequence[str]) -> Iterator[str]:
+    """Yield what `drop_ptxas_options` drops."""
+    for word, next_word in pairwise(options):
+        if word == "-Xptxas":
+            yield from (word, next_word)
 
 
 def _compile_cached(
