@@ -268,6 +268,6 @@ def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
             by_launch[str(launch)] = by_code[key]
         except skip_reasons.UNKNOWN_NAME_ERRORS as error:
             by_launch[str(launch)] = CountOutcome({}, missing=skip_reasons.format_missing(error))
-        except ERRORS as error:
+        except (*ERRORS, MemoryError) as error:
             by_launch[str(launch)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
     return by_launch
