@@ -29,7 +29,7 @@ class ArrayArgument:
     """An array of a launch: an `ArrayParameter` with its shape, its dtype and the launch's extents.
 
     If the elements are indices, they are below `limit`. `ordinal` is the array's index among the arrays that the kernel
-    reads. The ordinal determines where a generated content begins, so that the inputs of a launch differ.
+    reads. The ordinal changes a generated content, so that long inputs of a launch differ.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ScalarArgument:
         """Return the value with its declared dtype, or else with the entry point's `dtype`.
 
         A negative value for an unsigned `dtype` becomes signed, because PTX does not distinguish them. Raises
-        ArgumentError if the value does not fit, or both dtypes are None.
+        ArgumentError if an integer dtype does not hold the value, or it is no number, or both dtypes are None.
         """
         target = self.dtype or dtype
         if target is None:
@@ -104,7 +104,8 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return the packed bytes of an entry point's parameters, with zeros for addresses, and the addresses' offsets.
 
-    `layout` is that of the entry point. Raises UnknownArgumentError if the layout does not fit the arguments.
+    `layout` is that of the entry point. Raises UnknownArgumentError if the layout does not fit the arguments,
+    ArgumentError as `ScalarArgument.to_numpy`.
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")

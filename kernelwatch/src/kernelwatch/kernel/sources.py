@@ -68,7 +68,10 @@ class KernelSource:
         return _BYTE_ORDER_MARK.sub("", prelude + _PRAGMA_ONCE.sub("", self.text))
 
     def find_included_files(self) -> dict[Path, str]:
-        """Return path -> text of all files that the source includes from its folders, directly or indirectly."""
+        """Return path -> text of all files that CUDA C++ includes from its folders, directly or indirectly.
+
+        An included file may also include files of its own folder. PTX has no included files.
+        """
         files: dict[Path, str] = {}
         pending = [(f"{self.prelude}\n{self.text}", self.folders)]
         while pending and not self.is_ptx:
@@ -205,8 +208,8 @@ def apply_include_options(
 ) -> tuple[KernelSource, tuple[str, ...]]:
     """Move nvcc's options `-I` and `-include` that name folders or files of a repository into a source.
 
-    The repository is `root`, by default the measured commit. Return the source with these folders and includes, and the
-    remaining options.
+    The repository is `root`, by default the measured commit. Absolute paths of existing folders and files are moved,
+    too. Return the source with these folders and includes, and the remaining options.
     """
     root = checkout_folder() if root is None else root
     folders, lines = list(source.folders), source.prelude.splitlines()
