@@ -174,8 +174,8 @@ class Session:
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a separate context current, as a context manager.
 
-        The context is usually the session's clean context, in which no large grid runs. A job gets a new context if its
-        copy or oracle needs large grids, or it sets the L2 fetch granularity.
+        The context is usually the session's clean context, in which only an interleaved job may run a large grid. A job
+        gets a new context if its copy or oracle needs large grids, or it sets the L2 fetch granularity.
         """
         helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
