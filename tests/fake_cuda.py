@@ -220,13 +220,14 @@ class FakeGpu:
             if isinstance(node, int):
                 self._came[node] = now
                 continue
-            assert node.function() is not None, f"{node.name} was unloaded before its graph was launched"
+            function = node.function()
+            assert function is not None, f"{node.name} was unloaded before its graph was launched"
             took = self.seconds.get(node.name, 0.0)
             now += took if isinstance(took, float) else next(took)
             if node.name == "stamp":
                 self.view(node.addresses[0])[:8].view(np.uint64)[0] = round(now * 1e9)
             elif not is_timed:
-                node.execute()
+                node.execute(function)
         return (0,)
 
     def new_context(self, l2_fetch_bytes: int = 0) -> Any:

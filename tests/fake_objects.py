@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,7 +55,7 @@ class Node(NamedTuple):
     name: str
     blocks: int
     addresses: tuple[int, ...]
-    execute: Callable[[], None]
+    execute: Callable[[Any], None]
 
 
 class Function:
@@ -83,7 +83,10 @@ class Function:
         self._gpu.launched.append((self.name, addresses))
         assert stream is not None, "launched outside a graph"
         assert stream.captured is not None, "launched outside a graph"
-        call = partial(self._execute, grid, block, unpacked, shared_size)
+
+        def call(function: Function) -> None:  # without a reference to this function, which may be unloaded
+            function._execute(grid, block, unpacked, shared_size)
+
         stream.captured.append(Node(weakref.ref(self), self.name, math.prod(grid), addresses, call))
 
     def _unpack_parameters(self, parameters: bytes) -> tuple[list[Any], tuple[int, ...]]:

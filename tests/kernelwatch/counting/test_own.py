@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kernelwatch.kernel.arguments import ParameterLayout
 from kernelwatch.kernel.parameters import Parameter
 from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.suite import registry
+from ptxcount.util import host_memory
 from ptxcount.util.errors import CompileError, PtxError
 
 PARTICLE = np.dtype([("x", "f4"), ("y", "f4"), ("id", "i4"), ("mass", "f4")])
@@ -201,7 +203,23 @@ def test_raising_functions_fail_their_launches(fields: dict[str, Any], monkeypat
     assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}, "hash_launches has other launches"
 
 
-def test_faults_are_reported() -> None:
+def test_too_large_arrays_fail_their_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 100)
+    monkeypatch.setattr(registry, "find_kernel", lambda _: _copy(*WHOLE, body="out[i] = in[i];"))
+    (outcome,) = launch_counts.count_launches([Launch("copy", arguments={"n": 32})]).values()
+    assert outcome.failure.startswith("MemoryError: 512 bytes of memory are needed")
+
+
+def test_values_of_variables_use_integers_of_the_source() -> None:
+    """Functions in `constants` may use the names in `read`."""
+    text = f"#define SIZE 2\n__constant__ float table[SIZE]; {COPY.replace('= in', '= table[SIZE - 1] * in')}"
+    constants = {"table": lambda SIZE: np.ones(SIZE, np.float32)}  # noqa: N803 -- a macro
+    kernel = Kernel("copy", WHOLE, 32, grid=(1,), text=text, constants=constants, read=["SIZE"])
+    arrays = launch_counts.count_launch(kernel, "float32", n=32).arrays
+    assert (arrays["out"] == arrays["in"]).all()
+
+
+def test_faults_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PtxError, match="argument 1"):
         launch_counts.count_launch(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
     racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
@@ -222,6 +240,10 @@ def test_faults_are_reported() -> None:
     for absent in ("math:nothing", "nowhere:ptx"):
         with pytest.raises(UnknownKernelError, match=f"'{absent}' cannot be imported: "):
             launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "fails_on_import.py").write_text("raise OSError('no library')\n")
+    with pytest.raises(CompileError, match="raised OSError: no library"):
+        launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx="fails_on_import:x"), "float32", n=32)
     with pytest.raises(ArgumentError, match="one of file, text and ptx; given: none"):
         Kernel("none", WHOLE, 32, grid=(1,))
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gpu_kernels import catalog
+from kernelwatch.config import settings
 from kernelwatch.counting import launch_counts
 from kernelwatch.instrument import build_job, fingerprint
 from kernelwatch.instrument.job_messages import Job
@@ -157,6 +158,18 @@ def test_function_without_source_has_unknown_imports(module: str, monkeypatch: p
     """`find_sources` returns None for a function whose module is empty, built-in, missing or without a spec."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
     assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
+
+
+def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of the suite and one of the measured package may have the same name."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(settings, "package_name", lambda: "made_package")
+    texts = {"made_package": "FACTOR = 2\n", "made_suite": "from made_package.same import FACTOR\ndef double(x): ...\n"}
+    for folder, text in texts.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.py").write_text(text)
+    sources = fingerprint.find_sources(importlib.import_module("made_suite.same").double)
+    assert sources == {"same": tmp_path / "made_suite/same.py", "made_package.same": tmp_path / "made_package/same.py"}
 
 
 def test_all_references_have_fingerprints() -> None:

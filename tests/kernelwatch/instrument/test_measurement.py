@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,18 @@ def test_isolated_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
     outcome, _, _ = measure_launch(gpu, LARGE, isolated=True)
     assert outcome.samples == pytest.approx([2e-6 + graph_replay.STAMP_OVERHEAD + 1e-8] * 3, rel=1e-3)
+
+
+def test_copy_stays_loaded_after_a_verification(gpu: FakeGpu) -> None:
+    """If the first job on some buffers is only verified, later jobs on these buffers still use one loaded copy."""
+    session, names = Session(), itertools.count()
+    for action in ("verify", "measure", "measure"):
+        described = build_job.describe_launch(LARGE, samples=3)
+        job = msgspec.structs.replace(described.make_job(READY), name=str(next(names)))
+        gpu.seconds.setdefault(job.entry, SECONDS)
+        jobs: Any = job if action == "verify" else [job]
+        gc.collect()  # the fake's kernels have reference cycles
+        getattr(session, action)(jobs, make_fetch(described))
 
 
 @pytest.mark.parametrize("fetched", [32, 128])

@@ -14,7 +14,7 @@ from kernelwatch import Kernel, inputs, outputs, scalar
 from kernelwatch.counting import launch_counts
 from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.kernel import Array, generators, geometry
-from kernelwatch.kernel.arguments import to_dtype
+from kernelwatch.kernel.arguments import ScalarArgument, to_dtype
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import split_flags
 from kernelwatch.kernel.ptx_module import find_entry
@@ -44,6 +44,15 @@ def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) 
 def test_dtypes_that_cpp_lacks_compile(dtype: str, arch: str) -> None:
     """Types that C++ lacks come from CUDA's headers, and compile."""
     assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
+
+
+def test_ptxas_options_of_a_kernel_are_used() -> None:
+    """`-Xptxas` in `options` has the same effect as in the flags."""
+    kernel, slow = _sums(), _sums()
+    slow._options = (*slow._options, "-Xptxas", "-O0")
+    expected = kernel.compile_cubin("int32", "-Xptxas -O0", arch="sm_90").data
+    assert slow.compile_cubin("int32", "", arch="sm_90").data == expected
+    assert kernel.compile_cubin("int32", "", arch="sm_90").data != expected
 
 
 def test_float16_outputs_have_a_bound() -> None:
@@ -91,6 +100,7 @@ def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expect
     [
         ((32, 8), 16, (256, 16)),
         ({4: 64, 8: 32}, {4: 8, 8: 16}, (64, 8)),
+        ({8: 32}, 0, None),
         ("rows", 0, None),
         (lambda rows: rows, 0, None),
         (32, "4*rows", None),
@@ -161,6 +171,11 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "cannot be split: No closing quotation; write them as on"),
     (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths must be"),
+    (lambda: _bind_length(lambda n: n - 5), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
+    (lambda: _bind_length("n//(n-5)"), ArgumentError, "has no value for these arguments: integer division"),
+    (lambda: inputs("i", "n", index="n-5").bind("int8", {"n": 5}), ArgumentError, "i: index 'n-5' is 0 here; it must"),
+    (lambda: to_dtype("(2,"), UnknownDtypeError, "is not a NumPy dtype"),
+    (lambda: ScalarArgument("s", (1, 2)).to_numpy(np.dtype("u4")), ArgumentError, "does not fit uint32"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, grid=("n-5",), file="k.cu").compute_geometry("int8", n=5),
      ArgumentError, r"the grid is \(0, 1, 1\) blocks; each side must be at least 1, the maximum is \(21474"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),

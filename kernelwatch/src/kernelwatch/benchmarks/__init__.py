@@ -36,7 +36,8 @@ def suite_of(kernels: Callable[[], Mapping[str, Kernel]], *modules: ModuleType) 
     kernels : callable
         Returns the kernels of the installed commit by name.
     *modules : module
-        Modules with benchmark classes. Exactly one class derives from `Compiled`; one may time the library's own copy.
+        Modules with benchmark classes. Exactly one class derives from `Compiled`, else ValueError is raised. One class
+        may time the library's own copy.
     """
     classes = [benchmark for module in modules for benchmark in iter_benchmarks(module)]
     timed = [benchmark.sweep for benchmark in classes if issubclass(benchmark, Timed)]

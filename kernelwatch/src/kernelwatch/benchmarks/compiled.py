@@ -46,6 +46,9 @@ for _name in registry.RESOURCES:
 
 
 def compile_cubin(kernel: str, dtype: str, flags: str, arch: str) -> Cubin:
-    """Compile a kernel to a cubin. Raises NotImplementedError if commit or compiler does not support the kernel."""
+    """Compile a kernel to a cubin. Raises NotImplementedError if commit or compiler does not support the kernel.
+
+    `Kernel.compile_cubin` lists the other exceptions.
+    """
     with skip_reasons.skip_unknown_names(kernel, dtype), skip_reasons.skip_unknown_archs():
         return registry.find_kernel(kernel).compile_cubin(dtype, flags, arch=arch)

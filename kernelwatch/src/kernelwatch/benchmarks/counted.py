@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Counted(Benchmark):
-    """Memory transactions of one launch. The class has a `track_` method for each metric of METRICS."""
+    """Memory transactions of one launch, with a `track_` method for each metric of METRICS that is not `shared`."""
 
     module = COUNTED_MODULE
     version = "1"
@@ -56,7 +56,7 @@ class Counted(Benchmark):
 
 
 class CountedWithShared(Counted):
-    """Memory transactions of a kernel that uses shared memory, which has its own metrics."""
+    """Memory transactions of a kernel that uses shared memory. The class also has shared memory's metrics."""
 
     shared = True
 

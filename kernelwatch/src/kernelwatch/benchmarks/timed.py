@@ -1,11 +1,11 @@
 """Benchmarks that are timed on a GPU, and their controls: times divided by a copy's time.
 
 The runner gets the samples from the run's measuring process. Without the runner, `setup` measures in asv's own process:
-it compiles, takes the samples with CUDA events and verifies the output. Then `timer` returns one sample per call.
+it compiles, takes the samples and verifies the output. Then `timer` returns one sample per pair of calls.
 
-A control stores the same times divided by the time of a plain copy of the same bytes. The samples of kernel and copy
-are interleaved. The ratio cancels influences on all times, such as the temperature. Lower is better; 1 is as fast as a
-copy.
+A control stores the same times divided by the time of a plain copy of the same bytes. Without the runner, the control
+takes its own samples. The samples of kernel and copy are interleaved. The ratio cancels influences on all times, such
+as the temperature. Lower is better; 1 is as fast as a copy.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _measure(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
 def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
     """Describe the job that times a sweep's launch under the sweep's conditions.
 
-    Raises NotImplementedError if the commit does not have the kernel, dtype or flags.
+    Raises the exceptions of `build_job.describe_launch`.
     """
     from kernelwatch.instrument import build_job  # noqa: PLC0415 -- as above
 

@@ -32,10 +32,10 @@ _FIRST_PLACES: dict[str, str] = {}
 class Watched(kw.CountedWithShared):
     """A watched kernel: a subclass is the kernel's counted benchmark, and creates the compiled and timed ones.
 
-    Write subclasses only in `benchmarks/kernels.py`. The benchmarks are called `track_counted.NAME.track_...`,
-    `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`, `time_kernel.IsolatedNAME.time_isolated`
-    and, as multiples of a copy's time, `track_control...`. NAME is that of the class. Results are stored under these
-    names.
+    Write subclasses only in the suite's module, by default `benchmarks/kernels.py`. The benchmarks are called
+    `track_counted.NAME.track_...`, `track_compiled.Compiled.track_...`, `time_kernel.NAME.time_back_to_back`,
+    `time_kernel.IsolatedNAME.time_isolated` and, as multiples of a copy's time, `track_control...`. NAME is that of the
+    class. Results are stored under these names.
 
     Parameters
     ----------
@@ -44,15 +44,16 @@ class Watched(kw.CountedWithShared):
     param_names, params : sequence
         The axes: the launch's arguments, and optionally "dtype" and "flags". Results are stored in this order.
     archs : sequence of str
-        The architectures to compile for.
+        The architectures to compile for. The class declared last decides for all kernels.
     timed : mapping
         Axis -> its values for times, if other than in `params`. Those values may be too large to count on a CPU.
 
     Raises
     ------
     ArgumentError
-        The axes do not match the kernel's arguments, another kernel has the same name, or the class is in a file of the
-        benchmarks other than the suite's module.
+        The axes do not match the kernel's arguments, the lists in `params` or the axes in `timed`. Another kernel or
+        another kernel's class has the same name. Or the class is in a file of the benchmarks other than the suite's
+        module.
     """
 
     module = "track_counted"

@@ -31,8 +31,8 @@ _COUNTING_VERSION = 5
 class CountedLaunch:
     """The counters of a launch, its geometry, its arrays after the launch by name, and its first wrong element.
 
-    `problem` describes the first wrong element: its index, its value and the reference's value. `problem` is None if no
-    element is wrong, or if the kernel has no reference.
+    `problem` describes the first wrong element: its index, its value and the reference's value, or that the kernel
+    never wrote it. `problem` is None if no element is wrong, or if the kernel has no reference.
     """
 
     counters: LaunchCounters
@@ -66,9 +66,9 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
     Raises
     ------
     KernelwatchError
-        A name is unknown, an argument is out of bounds, or the compilation failed.
+        A name is unknown, an argument is out of bounds, or a function of the project failed.
     PtxError
-        ptxcount does not support the PTX, or found an error of the kernel, such as a data race.
+        The compilation failed, ptxcount does not support the PTX, or the kernel has an error, such as a data race.
     MemoryError
         The arrays are larger than this machine's memory.
     """
@@ -248,7 +248,7 @@ def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
 def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
     """Execute launches, and return text of a launch -> its outcome.
 
-    Launches that differ only in flags, with the same PTX, are executed once.
+    Launches that differ only in flags, with the same PTX, are executed once, unless they raise an error.
     """
     by_launch: dict[str, CountOutcome] = {}
     by_code: dict[Any, CountOutcome] = {}
@@ -268,6 +268,6 @@ def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
             by_launch[str(launch)] = by_code[key]
         except skip_reasons.UNKNOWN_NAME_ERRORS as error:
             by_launch[str(launch)] = CountOutcome({}, missing=skip_reasons.format_missing(error))
-        except ERRORS as error:
+        except (*ERRORS, MemoryError) as error:
             by_launch[str(launch)] = CountOutcome({}, failure=f"{type(error).__name__}: {error}")
     return by_launch

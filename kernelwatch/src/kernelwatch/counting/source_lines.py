@@ -129,7 +129,7 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
 
 
 def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
-    """Yield the cost of each memory access, as the fields of `AccessCost`, in the order of files and lines."""
+    """Yield the cost of each memory access with a source line, as fields of `AccessCost`, by file and line."""
     from ptxcount.report.picture import draw_access  # noqa: PLC0415 -- imports everything that executes PTX
 
     places = {(file, line): accesses for (file, line), accesses in counters.by_line().items() if file and line}

@@ -18,10 +18,11 @@ from kernelwatch.store import folders
 from ptxcount.util import atomic_write
 from ptxcount.util.grammar import choose_form, count_noun
 
-#: Maximum number of attempts to measure a commit.
+#: Maximum number of attempts to measure a commit, without those that end with the loss of a worker.
 MAX_TRIES = 3
 
-#: Seconds without a connected worker after which a backfill gives up.
+#: Seconds to wait for a first worker. A backfill also gives up if no commit ends for so long, and no worker is
+#: connected.
 WORKER_LIMIT = 120.0
 
 

@@ -30,7 +30,7 @@ RUN_LIMIT = 3600.0
 
 
 class MeasuredFiles(msgspec.Struct):
-    """The worker's name, the new files by path in the folder of results, and the run's time in seconds."""
+    """The worker's name, the new files by path in the folder of results, and the seconds of the clone and the run."""
 
     worker: str
     files: dict[str, bytes]
@@ -38,7 +38,7 @@ class MeasuredFiles(msgspec.Struct):
 
 
 def bundle_repository(repository: Path) -> bytes:
-    """Return a git bundle of a repository, with all branches and tags and HEAD."""
+    """Return a git bundle of a repository, with HEAD and all refs that are not symbolic."""
     # Without origin/HEAD: a bundle lists a symbolic ref under its target's name, and git rejects duplicate names.
     refs = git.text(repository, "for-each-ref", "--format=%(if)%(symref)%(then)%(else)%(refname)%(end)").split()
     with tempfile.TemporaryDirectory() as folder:
@@ -50,7 +50,7 @@ def bundle_repository(repository: Path) -> bytes:
 def clone_bundle(bundle: bytes, folder: Path) -> Path:
     """Return a clone in a folder, at the bundle's HEAD. A clone of the same bundle is reused; asv's files are kept.
 
-    asv looks up only the branch "main" by name, and all other commits by their hashes.
+    asv looks up only the branches of asv.conf.json by name, and all other commits by their hashes.
     """
     mark = folder / ".git" / f"fleet-{hashlib.sha256(bundle).hexdigest()}"
     if mark.exists():
@@ -80,7 +80,9 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
     Raises
     ------
     RuntimeError
-        asv failed; the message has its last lines.
+        asv failed, and the message has the end of its output; or asv took longer than RUN_LIMIT.
+    GitError
+        The bundle cannot be cloned.
     NVMLError
         The GPU is lost; the worker closes.
     """

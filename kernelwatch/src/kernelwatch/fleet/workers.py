@@ -122,7 +122,8 @@ async def run_workers(address: str, tls_folder: Path | None, work: Path, names: 
 def make_security(address: str, tls_folder: Path | None) -> Security:
     """Return Dask's settings for a connection to `address` with the certificate in `tls_folder`.
 
-    Raises FleetError if the address does not begin with tls://, or the folder lacks the certificate or its key.
+    Raises FleetError if the address does not begin with tls://, there is no folder, or it lacks the certificate or
+    its key.
     """
     if not address.startswith("tls://"):
         raise FleetError(

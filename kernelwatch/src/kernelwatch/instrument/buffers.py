@@ -1,8 +1,8 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
 Launch i uses set i mod k of k sets; a set has all arrays of a launch. All sets together are at least three times as
-large as the L2. Before a set is used again, the other sets have displaced it from the L2. With k = 1, the data stays
-in the L2 if it fits.
+large as the L2. Before a set is used again, the other sets have displaced it from the L2. A job whose data should stay
+in the L2 has one set.
 
 The inputs of all sets have the same bytes, so one reference suffices. They are filled only by uploads. A grid of many
 waves would leave a state in the context that slows down short launches (docs/evidence/times.md, "Contexts remember").
@@ -136,7 +136,7 @@ class Rotation:
     def _fill_sets(self, group: _ArrayGroup) -> None:
         """Upload the contents of all sets, many small sets at a time.
 
-        Outputs in small sets are poisoned; outputs in large sets are left undefined.
+        Outputs in small sets are poisoned; outputs in large sets are left unchanged.
         """
         if group.pitch > _STAGING_BYTES:
             for index, array in itertools.product(range(self.sets), group.arrays):
@@ -154,7 +154,7 @@ class Rotation:
                 device.cuda.memcpy_htod(int(group.memory) + index * group.pitch, staged[: count * group.pitch])
 
     def _upload(self, array: DeviceArray, address: int) -> None:
-        """Upload the content of one array; leave an output undefined."""
+        """Upload the content of one array; do nothing for an array that is only written."""
         if array.is_prefilled:
             device.cuda.memcpy_htod(address, self.contents[array.name])
         elif not array.is_written:
@@ -219,5 +219,5 @@ class Rotation:
         ]
 
     def read_array(self, array: DeviceArray, index: int, start: int, target: Any) -> None:
-        """Copy an array of launch `index`, with the array's guard, from byte `start` on, into a host array."""
+        """Fill a host array with the bytes of an array of launch `index` and its guard, from byte `start` on."""
         device.cuda.memcpy_dtoh(target, self.address(array, index) + start)

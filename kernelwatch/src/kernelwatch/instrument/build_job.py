@@ -30,7 +30,7 @@ class JobDescription(NamedTuple):
 
 @cache
 def package_digest() -> str:
-    """Return the SHA-256 of the installed package's modules and sources."""
+    """Return the SHA-256 of the installed package's Python modules, CUDA C++ sources and headers."""
     folder, digest = registry.find_measured_folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in (".py", ".cu", ".cuh", ".h", ".hpp"):
@@ -41,8 +41,9 @@ def package_digest() -> str:
 def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
     """Describe a launch of a kernel of the installed commit, or of the library's copy.
 
-    `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, dtype
-    or flags.
+    `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, the
+    dtype or an argument, ArgumentError if a value is not valid. `make_job` compiles the kernel, and raises
+    NotImplementedError if the flags cannot be split.
     """
     return (
         _describe_copy(launch, job_fields)
@@ -150,7 +151,7 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
 
 
 def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array:
-    """Return an array's content before a launch. For an output that is compared bit for bit, it has no elements."""
+    """Return an array's content before a launch; empty for a write-only array without a tolerance."""
     if array.direction == "out" and array.ulp is None:
         return np.empty(0, argument.dtype)
     if array.is_prefilled or array.is_written:

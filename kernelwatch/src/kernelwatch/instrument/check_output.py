@@ -1,4 +1,7 @@
-"""Compare outputs with their references on the device, and inputs with the uploaded bytes; check the guards of both.
+"""Compare outputs with their references, and inputs with the uploaded bytes; check the guards of both.
+
+Outputs with a tolerance, and guards without a reference, are read back and compared on the host. All else is compared
+on the device.
 
 A changed input is detected after any number of launches, unless a later launch undoes the change.
 """
@@ -65,7 +68,10 @@ def check_job_output(
     Raises
     ------
     WrongOutputError
-        At the first wrong element, or the first write past the end of an array.
+        At the first wrong element of an output, the first change of an input, or the first write past the end of an
+        array.
+    NotImplementedError
+        The device has too little free memory for the comparison.
     """
     outputs = buffers.lay_out_reference(job.arrays, is_verified=True).outputs
     (result,) = device.allocate(helper_kernels.WIDTH)
@@ -200,7 +206,7 @@ class _OutputComparison:
         return f"{self._job.name}, buffer {index}{suffix}"
 
     def _make_error(self, array: DeviceArray, byte: int, actual: bytes, expected: bytes) -> WrongOutputError:
-        """Return the error for a wrong byte, with the actual and the expected element.
+        """Return the error for a wrong byte, with the actual and the expected element, or the distance from the end.
 
         `byte` counts from the array's first byte in the first set.
         """

@@ -66,7 +66,8 @@ class Channel:
     def receive(self, kind: Any, seconds: float) -> Any:
         """Return the next message, which must be of type `kind`.
 
-        Raises MeasuringError if no message arrives within `seconds`, or it has another type.
+        Raises MeasuringError if no message arrives within `seconds`, or it has another type. Raises EOFError or
+        ConnectionError if the other end has closed the connection.
         """
         self._wait_for_data(seconds)
         try:
@@ -119,7 +120,7 @@ def request_outcome(
 
     `make_job` builds the job for the device of the measuring process. If that process requests the reference,
     `write_reference` writes it and returns the handle of its memory. By default `write_reference` is
-    `ReferenceMemory.write`.
+    `ReferenceMemory.write`. Exceptions of both functions are passed on.
 
     Raises
     ------
@@ -128,7 +129,8 @@ def request_outcome(
     WrongOutputError
         The job's output is wrong.
     MeasuringError
-        The measuring process did not start, has stopped, or failed to measure.
+        The measuring process did not start, has stopped, did not answer in time, or failed to measure. Or the reference
+        has another length than the process requests.
     """
     deadline = time.monotonic() + START_LIMIT
     while True:
@@ -167,7 +169,7 @@ def _receive_answer(channel: Channel) -> Answer:
 def query_device(address: str) -> Ready | None:
     """Return the measuring process's device; None if the process cannot measure.
 
-    Raises MeasuringError if the process does not start or does not answer.
+    Raises MeasuringError if the process does not start or does not answer, EOFError or ConnectionError if it ends.
     """
     with closing(connect(address, time.monotonic() + START_LIMIT)) as connection:
         answer = Channel(connection).receive(Answer, START_LIMIT)
@@ -177,7 +179,8 @@ def query_device(address: str) -> Ready | None:
 def connect(address: str, deadline: float) -> Connection[Any, Any]:
     """Connect to the measuring process at an address; wait while the process starts.
 
-    Raises MeasuringError if it has not started by `deadline`, a time of `time.monotonic`.
+    Raises MeasuringError if the process has not started by `deadline`, a time of `time.monotonic`. Raises it at once if
+    the socket's folder does not exist.
     """
     while time.monotonic() < deadline and Path(address).parent.exists():
         with suppress(FileNotFoundError, ConnectionRefusedError):

@@ -22,7 +22,7 @@ class SampleClock:
 
     @property
     def is_used_up(self) -> bool:
-        """True once every sample has been returned."""
+        """True if no sample is left to return, as before the first call of `add`."""
         return not self._remaining
 
     def reset(self) -> None:
@@ -30,6 +30,9 @@ class SampleClock:
         self._running = False
 
     def __call__(self) -> float:
-        """Return 0.0 at the first call of a pair, and the next sample, in seconds, at the other call."""
+        """Return 0.0 at the first call of a pair, and the next sample, in seconds, at the other call.
+
+        Raises IndexError if no sample is left.
+        """
         self._running = not self._running
         return 0.0 if self._running else self._remaining.popleft()

@@ -39,12 +39,14 @@ cuda, driver = _import_drivers()
 
 @cache
 def process_context() -> Any:
-    """Return the CUDA context of this process. The first call makes it current.
+    """Return the CUDA context of this process: the one that is current at the first call, else the primary context.
 
     Raises
     ------
     NotImplementedError
         No device is usable, or cuda-bindings is missing; asv skips the benchmark and shows the reason.
+    NvccNotFoundError, CompileError
+        nvcc is missing or broken.
     """
     try:
         context = load_function.current_context()
@@ -130,7 +132,10 @@ def get_l2_fetch_bytes() -> int:
 
 
 def call_driver(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-    """Call a function of cuda-bindings, and return its value. Raises RuntimeError unless the status is success."""
+    """Call a function of cuda-bindings. Return the first value of the result, None if there is none.
+
+    Raises RuntimeError unless the status is success.
+    """
     status, *values = function(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"{function.__name__} of the CUDA driver returned {status.name}")

@@ -1,6 +1,7 @@
 """Fingerprints of measurements: short hashes of everything on which a number depends.
 
-The inputs are the machine code, the launch, the reference, the conditions on a GPU, and the library's VERSION.
+The inputs are the machine code or PTX, the launch, the reference, and the library's VERSION. Times also depend on the
+conditions on a GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
 
 #: Version of the measurement. Raise it with each change of kernelwatch or ptxcount that may change a number: in
-#: compiling, executing, counting, timing or verifying kernels. Then earlier numbers are not reused.
+#: compiling, executing, timing or verifying kernels. Then earlier numbers are not reused. A change of counts alone
+#: raises `launch_counts._COUNTING_VERSION`.
 VERSION = "1"
 
 #: Number of hexadecimal digits. The probability that two of a million fingerprints are equal is 3e-8.
@@ -58,7 +60,7 @@ def hash_facts(*parts: object) -> str:
 
 @cache
 def hash_function(function: object) -> str:
-    """Return the fingerprint of a function's sources: its module, and the modules that this module imports.
+    """Return the fingerprint of a function's sources: its module, and all modules imported from there, also indirectly.
 
     Only modules of the function's own package and of the measured package count. For other objects, such as closures, a
     `Kernel` or None, all modules of the measured package count. For callable objects, the suite's modules count, too,
@@ -75,7 +77,8 @@ def hash_function(function: object) -> str:
 def list_function_facts(function: Callable[..., Any]) -> list[Any]:
     """Return facts that identify a user's function: hash of its sources, name and line, and defaults of parameters.
 
-    The sources alone do not tell apart two functions of one module.
+    The sources alone do not tell apart two functions of one module. Callable objects that are not functions have no
+    name and line.
     """
     code = getattr(function, "__code__", None)
     defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
@@ -86,6 +89,7 @@ def list_function_facts(function: Callable[..., Any]) -> list[Any]:
 def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that can affect a function's result: name of a module without its package -> file.
 
+    If modules of two packages have one such name, the second module has its full name.
     Return None if the source does not show these files: for closures, and for objects that are not functions of a
     module.
     """
@@ -105,12 +109,16 @@ def find_sources(function: object) -> dict[str, Path] | None:
         if path is not None and name not in files:
             files[name] = path
             pending += (module for module in list_imports(name, path) if module.partition(".")[0] in packages)
-    return {name.partition(".")[2]: path for name, path in files.items()}
+    sources: dict[str, Path] = {}
+    for name, path in files.items():
+        short_name = name.partition(".")[2]
+        sources[name if short_name in sources else short_name] = path
+    return sources
 
 
 @cache
 def _module_file(name: str) -> Path | None:
-    """Return a module's file, without importing it; None if there is no Python file."""
+    """Return a module's file; None if there is no Python file. Imports only the packages that contain the module."""
     try:
         spec = importlib.util.find_spec(name) if name else None
     except (ImportError, ValueError):  # the parent is not a package; __main__ has no spec

@@ -16,11 +16,11 @@ import numpy as np
 
 from kernelwatch.instrument import device, helper_kernels
 
-#: Minimum time of a sample's launches in milliseconds: long enough to hide the events' cost, short enough for many
-#: samples.
+#: Minimum time of a sample's launches back to back, in milliseconds: long enough to hide the events' cost, short enough
+#: for many samples.
 TARGET_MS = 1.0
 
-#: Minimum number of launches in a replay, even if a launch is long.
+#: Minimum number of launches in a replay, unless a launch takes at least LONG_LAUNCH.
 MIN_LAUNCHES = 2
 
 #: Minimum seconds of a long launch. The events, and writing back earlier data in the L2, cost at most 0.05 % of it: 15

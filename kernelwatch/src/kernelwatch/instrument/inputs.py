@@ -1,4 +1,4 @@
-"""Contents of arrays before a launch: random bits or numbers with exact sums in inputs, poison in outputs."""
+"""Contents of arrays before a launch: generated values or those of a user's function in inputs, poison in outputs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
 
-#: The byte that fills poisoned memory. Inputs have no sequence of it, so unwritten elements are detected.
+#: The byte that fills poisoned memory. Random bits repeat it at most three times in sequence. So unwritten outputs are
+#: detected.
 POISON = 0xA5
 
 #: Bytes of the random block that inputs repeat: 16 times a prime, so that no row length or buffer size divides it.
 BLOCK = 16 * 2097143
 
-#: Exact values are LEVELS multiples of 1 / DENOMINATOR, from -2 to 2. A product of two needs 9 bits with its sign, so a
-#: sum of 2^15 products is exact in the 24 bits of a float32, in any order.
+#: Exact values are LEVELS numbers: multiples of 1 / DENOMINATOR from -2 to 2, or integers from -16 to 16. A product of
+#: two has at most 9 bits besides its sign. So a sum of 2^15 products is exact in the 24 bits of a float32, in any
+#: order.
 LEVELS, DENOMINATOR = 33, 8
 
 #: Distance in bytes between the beginnings of two inputs in the block; a multiple of 16, the largest size of a number.
@@ -96,10 +98,11 @@ def _tile_block(block: Bytes, length: int) -> Bytes:
 
 
 def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
-    """Return an input of a launch on the CPU, computed from the index of each element. Inputs of one launch differ.
+    """Return an input of a launch on the CPU, computed from the index of each element.
 
     With `is_exact`, the elements are exact values. Otherwise their bytes are those of a counter with numbers of 1, 2, 4
-    or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ.
+    or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ. Inputs of one launch differ, but
+    exact ones of a few hundred elements may be equal.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize
@@ -112,7 +115,10 @@ def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *
 
 
 def make_content(argument: ArrayArgument) -> NDArray[Any]:
-    """Return an array's content before a launch. Raises ArgumentError if a user's function returns another shape."""
+    """Return an array's content before a launch.
+
+    Raises ArgumentError if a user's function fails or returns another shape.
+    """
     if argument.direction == "out":
         return np.full(argument.nbytes, POISON, np.uint8).view(argument.dtype).reshape(argument.shape)
     generator = np.random.default_rng([argument.seed, *map(ord, argument.name)])

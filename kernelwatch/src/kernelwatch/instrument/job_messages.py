@@ -1,7 +1,7 @@
 """The messages to and from the measuring process: plain data, type-checked on arrival.
 
 A commit's process imports the commit's package and does not use CUDA. The measuring process uses CUDA and does not
-import packages. Only jobs pass between them, so the same code launches the kernels of all commits.
+import packages. Only messages and references pass between them, so the same code launches the kernels of all commits.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     shape: tuple[int, ...]
     #: Direction: "in", "out" or "in and out".
     direction: Direction
-    #: Content before a launch. "bits" and "exact" repeat a block, from `block_offset` on. Any other text identifies
-    #: content that the commit's process writes. Outputs are poisoned.
+    #: Content before a launch. Inputs of "bits" and "exact" repeat a block, from `block_offset` on. The commit's
+    #: process writes other inputs, and all arrays that are read and written. Their text identifies the content. Outputs
+    #: are poisoned.
     values: str = "bits"
     #: Index that distinguishes inputs that repeat a block; it is called "place" in stored fingerprints.
     ordinal: int = 0
@@ -53,7 +54,7 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def exact_dtype(self) -> str | None:
-        """Dtype of the repeated exact values; None for bits."""
+        """Dtype of the repeated exact values; None for all other contents."""
         return self.dtype if self.values == "exact" else None
 
     @property
@@ -116,7 +117,7 @@ class Job(Call, frozen=True, kw_only=True):
 
     @property
     def set_bytes(self) -> int:
-        """Bytes that one launch reads and writes, if it accesses all of its arrays."""
+        """Bytes of all arrays of one launch. An array that is read and written counts once."""
         return sum(array.nbytes for array in self.arrays)
 
     def shares_buffers(self, candidate: Job) -> bool:
@@ -153,7 +154,7 @@ class JobOutcome(Message, frozen=True, kw_only=True):
     samples: tuple[float, ...]
     #: Seconds of a copy of the same useful bytes, each timed in the same turn as the sample with the same index.
     copies: tuple[float, ...]
-    #: Reasons why the GPU ran below its full clocks.
+    #: Reasons why the GPU may have been slower: reduced clocks, or another process.
     throttle_reasons: tuple[str, ...] = ()
 
 

@@ -51,7 +51,7 @@ def nvml_handle() -> Any:
     """Return NVML's handle of the GPU that CUDA uses by default, None if NVML finds none.
 
     It is also None if CUDA_VISIBLE_DEVICES hides all GPUs or names a MIG slice. CUDA numbers devices as NVML does only
-    with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    with CUDA_DEVICE_ORDER=PCI_BUS_ID. Raises NVMLError if the GPU is lost, or no GPU has the given UUID.
     """
     try:
         pynvml.nvmlInit()
@@ -86,7 +86,10 @@ def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def nvcc_release() -> str | None:
-    """Return nvcc's version, such as "13.0.88"; None if nvcc prints none. Raises NvccNotFoundError without nvcc."""
+    """Return nvcc's version, such as "13.0.88"; None if nvcc prints none.
+
+    Raises NvccNotFoundError without nvcc, CompileError if nvcc fails.
+    """
     match = re.search(r"V([\d.]+)", nvcc.version_text(nvcc.find_nvcc()))
     return match[1] if match else None
 

@@ -1,4 +1,4 @@
-"""Device memory that a measuring process reuses: an arena for the buffers of large jobs, and references.
+"""Device memory that a measuring process reuses: an arena for buffers in the process's own context, and references.
 
 The time of strided writes depends on the address. On an H200, other addresses changed the times of read-coalesced
 transposes by up to 5.7 % (docs/evidence/times.md, "Where buffers lie"). An arena that is allocated first keeps the
@@ -30,7 +30,7 @@ ReferenceReader = Callable[[int, Bytes], None]
 #: Function that requests a reference; its argument is the length in bytes.
 FetchReference = Callable[[int], ReferenceReader]
 
-#: Maximum bytes of references on the host; the newest are kept.
+#: Maximum bytes of references on the host. Those used last are kept, at least one.
 _HOST_BYTES = 2 << 30
 
 #: Bytes to read and upload at a time.
@@ -71,7 +71,8 @@ class _DevicePool:
 class Arena(_DevicePool):
     """Memory for the buffers of one job at a time.
 
-    If less than twice the size is free, there is no arena, and each job allocates its own memory.
+    If less than twice the size is free, there is no arena, and each job allocates its own memory. So does a job that is
+    larger than the arena.
     """
 
     def __init__(self, size: int = ARENA_BYTES) -> None:
@@ -116,8 +117,8 @@ class ReferenceStore(_DevicePool):
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
         """Return the device address of a reference of `length` bytes; call `fetch` unless it is stored already.
 
-        Return None if the pool is smaller than the reference. If the pool is full, the other references in the pool are
-        dropped, and their addresses become invalid.
+        Return None if the pool is smaller than the reference, or was released. If the pool is full, the other
+        references in the pool are dropped, and their addresses become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:

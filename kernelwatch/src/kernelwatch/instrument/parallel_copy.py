@@ -29,7 +29,7 @@ def run_in_steps(function: Callable[[int], None], length: int, step: int) -> Non
 
 
 def copy_array(source: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy an array into another one of the same shape, in pieces of MIN_BYTES, in threads."""
+    """Copy an array into another one of the same shape, in threads, in pieces of rows, of about MIN_BYTES."""
     rows = max(1, MIN_BYTES * len(source) // max(1, source.nbytes))
 
     def copy_part(first: int) -> None:

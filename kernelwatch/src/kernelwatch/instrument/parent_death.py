@@ -24,7 +24,7 @@ _forking_process = 0
 
 
 def end_with_parent() -> None:
-    """Request SIGKILL for this process when the thread that started it ends."""
+    """Request SIGKILL for this process when the thread that started it ends. Do nothing without prctl."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -16,8 +16,9 @@ CubinKey = tuple[str, str, str, str]
 
 
 def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
-    """Return the cubins that the suite compiles, for some architectures, if the installed commit has their kernels.
+    """Return the cubins that the suite compiles for some architectures.
 
+    Kernels that the installed commit does not have, and dtypes that a kernel does not support, are left out.
     Cubins that differ only in flags are neighbours, because they share nvcc's longest step.
     """
     suite = registry.current_suite()
@@ -62,7 +63,10 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 
 def compile_for_device() -> None:
-    """Compile all timed kernels and the helper kernels for this machine's GPU, if any. Does not initialise CUDA."""
+    """Compile the timed kernels that the suite compiles, and the helper kernels, for this machine's GPU, if any.
+
+    Does not initialise CUDA. Raises NvccNotFoundError or CompileError if a helper kernel cannot be compiled.
+    """
     from kernelwatch.instrument import machine  # noqa: PLC0415 -- imports NVML
 
     gpu = machine.find_gpu()

@@ -1,9 +1,9 @@
 """The measuring process of a run. Only this process uses CUDA; commits' processes send it jobs.
 
 `python -m kernelwatch.instrument.server SOCKET SECONDS` prints a line of facts when it is ready, and ends when its
-standard input is closed. A forked process initialises CUDA and serves the jobs of one commit, or of several in an
-interleaved run. It ends when a job of another commit arrives, when an error occurs on the device, or when a job takes
-too long. Then the next process is forked.
+standard input is closed. A forked process initialises CUDA and serves the jobs of one package, or of several in an
+interleaved run. It ends when a job of another package arrives, when a measurement fails, or when a job takes too long.
+Then the next process is forked.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ class InterleavedJobs:
         return digests if job.package_digest in digests else {job.package_digest}
 
     def find_same_jobs(self, job: Job) -> list[Job]:
-        """Return the other commits' jobs of the same name that can be interleaved with a job; none if it is unknown."""
+        """Return other jobs of the same name that can be interleaved with a job; none if the job is unknown.
+
+        Jobs that are equal to the job are left out.
+        """
         same_jobs = [same_job for same_job in self._jobs if same_job.name == job.name and same_job.shares_buffers(job)]
         return [same_job for same_job in same_jobs if same_job != job] if job in same_jobs else []
 
@@ -214,8 +217,8 @@ def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -
 
     A job may take `job_seconds`. Yield the facts of the device; the facts are empty without a GPU, and until the
     measuring process is ready. The exit of the block ends the measuring process, and waits for it. With `defers_wait`,
-    the interpreter waits at its exit instead. The measuring process has one queue to the GPU instead of eight, which
-    halves the time of creating a context.
+    the interpreter waits at its exit instead. Without a GPU, no process is started. Unless CUDA_DEVICE_MAX_CONNECTIONS
+    is set, the process has one queue to the GPU, not eight. This halves the time of creating a context.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:

@@ -2,8 +2,9 @@
 
 A grid of many waves changes the times of later small launches in the same context, by up to 9 %
 (docs/evidence/times.md, "Contexts remember"). Therefore launches whose blocks all run at once are measured in a
-separate context, unless they are isolated. Their verification in this context uses only uploads and launches whose
-blocks all run at once.
+separate context, unless they are isolated. Jobs interleaved with such a launch, and jobs with an L2 fetch granularity,
+have a separate context, too. Besides the jobs' own launches, verification in this context uses only uploads and
+launches whose blocks all run at once.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ DEFAULT_SAMPLES = 10
 def measure_launch(launch: Launch, **job_fields: Any) -> JobOutcome:
     """Measure a launch of a kernel of the installed commit, or of the library's copy.
 
-    `job_fields` are fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, and the
-    exceptions of `measure_description`.
+    `job_fields` are fields of `Job`. Raises the exceptions of `build_job.describe_launch` and of
+    `measure_description`.
     """
     return measure_description(build_job.describe_launch(launch, **{"samples": DEFAULT_SAMPLES, **job_fields}))
 
@@ -46,7 +47,9 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
     WrongOutputError
         The output is wrong.
     MeasuringError
-        The measuring process stopped.
+        The measuring process did not start, stopped, or failed to measure.
+    NvccNotFoundError, CompileError, ArgumentError
+        The kernel cannot be compiled, or an argument or a function of the project is wrong.
     """
     address = os.environ.get(client.ADDRESS)
     if address:
@@ -79,7 +82,10 @@ class _LastJobs:
 
 
 class Session:
-    """Measures jobs one after another; `watch` reports whether the GPU is throttled or shared."""
+    """Measures jobs one after another; `watch` reports whether the GPU is throttled or shared.
+
+    Raises NotImplementedError without a usable device.
+    """
 
     def __init__(self, watch: throttling.ThrottleWatch | None = None) -> None:
         device.process_context()
@@ -121,7 +127,7 @@ class Session:
         return outcomes
 
     def verify(self, job: Job, fetch: FetchReference) -> None:
-        """Verify a timed job, unless an earlier round verified it. Raises WrongOutputError if its output is wrong."""
+        """Verify a timed job, unless an earlier round verified it. Raises as `measure`."""
         if job in self._verified:
             return
         fetch = cache(fetch)
@@ -168,8 +174,8 @@ class Session:
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a separate context current, as a context manager.
 
-        The context is usually the session's clean context, in which no large grid runs. A job gets a new context if its
-        copy or oracle needs large grids, or it sets the L2 fetch granularity.
+        The context is usually the session's clean context, in which only an interleaved job may run a large grid. A job
+        gets a new context if its copy or oracle needs large grids, or it sets the L2 fetch granularity.
         """
         helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):

@@ -1,6 +1,7 @@
-"""Skips of benchmarks: an older commit lacks a kernel, a dtype, an argument or flags, or a kernel lacks a dtype.
+"""Skips of benchmarks: a commit lacks a kernel, an argument or a dtype, or the flags cannot be split.
 
-HEAD must have everything that its suite declares, so there a run turns such a skip into a failure.
+HEAD must have everything that its suite declares. So a run of HEAD turns such a skip into a failure, except for a
+dtype.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from kernelwatch.suite import registry
 #: Message of nvcc for an architecture that it does not know.
 _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 
-#: Errors for a kernel, a dtype, flags or an argument that the measured commit does not have.
+#: Errors for a kernel, a dtype or an argument that the measured commit does not have, and for wrong flags.
 UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError, UnknownArgumentError)
 
 
-#: Prefix of the reason for a combination that no commit supports. Results store it, so it does not change.
+#: Prefix of the reason for a kernel and dtype that the suite does not combine. Results store it, so it does not change.
 NOT_SUPPORTED = "not meant to be: "
 
-#: Prefix of the reason for a name that only this commit lacks.
+#: Prefix of the reason for a name that this commit lacks, except a dtype.
 LACKS = "this commit does not have it: "
 
 
 @contextmanager
 def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
-    """Turn an unknown kernel, dtype, argument or flag set into asv's skip: a NotImplementedError with the name.
+    """Turn an unknown kernel, dtype or argument, or wrong flags, into asv's skip: a NotImplementedError with the name.
 
-    A dtype that the kernel does not support is skipped without an attempt.
+    If `kernel` is given, a dtype that the suite does not use with it is skipped without an attempt.
     """
     supported_dtypes = registry.current_suite().dtypes.get(kernel)
     if supported_dtypes is not None and dtype not in supported_dtypes:

@@ -21,10 +21,10 @@ ERROR_SHARE = 0.1
 
 
 def is_sufficient(samples: Sequence[float]) -> bool:
-    """Return whether the median of samples, in seconds per launch, is precise enough; at least one sample is required.
+    """Return whether the median of samples, in seconds per launch, is precise enough; false for one sample.
 
-    The standard error of a normal distribution's median is sqrt(pi / 2) times that of the mean (M. G. Kendall, "The
-    Advanced Theory of Statistics", volume 1, 10.10).
+    Raises StatisticsError without samples. The standard error of a normal distribution's median is sqrt(pi / 2) times
+    that of the mean (M. G. Kendall, "The Advanced Theory of Statistics", volume 1, 10.10).
     """
     median = statistics.median(samples)
     if len(samples) < 2:

@@ -33,7 +33,7 @@ class ThrottleWatch:
         }
 
     def find_reasons(self) -> list[str]:
-        """Return the reasons why the GPU may now be slower than possible; none if it runs at full clocks, unshared."""
+        """Return why the GPU may now be slower than possible; none if its clocks are high and it is not shared."""
         mask = machine.query_nvml(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _CLOCKS.items():

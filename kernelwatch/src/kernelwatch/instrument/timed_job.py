@@ -42,33 +42,38 @@ class TimedJob:
         #: Frees the graphs of one job.
         self._graphs = stack.enter_context(ExitStack())
         self._control: TimedGraph | None = None
-        #: Kernels that must stay loaded as long as the graphs that launch them: first the copy's, then those of jobs.
+        #: Kernels of copies and of jobs. They must stay loaded as long as the graphs that launch them.
+        self._copies: list[BoundKernel] = []
         self._functions: list[BoundKernel] = []
 
     def release_job(self) -> None:
         """Free the graphs and kernels of the last job, but not those of the copy."""
         self._graphs.close()
-        del self._functions[1:]
+        self._functions.clear()
 
     def make_launches(self, job: Job) -> Cycle:
         """Return a job's launches, each on the next set of buffers."""
         sets = [self.rotation.addresses(index) for index in range(self.rotation.sets)]
-        return self._make_cycle(job, sets, job.set_bytes, self.rotation.restore_inputs)
+        return self._make_cycle(job, self._functions, sets, job.set_bytes, self.rotation.restore_inputs)
 
     def _make_copies(self) -> Cycle:
         """Return copies of the job's useful bytes within the same memory, for the control."""
         length = self._job.useful_bytes // 2
-        slices = self.rotation.slices(length)
-        return self._make_cycle(
-            helper_kernels.make_copy_call(length), slices[:1] if self._job.in_l2 else slices, 2 * length, lambda: None
-        )
+        slices = self.rotation.slices(length)[: 1 if self._job.in_l2 else None]
+        call = helper_kernels.make_copy_call(length)
+        return self._make_cycle(call, self._copies, slices, 2 * length, lambda: None)
 
     def _make_cycle(
-        self, call: Call, address_sets: Sequence[tuple[int, ...]], bytes_moved: int, restore: Callable[[], None]
+        self,
+        call: Call,
+        loaded: list[BoundKernel],
+        address_sets: Sequence[tuple[int, ...]],
+        bytes_moved: int,
+        restore: Callable[[], None],
     ) -> Cycle:
-        """Return launches of a call that rotate through sets of addresses."""
+        """Return launches of a call that rotate through sets of addresses; add its kernel to `loaded`."""
         kernel = BoundKernel(call)
-        self._functions.append(kernel)
+        loaded.append(kernel)
         packed = [kernel.pack_addresses(*addresses) for addresses in address_sets]
         launch = lambda index, stream: kernel(stream, packed[index % len(packed)])  # noqa: E731 -- called most often
         return Cycle(launch, len(packed), bytes_moved, self._stream, restore)

@@ -34,7 +34,10 @@ class UlpTolerance(NamedTuple):
     ulp: float
 
     def is_near(self, actual: Array, expected: Array) -> NDArray[np.bool_]:
-        """Return, for each element, whether its error is at most `ulp` ulps of max(|reference|, 1); false for NaN."""
+        """Return, for each element, whether its error is at most `ulp` ulps of max(|reference|, 1).
+
+        The result is false for NaN and for infinities, even if both elements are equal.
+        """
         scale = np.maximum(np.abs(expected), 1.0).astype(actual.dtype)
         above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
         near: NDArray[np.bool_] = np.abs(actual.astype(np.float64) - expected) <= self.ulp * (above - scale)
@@ -51,7 +54,8 @@ def check_within_tolerance(
     Raises
     ------
     WrongOutputError
-        At the first element that differs, with its index, its value and the expected value.
+        At the first element outside the tolerance, with its index, its value and the expected value. Or at the first
+        write past the end.
     """
     itemsize, flat = np.dtype(tolerance.dtype).itemsize, expected.reshape(-1)
     for first in range(0, len(flat), _CHUNK_ELEMENTS):

@@ -29,7 +29,7 @@ class ArrayArgument:
     """An array of a launch: an `ArrayParameter` with its shape, its dtype and the launch's extents.
 
     If the elements are indices, they are below `limit`. `ordinal` is the array's index among the arrays that the kernel
-    reads. The ordinal determines where a generated content begins, so that the inputs of a launch differ.
+    reads. The ordinal changes a generated content, so that long inputs of a launch differ.
     """
 
     name: str
@@ -71,14 +71,14 @@ class ScalarArgument:
         """Return the value with its declared dtype, or else with the entry point's `dtype`.
 
         A negative value for an unsigned `dtype` becomes signed, because PTX does not distinguish them. Raises
-        ArgumentError if the value does not fit, or both dtypes are None.
+        ArgumentError if an integer dtype does not hold the value, or it is no number, or both dtypes are None.
         """
         target = self.dtype or dtype
-        if self.dtype is None and dtype is not None and dtype.kind == "u" and self.value < 0:
-            target = np.dtype(f"i{dtype.itemsize}")  # PTX does not distinguish signed and unsigned
         if target is None:
             raise ArgumentError(f"{self.name}: the entry point takes a struct; give scalar({self.name!r}, dtype=...)")
         try:
+            if self.dtype is None and target.kind == "u" and self.value < 0:
+                target = np.dtype(f"i{target.itemsize}")  # PTX does not distinguish signed and unsigned
             array = np.array(self.value, dtype=target)
             fits = target.kind not in "iu" or int(array) == self.value
         except (TypeError, ValueError, OverflowError):
@@ -104,7 +104,8 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return the packed bytes of an entry point's parameters, with zeros for addresses, and the addresses' offsets.
 
-    `layout` is that of the entry point. Raises UnknownArgumentError if the layout does not fit the arguments.
+    `layout` is that of the entry point. Raises UnknownArgumentError if the layout does not fit the arguments,
+    ArgumentError as `ScalarArgument.to_numpy`.
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
@@ -135,7 +136,7 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """Return the NumPy dtype. Raises NoSuchDtypeError if the dtype does not exist or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
         raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype; write one such as float32") from None
     if numpy_dtype.hasobject:
         raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects; use numbers, or a struct of numbers")

@@ -52,7 +52,7 @@ class KernelCode:
 
     @property
     def is_generated(self) -> bool:
-        """True if a package generates the PTX."""
+        """True if the kernel is declared with `ptx`, which a package usually generates."""
         return bool(self._ptx)
 
     def check_dtype(self, dtype: DTypeLike) -> str:
@@ -73,7 +73,8 @@ class KernelCode:
     def load_source(self, dtype: DTypeLike, arch: str) -> KernelSource:
         """Return the kernel's source at the measured commit, for a swept dtype and an architecture.
 
-        Raises UnknownKernelError if the commit has no such source.
+        Raises UnknownKernelError if the commit has no such source, UnknownDtypeError if the dtype does not exist or has
+        no C++ type. `sources.make_text` lists the other exceptions.
         """
         if self.file:
             source = sources.load_file(self.file, self._include)
@@ -88,7 +89,10 @@ class KernelCode:
         )[0]
 
     def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
-        """Compile the kernel to PTX, and find its entry point. With `lines`, the PTX has source lines."""
+        """Compile the kernel to PTX, and find its entry point. With `lines`, the PTX has source lines.
+
+        A source that is PTX stays the same. `compile_cubin` lists the exceptions.
+        """
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
         source = self.load_source(dtype, arch)
         return compile_source.compile_module(
@@ -107,20 +111,26 @@ class KernelCode:
         UnknownDtypeError, UnknownFlagsError, UnknownKernelError
             The kernel does not support the dtype, the flags cannot be split, or the source has no such entry point.
         NvccNotFoundError, CompileError
-            nvcc is missing or failed.
+            nvcc is missing or failed, or the package's function that returns the source failed.
         """
         module = self.compile_module(dtype, flags, arch=arch)
+        options = (*split_flags(flags), *build.keep_ptxas_options(self.nvcc_options(dtype)))
         target = module.target_arch(arch)
-        return build.assemble_cubin(module.ptx, module.entry, split_flags(flags), arch=target, name=self.origin.name)
+        return build.assemble_cubin(module.ptx, module.entry, options, arch=target, name=self.origin.name)
 
     def parameter_layout(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> list[ParameterLayout]:
         """Compile the kernel; return the layout of its entry point's parameters."""
         return self.compile_module(dtype, flags, arch=arch).parameter_layout()
 
+    def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a launch's extents and the integers in `read`; `Kernel` overrides this method."""
+        raise NotImplementedError
+
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
         """Return name of a variable in the source -> its value for a launch, from `constants`."""
+        known = self.check_extents(extents) if self.constants else {}
         return {
-            name: np.asarray(expressions.evaluate_function(value, extents) if callable(value) else value)
+            name: np.asarray(expressions.evaluate_function(value, known) if callable(value) else value)
             for name, value in self.constants.items()
         }
 

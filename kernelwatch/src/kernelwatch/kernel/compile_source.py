@@ -41,8 +41,8 @@ def compile_source_to_ptx(
     """Compile CUDA C++, followed by the text `suffix`, to PTX.
 
     Raises NvccNotFoundError or CompileError. Because a log shows only one line, the message begins and ends with the
-    first error that has a file and line. File names in the message are relative to `root`, by default the measured
-    commit.
+    first error that has a file and line, if any. File names in the message are relative to `root`, by default the
+    measured commit.
     """
     try:
         return build.compile_to_ptx(

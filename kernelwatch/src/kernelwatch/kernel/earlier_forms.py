@@ -26,7 +26,7 @@ _ARCH = "sm_90"
 def read_constant(name: str, text: str) -> int:
     """Return the integer that a source defines by `#define`, `constexpr` or `const`.
 
-    Raises UnknownKernelError unless the source gives the name exactly one value.
+    Raises UnknownKernelError unless the source gives the name exactly one value that can be computed.
     """
     source = constants.remove_comments(text)
     values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), source)}
@@ -66,8 +66,8 @@ def _select_form(kernel: Kernel, _: str) -> Kernel:
 def fits_commit(kernel: Kernel) -> bool:
     """Return whether the commit's source, parameters and constants fit the declaration.
 
-    Raises UnknownKernelError if the source has no such entry point or constant, CompileError if the source does not
-    compile.
+    Raises UnknownKernelError if the source has no such entry point or integer of `read`. Raises ArgumentError if a
+    variable of `constants` is missing, CompileError if the source does not compile.
     """
     dtype = next(iter(kernel.dtypes), DTYPE)
     text = kernel.load_source(dtype, _ARCH).full_text()

@@ -42,9 +42,13 @@ def _compile_expression(text: str) -> CodeType:
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression; `variables` must have all names in the expression.
 
-    Raises ArgumentError if the text is not an expression.
+    Raises ArgumentError if the text is not an expression, or has no value for these variables.
     """
-    return eval(_compile_expression(text), {}, dict(variables))  # only allowed nodes
+    code = _compile_expression(text)
+    try:
+        return eval(code, {}, dict(variables))  # only allowed nodes
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise ArgumentError(f"{text!r} has no value for these arguments: {error}") from None
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:

@@ -34,7 +34,7 @@ class Geometry:
 class GridSide(NamedTuple):
     """One side of a grid: its expression in `over`, its length, and the length of a tile along it, in elements.
 
-    A block covers one tile. The expression is called `argument`.
+    With `cover`, a block covers one tile. The expression is called `argument`.
     """
 
     argument: str
@@ -43,7 +43,7 @@ class GridSide(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        """The number of blocks that cover the side. The last block may be partial."""
+        """The number of tiles that cover the side. The last tile may be partial."""
         return -(-self.length // self.tile)
 
 
@@ -54,7 +54,8 @@ Grid = Callable[[str, Sequence[GridSide], int], Extent]
 def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
     """Return a grid with a block for each tile. Tiles beyond the limit of y continue along z.
 
-    Then some blocks may have no tile. Raises ArgumentError if the tiles need more blocks than a grid allows.
+    Then some blocks may have no tile. A third side is ignored. Raises ArgumentError if the tiles need more blocks than
+    a grid allows.
     """
     limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
     for side, limit in zip(sides, limits, strict=False):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from kernelwatch.errors import ArgumentError, UnknownArgumentError
+from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownDtypeError
 from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
@@ -42,7 +42,7 @@ class Kernel(KernelCode):
         Threads per block, x first: numbers, expressions, or a function of extents. `block`, `tile` and `dynamic_shared`
         may also be mappings: bytes of an element of the swept dtype -> value.
     over : sequence of str
-        The lengths that the grid covers along x, y and z. Each block covers one `tile`.
+        The lengths that the grid covers along x, y and z. By default, each block covers one `tile`.
     tile : sequence or mapping, optional
         Elements that a block covers along each axis; by default its number of threads.
     grid : sequence or callable, optional
@@ -51,7 +51,7 @@ class Kernel(KernelCode):
     file : str
         The file of CUDA C++ or PTX: a path in the installed package, such as "imaging/blur.cu", or in the repository.
     text, ptx : str or callable
-        A text of the package instead of a file, CUDA C++ or PTX: its place, such as "imaging.kernels:BLUR", or a
+        CUDA C++ or PTX instead of a file: the text, its place in the package, such as "imaging.kernels:BLUR", or a
         function. The function may take `dtype` and `arch`.
     entry : str
         The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. By default
@@ -64,7 +64,7 @@ class Kernel(KernelCode):
     prelude : str
         CUDA C++ before the source, for a header that does not compile by itself; {T} is replaced as above.
     include : sequence of str
-        Folders of the repository or of the package in which nvcc searches includes.
+        Folders of the repository, and with `file` also of the package, in which nvcc searches includes.
     dynamic_shared : int, str, mapping or callable
         Bytes of dynamic shared memory.
     constants : mapping of str to array or callable
@@ -75,7 +75,7 @@ class Kernel(KernelCode):
         are marked "not verified".
     useful_bytes : str, int or callable, optional
         The bytes that must be moved; an expression or function may use `itemsize`, the bytes of an element of the swept
-        dtype. By default each array is moved once.
+        dtype. By default each array is moved once, and twice if it is read and written.
     flops : str, int or callable
         The floating-point operations that must be done.
     read : sequence of str
@@ -85,7 +85,7 @@ class Kernel(KernelCode):
         A text that the source must contain, to select the commits of this form.
     earlier : sequence of mapping
         Forms of the kernel at earlier commits, newest first. Each entry has the arguments of this class that differ
-        from the entry before it. The first form that fits a commit's source is used.
+        from the entry before it; only `where` is never inherited. The first form that fits a commit's source is used.
     """
 
     def __init__(  # noqa: PLR0913 -- the declaration of a kernel, by keyword
@@ -195,14 +195,12 @@ class Kernel(KernelCode):
                 yield from value if isinstance(value, list | tuple) else [value]
 
     def find_fixed_block(self, dtype: DTypeLike) -> tuple[int, int] | None:
-        """Return the threads of a block and its bytes of dynamic shared memory; None if one depends on extents."""
-        block, shared = (
-            select_by_itemsize(value, to_dtype(dtype).itemsize) for value in (self.block, self.dynamic_shared)
-        )
-        constants = self._read_constants()
+        """Return a block's threads and bytes of dynamic shared memory; None if they depend on extents or are absent."""
+        itemsize, constants = to_dtype(dtype).itemsize, self._read_constants()
         try:
+            block, shared = (select_by_itemsize(value, itemsize) for value in (self.block, self.dynamic_shared))
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
-        except (NameError, ArgumentError):  # they depend on extents
+        except (NameError, ArgumentError, UnknownDtypeError):  # they depend on extents, or launches of the dtype fail
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:
@@ -213,8 +211,8 @@ class Kernel(KernelCode):
     def check_extents(self, extents: Mapping[str, Any]) -> dict[str, Any]:
         """Return a launch's extents as Python numbers, which cannot overflow, and the integers in `read`.
 
-        Raises UnknownArgumentError if a name is missing or unknown. Raises ArgumentError if a scalar with `least` is
-        not an integer from `least` to MAX_INT64.
+        Raises UnknownArgumentError if a name is missing or unknown, UnknownKernelError if the source lacks an integer
+        of `read`. Raises ArgumentError if a scalar with `least` is not an integer from `least` to MAX_INT64.
         """
         if set(extents) != set(self.launch_names):
             raise UnknownArgumentError(
@@ -254,7 +252,10 @@ class Kernel(KernelCode):
     def compute_geometry(
         self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
-        """Return the launch geometry. Raises ArgumentError if the grid is empty or too large, or as `check_extents`."""
+        """Return the launch geometry. Raises as `check_extents`, and ArgumentError if the grid is empty or too large.
+
+        Raises UnknownDtypeError if a mapping has no value for the dtype.
+        """
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
         threads = geometry.to_extent(block, extents)
@@ -291,7 +292,7 @@ class Kernel(KernelCode):
     ) -> list[Array]:
         """Return the output arrays that the reference function computes, in the order of the declaration.
 
-        `references.call_reference` explains `as_float64`. Raises ArgumentError if the function fails.
+        `references.call_reference` explains `as_float64` and lists the exceptions.
         """
         assert callable(self.reference), "the reference is a function"
         extents = self.check_extents(extents)

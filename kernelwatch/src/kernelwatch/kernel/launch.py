@@ -61,7 +61,7 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Parse the text of a launch; dtype and flags may be left out.
+        """Parse the text of a launch. Without a dtype or flags, they are DTYPE or FLAGS.
 
         Raises ArgumentError if the text is not a launch.
         """
@@ -95,7 +95,7 @@ class Launch:
 
 
 def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
-    """Return a benchmark's parameters as fields of `Launch`: kernel, dtype, flags and arguments, if present.
+    """Return a benchmark's parameters as fields of `Launch`: arguments, and kernel, dtype and flags if present.
 
     A value of the axis "copy" is a kernel with some arguments, such as "copy offset=1". A value of an axis such as
     "rows x columns" has several arguments: "5003x2999". Raises ValueError if a value does not fit its axis.

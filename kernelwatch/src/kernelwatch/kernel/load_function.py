@@ -21,7 +21,7 @@ def current_context() -> cuda.Context:
     """Return the current CUDA context; without one, make device 0's primary context current.
 
     Raises NoDeviceError without a usable device. Threads other than the main one must have a current context, else
-    NoDeviceError is raised, too.
+    NoDeviceError is raised, too. `load_driver` lists the other exceptions.
     """
     current = load_driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():

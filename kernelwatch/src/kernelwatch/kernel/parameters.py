@@ -5,7 +5,7 @@
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,8 @@ class ArrayParameter:
     dtype : dtype, optional
         NumPy dtype of the elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        Content before the launch. A function gets those of the extents, `shape` and `dtype` that its parameters name.
+        Content before the launch, except of outputs and indices. By default "exact" for real and complex numbers, else
+        "bits". A function gets those of the extents, `shape` and `dtype` that its parameters name.
     index : str, optional
         If the elements are indices: the length of the indexed array, an expression. The indices are below that length.
     seed : int
@@ -80,10 +81,11 @@ class ArrayParameter:
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
         """Return the array of a launch, for the swept dtype and the extents.
 
-        Raises ArgumentError if a length is not a positive integer, or the array is too large for 64-bit addresses.
+        Raises ArgumentError if a length or the limit of indices is not positive, or 64-bit addresses do not suffice.
         """
         if callable(self.shape):
-            lengths = expressions.evaluate_function(self.shape, extents)
+            shape_or_length = expressions.evaluate_function(self.shape, extents)
+            lengths = list(shape_or_length) if isinstance(shape_or_length, Iterable) else [shape_or_length]
         else:
             lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
@@ -99,6 +101,8 @@ class ArrayParameter:
             )
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None
+        if limit is not None and limit < 1:
+            raise ArgumentError(f"{self.name}: index {self.index!r} is {limit} here; it must be at least 1")
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
 

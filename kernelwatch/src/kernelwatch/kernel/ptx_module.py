@@ -71,7 +71,7 @@ def parse_ptx(text: str) -> Program:
 
 
 def find_entry(text: str, name: str) -> str:
-    """Return an entry point of PTX by its name in the source. Raises UnknownKernelError if there is none."""
+    """Return an entry point of PTX by its name in the source. Raises UnknownKernelError if none or several match."""
     from ptxcount.source import names  # noqa: PLC0415 -- as `parse_ptx`
 
     try:

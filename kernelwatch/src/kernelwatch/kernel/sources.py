@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import operator
 import os
 import re
 import sys
@@ -67,7 +68,10 @@ class KernelSource:
         return _BYTE_ORDER_MARK.sub("", prelude + _PRAGMA_ONCE.sub("", self.text))
 
     def find_included_files(self) -> dict[Path, str]:
-        """Return path -> text of all files that the source includes from its folders, directly or indirectly."""
+        """Return path -> text of all files that CUDA C++ includes from its folders, directly or indirectly.
+
+        An included file may also include files of its own folder. PTX has no included files.
+        """
         files: dict[Path, str] = {}
         pending = [(f"{self.prelude}\n{self.text}", self.folders)]
         while pending and not self.is_ptx:
@@ -168,25 +172,26 @@ def is_place(source: str) -> bool:
     return re.fullmatch(r"[\w.]+:[\w.]+", source) is not None
 
 
+def _import_object(place: str) -> Any:
+    """Return the text or the function at a place. Raises UnknownKernelError if there is no such module or name."""
+    module, _, name = place.partition(":")
+    try:
+        return operator.attrgetter(name)(importlib.import_module(module))
+    except (ImportError, AttributeError) as error:
+        raise UnknownKernelError(f"{place!r} cannot be imported: {error}") from None
+
+
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     """Return CUDA C++ or PTX from a package: a text, `module:name`, or a function.
 
     A function gets the variables that its parameters name.
 
-    Raises UnknownKernelError if the commit has no such module or name, CompileError if the function fails. Raises
+    Raises UnknownKernelError if the commit has no such module or name, CompileError if module or function fails. Raises
     KernelwatchError if the result is not a text.
     """
-    value: Any = source
-    if isinstance(source, str) and is_place(source):
-        module, _, name = source.partition(":")
-        try:
-            value = importlib.import_module(module)
-            for attribute in name.split("."):
-                value = getattr(value, attribute)
-        except (ImportError, AttributeError) as error:
-            raise UnknownKernelError(f"{source!r} cannot be imported: {error}") from None
     try:
-        text = expressions.call_with_known(value, variables) if callable(value) else value
+        value = _import_object(source) if isinstance(source, str) and is_place(source) else source
+        text: Any = expressions.call_with_known(value, variables) if callable(value) else value
     except KernelwatchError:
         raise
     except Exception as error:  # the package's code may raise any error: only this kernel fails
@@ -203,8 +208,8 @@ def apply_include_options(
 ) -> tuple[KernelSource, tuple[str, ...]]:
     """Move nvcc's options `-I` and `-include` that name folders or files of a repository into a source.
 
-    The repository is `root`, by default the measured commit. Return the source with these folders and includes, and the
-    remaining options.
+    The repository is `root`, by default the measured commit. Absolute paths of existing folders and files are moved,
+    too. Return the source with these folders and includes, and the remaining options.
     """
     root = checkout_folder() if root is None else root
     folders, lines = list(source.folders), source.prelude.splitlines()

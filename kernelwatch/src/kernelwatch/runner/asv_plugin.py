@@ -82,7 +82,7 @@ _UNSUPPORTED_OPTIONS = ("profile", "set_commit_hash", "durations")
 
 
 def setup() -> None:
-    """Prepare the environment and replace `Run.run`; asv calls this function after it has imported the plugin."""
+    """Prepare the environment; replace `Run.run` if asv is compatible. asv calls this after it imported the plugin."""
     sys.excepthook = _print_uncaught_error
     git_environment.set_environment()
     # asv.conf.json calls `kernelwatch`, which is beside this Python. PATH may lack this folder.

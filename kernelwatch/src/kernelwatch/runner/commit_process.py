@@ -38,7 +38,7 @@ class _MissingError(PackageError):
 class CommitProcess:
     """A running process of a commit that has sent its `discovery`; `log` is the file of its standard error.
 
-    Raises PackageError if the process cannot import the package or the suite.
+    Raises PackageError if the process cannot import the package or the suite, or ends without a message.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -88,8 +88,9 @@ class CommitProcess:
 def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
     """Start the process of a commit, and yield it. The process ends with the `with` block.
 
-    The package is unpacked from git. If the package cannot be imported, or the environment has requirements of its own,
-    asv installs the package into the environment.
+    The package is unpacked from git. asv installs the package into the environment in two cases: the environment has
+    requirements of its own, or a module is missing and the project has pyproject.toml or setup.py. After a
+    missing module, the packages of later commits are installed at once.
 
     Raises PackageError if the package cannot be obtained, installed or imported.
     """

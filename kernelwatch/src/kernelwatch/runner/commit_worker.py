@@ -61,7 +61,7 @@ def _format_import_error(error: BaseException) -> str:
 def _perform_task(task: Task, send: Sender) -> None:
     """Measure the task's times; meanwhile, compile and count in a process that is forked before this one has threads.
 
-    Without times, this process compiles and counts itself.
+    Without times, or if they cannot be measured, this process compiles and counts itself.
     """
     from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- so that errors of the suite are reported first
 

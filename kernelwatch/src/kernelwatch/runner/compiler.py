@@ -14,10 +14,11 @@ _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 
 
 def choose_compiler(conf: Any) -> None:
-    """Choose the run's compiler, test it, and make it the only one in asv's matrix.
+    """Choose the run's compiler, test it unless it compiled before, and make it the only one in asv's matrix.
 
     The environment variable CUDA_TOOLKIT or NVCC may request a compiler. If there is none at all, nothing is tested.
-    Raises UserError if NVCC names no compiler, CUDA_TOOLKIT no release of CUDA, or the compiler does not compile.
+    Raises UserError if NVCC names no compiler, CUDA_TOOLKIT no release of CUDA that pip can install, or the compiler
+    does not compile. The matrix does not name the default compiler.
     """
     try:
         releases.use_requested_release()

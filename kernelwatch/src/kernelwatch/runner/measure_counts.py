@@ -122,7 +122,7 @@ def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> f
 
 
 def compile_cubins(task: Task, send: Sender) -> None:
-    """Compile the task's kernels, and send the resources that ptxas reports. All cubins are then in the cache."""
+    """Compile the task's kernels into the cache, and send the resources that ptxas reports."""
     selected = list_configurations(task, registry.Kind.COMPILED)
     if not selected:
         return

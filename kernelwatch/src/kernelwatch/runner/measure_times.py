@@ -42,7 +42,7 @@ def measure_task(
     """Measure the task's times and send the outcomes; with an `interleaved_index`, only write the jobs.
 
     `address` is that of the measuring process. If the measuring process can measure, call `start_counting` once all
-    timed kernels are compiled.
+    timed kernels are compiled; otherwise skip all times.
     """
     if task.interleaved_index is not None:
         return write_jobs(str(address), task.interleaved_index)
@@ -68,7 +68,8 @@ def measure_task(
 def write_jobs(address: str, index: int) -> None:
     """Write all timed jobs of the commit to `<index>.jsonl` beside the socket `address`, one per line.
 
-    `index` is the commit's in the run. The measuring process interleaves them with the jobs of the other commits.
+    `index` is the commit's in the run. The measuring process interleaves them with the jobs of the other commits. Jobs
+    that the commit lacks are left out. If the process cannot measure, no file is written. Errors of nvcc are passed on.
     """
     prebuild.compile_for_device()
     if ready := client.query_device(address):
@@ -210,7 +211,7 @@ class TimeMeasurement:
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
         """Measure a configuration; meanwhile, write the references of later ones.
 
-        Raises what `client.request_outcome` raises: NotImplementedError, WrongOutputError or MeasuringError.
+        Raises what `client.request_outcome` raises, also errors of the commit's code.
         """
         description = self._cached_description(key)
 

@@ -1,4 +1,4 @@
-"""Progress of a run: a percentage on a terminal, each failure, and one summary line per module of benchmarks."""
+"""Progress of a run: a percentage on a terminal, each new failure, and one summary line per module of benchmarks."""
 
 import sys
 import time
@@ -58,7 +58,7 @@ class Progress:
     def note_configuration(self, configuration: RunConfiguration) -> None:
         """Count a configuration's outcome and all of its rounds, and print its failure.
 
-        Of failures that differ only in numbers, only the first is printed.
+        Of failures that differ only in numbers, only the first is printed. A skip for NOT_SUPPORTED is not counted.
         """
         group, index = configuration.group, configuration.index
         self.begin_rounds(group, index, self.rounds[group] - self.rounds_begun[group, index])

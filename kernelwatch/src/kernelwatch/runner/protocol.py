@@ -19,7 +19,7 @@ class StoredNumbers(msgspec.Struct):
     values: dict[str, Any]
     #: Largest relative difference up to which a time measured again agrees; counted numbers must be identical.
     threshold: float = 0.0
-    #: Index of the run that measured the numbers among all recorded runs, oldest first.
+    #: Index of the line with the fingerprint among the machine's recorded lines, oldest first.
     run: int = 0
 
 
@@ -58,7 +58,7 @@ class Discovery(msgspec.Struct, tag=True):
 
 
 class ImportFailure(msgspec.Struct, tag=True):
-    """An import error of the commit's package or of the suite. `is_missing` is true if a module was not found."""
+    """An error on importing the commit's package or the suite. `is_missing` is true for an ImportError."""
 
     text: str
     is_missing: bool
@@ -94,7 +94,8 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     fingerprint: str = ""
     #: None if it was not compiled.
     machine_code: MachineCode | None = None
-    #: Threads of a block and its bytes of dynamic shared memory; None if they depend on the launch.
+    #: Threads of a block and its bytes of dynamic shared memory; None if they depend on the launch, or if the
+    #: configuration was timed or counted.
     block: tuple[int, int] | None = None
     #: Other commit whose numbers are reused; empty if the numbers are the commit's own.
     reused: str = ""
@@ -105,7 +106,7 @@ class RunConfiguration(msgspec.Struct, tag=True, omit_defaults=True, kw_only=Tru
     numbers: dict[str, Any] = {}
     #: Number of samples of each round of a time.
     round_sizes: list[int] = []
-    #: Reasons why the GPU ran below its full clocks.
+    #: Reasons why the GPU may have been slower: reduced clocks, or another process.
     throttle_reasons: list[str] = []
 
 

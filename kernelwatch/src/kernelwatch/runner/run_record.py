@@ -156,7 +156,7 @@ def _utc_timestamp() -> str:
 
 
 def _nvcc_release_line() -> str | None:
-    """Return the version line that nvcc prints; None without nvcc."""
+    """Return nvcc's version line, or all of its output without such a line; None without a working nvcc."""
     try:
         text = nvcc.version_text(nvcc.find_nvcc())
     except ERRORS:

@@ -21,7 +21,7 @@ _MAX_NAMES = 8
 
 
 def warn_of_changes(commits: Sequence[str], results: Path) -> list[str]:
-    """Warn of uncommitted files: those that the measurement of HEAD lacks, and those that the run imports.
+    """Warn of uncommitted files: those that a measurement of HEAD lacks, if any, and those that the run imports.
 
     Return those that the run imports. Files in the folder `results` are left out, because runs write them.
     """

@@ -79,7 +79,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
     """Return asv's selected environments. Raises UserError if there are none, or one has another version of Python.
 
-    The runner imports commits' packages and the suite in the Python of this process.
+    The runner imports commits' packages and the suite in the Python of this process, or one of the same version.
     """
     selected = list(environments.get_environments(conf, options.get("env_spec")))
     if not selected:
@@ -114,7 +114,7 @@ def run_environment() -> Iterator[Path]:
 
 
 def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
-    """Return asv's description of the machine that the options name; by default, the name is that of the GPU.
+    """Return asv's description of the machine that the options name; by default, `machine.default_name` names it.
 
     The description comes from asv's file of machines, or else from the facts of this machine.
     """

@@ -1,8 +1,8 @@
 """Compile CUDA C++ to PTX, and PTX to machine code; repeated compilations come from the cache.
 
-The two steps of nvcc are separate, because compiling to PTX takes nine tenths of the time, and the PTX is the same for
-all kernels of a source and all options of ptxas. PyCUDA compiles CUDA C++ if it can be imported, else nvcc; nvcc
-assembles the PTX.
+The two steps of nvcc are separate, because compiling to PTX takes nine tenths of the time. The PTX is the same for all
+options of ptxas, and for all kernels of a source but templates. PyCUDA compiles CUDA C++ if it can be imported, else
+nvcc; nvcc assembles the PTX.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from kernelwatch.errors import CompileError, CompilerWarning
@@ -70,7 +71,10 @@ def compile_to_ptx(
 
 
 def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
-    """Assemble the kernel `entry` of PTX. The other parameters and the errors are those of `compile_to_ptx`."""
+    """Assemble the kernel `entry` of PTX. The other parameters and the errors are those of `compile_to_ptx`.
+
+    `options` may also have options of ptxas.
+    """
     # The cubin has only this kernel, so that its digest depends on nothing else. ptxas reports the resources.
     words = (*options, "-e", entry, "-Xptxas", "-v")
     compiled = _compile_cached("cubin", text, words, arch, name, words)
@@ -83,13 +87,20 @@ def compiler_identity() -> tuple[str, ...]:
 
 
 def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
-    """Yield the options of nvcc without `-Xptxas` and their values."""
+    """Yield the options of nvcc without `-Xptxas` and its values. Other spellings of this option stay."""
     words = iter(options)
     for word in words:
         if word == "-Xptxas":
             next(words)  # the option's value
         else:
             yield word
+
+
+def keep_ptxas_options(options: Sequence[str]) -> Iterator[str]:
+    """Yield what `drop_ptxas_options` drops."""
+    for word, next_word in pairwise(options):
+        if word == "-Xptxas":
+            yield from (word, next_word)
 
 
 def _compile_cached(

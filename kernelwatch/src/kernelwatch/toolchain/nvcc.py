@@ -56,7 +56,7 @@ def find_release(nvcc: Path) -> tuple[int, int]:
 def list_program_facts(nvcc: Path) -> list[str]:
     """Return facts that change with the compiler: its version, the options in the environment, and its programs.
 
-    Each program has its path, size and modification time: nvcc, ptxas, cicc and g++.
+    Each existing program has its path, size and modification time: nvcc, ptxas, cicc and g++.
     """
     host, compiler = Path(shutil.which("g++") or "g++"), nvcc.resolve()
     paths = (compiler, compiler.with_name("ptxas"), compiler.parents[1] / "nvvm" / "bin" / "cicc", host.resolve())

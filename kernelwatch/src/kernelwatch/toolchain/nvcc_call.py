@@ -1,4 +1,4 @@
-"""Call nvcc through PyCUDA, or directly if PyCUDA cannot be imported; both give the same PTX."""
+"""Call nvcc through PyCUDA, or directly, for cubins or if PyCUDA cannot be imported. Both give the same PTX."""
 
 import ctypes
 import re
@@ -53,7 +53,7 @@ def find_pycuda_problem() -> str | None:
 
 
 def can_import_pycuda() -> bool:
-    """Return whether PyCUDA is installed and the driver's library exists."""
+    """Return whether PyCUDA can be imported."""
     return find_pycuda_problem() is None
 
 

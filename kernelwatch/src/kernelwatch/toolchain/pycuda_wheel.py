@@ -71,7 +71,7 @@ def build_wheel() -> None:
 def _find_toolkit(folder: Path) -> Path:
     """Return a CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME, or PyPI's wheels unpacked in `folder`.
 
-    An empty CUDA_HOME selects PyPI's wheels.
+    CUDA_HOME is /usr/local/cuda if it is not set; an empty one selects PyPI's wheels.
     """
     root = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     if (root / "include" / "cudaProfiler.h").exists():

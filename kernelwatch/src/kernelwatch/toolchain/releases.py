@@ -1,7 +1,7 @@
 """Releases of CUDA: the compiler of a run, the folder of its wheels, and the name of its results.
 
-A run has one compiler. An environment variable selects it: `CUDA_TOOLKIT=13.5.0 asv run`. In asv's matrix, it is a
-value of `env_nobuild`. Without the variable, the compiler is the default one, whose results have asv's plain names.
+A run has one compiler. An environment variable selects it: NVCC, or `CUDA_TOOLKIT=13.5.0 asv run`. In asv's matrix, it
+is a value of `env_nobuild`. The default compiler is not in the matrix, and its results have asv's plain names.
 """
 
 import os
@@ -48,7 +48,7 @@ def parse_version(text: str | None) -> str | None:
 
 
 def series_name(version: str | None) -> str | None:
-    """Return the name of the results of a version of nvcc; None for the default compiler.
+    """Return the name of the results of a version of nvcc; None for the default compiler, or without a version.
 
     The name is the release if NVCC_VERSIONS has it, else the version. Each compiler has its own series.
     """
@@ -63,7 +63,7 @@ def compiler_of_results(variables: Mapping[str, str]) -> str | None:
 
 
 def primary_compiler(names: Sequence[str | None]) -> str | None:
-    """Return a machine's primary compiler: the default one if it has results, else the one with most results."""
+    """Return a machine's primary compiler: the default one if it or no compiler has results, else the most frequent."""
     return None if None in names or not names else Counter(names).most_common(1)[0][0]
 
 
@@ -75,7 +75,7 @@ def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | 
 
 @cache
 def installed_release() -> str | None:
-    """Return the name of the nvcc that compiles kernels, as in results; None without nvcc."""
+    """Return the name of the nvcc that compiles kernels, as in results; None for the default nvcc or without nvcc."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
     except (CompileError, NvccNotFoundError):  # compiling a kernel reports the error
