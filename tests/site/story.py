@@ -211,7 +211,11 @@ def _records(results: Path, names: list[str], codes: list[Any], failed: list[Any
     moments = {"started": "2026-11-22T00:00:00+00:00", "ended": "2026-11-22T00:05:00+00:00"}
     reuse = {**moments, "fingerprints": {}, "commit": newest, "reused": reused}
     launch = source_lines.select_launches()[0]
-    lines = {"key": source_lines.launch_key(launch), "counter": fingerprint.VERSION, "launch": str(launch)}
+    lines = {
+        "key": source_lines.launch_key(launch),
+        "counter": fingerprint.format_counter_version(),
+        "launch": str(launch),
+    }
     folder = write_lines(results / "nvidia-h200" / record.RUNS_FILE, *runs)
     write_lines(folder / record.CUBINS_FILE, *codes)
     write_lines(folder / record.FINGERPRINTS_FILE, reuse)

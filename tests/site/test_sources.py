@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: 
     assert not any(source["lines"] for source in shown.values())
 
 
-def test_stored_lines_equal_a_new_count(tmp_path: Path) -> None:
-    """A new count equals the stored lines and costs. Only missing entries are counted."""
+def test_stored_lines_equal_a_new_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new count equals the stored lines and costs. Only entries of the current counter are not counted again."""
     counted, lines = list(source_lines.iter_missing(tmp_path)), source_lines.read_lines(ROOT / "results").items()
     # Counters before 2026-11-26 added the remark. Those before 2026-11-30 wrote "a request".
     stored_texts = {
@@ -52,6 +53,8 @@ def test_stored_lines_equal_a_new_count(tmp_path: Path) -> None:
         assert {key: stored[key] for key in keys} == {key: now[key] for key in keys}
     write_lines(tmp_path / record.LINES_FILE, *counted[1:])
     assert list(source_lines.iter_missing(tmp_path)) == counted[:1]
+    monkeypatch.setattr(fingerprint, "_COUNTING_VERSION", "another")
+    assert [line["key"] for line in islice(source_lines.iter_missing(tmp_path), 2)] == [*counted_texts][:2]
 
 
 #: Case -> counters and texts of a key by machine, and the text that is read. The current counter is "new".
@@ -67,7 +70,7 @@ READ = {
 def test_lines_of_the_current_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first text of the current counter is read, else the first text of the last other counter."""
     files, expected = READ[name]
-    monkeypatch.setattr(fingerprint, "VERSION", "new")
+    monkeypatch.setattr(fingerprint, "format_counter_version", lambda: "new")
     access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here
     for machine, entries in files.items():
         lines = [

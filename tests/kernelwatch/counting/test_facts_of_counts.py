@@ -121,7 +121,7 @@ def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> N
     hashes["arguments"] = _hash_counts(COUNTED, monkeypatch, arguments={"n": 95})
     monkeypatch.setattr(Kernel, "_read_constants", lambda _: {"SIZE": 4})
     hashes["read"] = _hash_counts(COUNTED, monkeypatch)
-    monkeypatch.setattr(fingerprint, "VERSION", "another")
+    monkeypatch.setattr(fingerprint, "_COUNTING_VERSION", "another")
     hashes["version"] = _hash_counts(COUNTED, monkeypatch)
     by_hash: dict[str, list[str]] = {}
     for name, value in hashes.items():

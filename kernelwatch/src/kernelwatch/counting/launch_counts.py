@@ -23,9 +23,6 @@ from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import host_memory
 
-#: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count but not a time.
-_COUNTING_VERSION = 5
-
 
 @dataclass(frozen=True)
 class CountedLaunch:
@@ -191,7 +188,7 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
     dtype = kernel.check_dtype(launch.dtype)
     executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
-        f"{fingerprint.VERSION}.{_COUNTING_VERSION}",
+        fingerprint.format_counter_version(),
         [dtype, kernel.check_extents(launch.arguments)],
         [_execution_facts(executed_kernel, dtype, launch) for executed_kernel in executed],
         [fingerprint.list_function_facts(function) for function in kernel.user_functions()],

@@ -89,7 +89,8 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
             if line.text == first.text and line.accesses and not first.accesses:
                 by_key[line.counter, line.key] = line
     # Sort preferred records last, because the last record of a key is used.
-    by_age = sorted(by_key.values(), key=lambda line: (line.counter == fingerprint.VERSION, bool(line.accesses)))
+    version = fingerprint.format_counter_version()
+    by_age = sorted(by_key.values(), key=lambda line: (line.counter == version, bool(line.accesses)))
     return {line.key: line for line in by_age}
 
 
@@ -105,10 +106,11 @@ def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterato
     Kernels that cannot be counted or have a wrong output are left out; the run has reported them.
     """
     stored = {(line.key, line.counter) for line in _iter_stored(folder) if line.accesses or line.text == NO_ACCESSES}
+    version = fingerprint.format_counter_version()
     for launch in select_launches(classes):
         with suppress(*ERRORS, MemoryError):
-            if (launch_key(launch), fingerprint.VERSION) not in stored and (costs := _annotate_source(launch)):
-                yield {"key": launch_key(launch), "counter": fingerprint.VERSION, "launch": str(launch), **costs}
+            if (launch_key(launch), version) not in stored and (costs := _annotate_source(launch)):
+                yield {"key": launch_key(launch), "counter": version, "launch": str(launch), **costs}
 
 
 def _annotate_source(launch: Launch) -> dict[str, Any]:

@@ -24,9 +24,11 @@ from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
 
 #: Version of the measurement. Raise it with each change of kernelwatch or ptxcount that may change a number: in
-#: compiling, executing, timing or verifying kernels. Then earlier numbers are not reused. A change of counts alone
-#: raises `launch_counts._COUNTING_VERSION`.
+#: compiling, executing, timing or verifying kernels. Then earlier numbers are not reused.
 VERSION = "1"
+
+#: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count but not a time.
+_COUNTING_VERSION = 5
 
 #: Number of hexadecimal digits. The probability that two of a million fingerprints are equal is 3e-8.
 DIGITS = 16
@@ -138,6 +140,11 @@ def list_imports(name: str, path: Path) -> tuple[str, ...]:
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             modules += (base, *(f"{base}.{alias.name}" for alias in node.names))
     return tuple(modules)
+
+
+def format_counter_version() -> str:
+    """Return the version of counts. If it changes, launches and source lines are counted again."""
+    return f"{VERSION}.{_COUNTING_VERSION}"
 
 
 def hash_conditions(gpu: Mapping[str, object]) -> str:
