@@ -21,7 +21,10 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
 _METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
-_MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
+_MEMBER = re.compile(r"\s*([*&\s]*)([A-Za-z_]\w*)\s*(?:\[\s*(\d+)\s*\])?\s*")
+#: Statements in a struct that declare no data member, and the initializer of a member.
+_NO_DATA = re.compile(r"\s*(?:\w+\s*:\s*)?(?:inline\s+)?(?:static|using|typedef|friend)\b")
+_INITIAL = re.compile(r"\s*=[^,]*")
 #: Guesses for the threads of a block, and for an integer template argument, as most are tile sizes.
 THREADS = 256
 _INTEGER = "16"
@@ -103,10 +106,12 @@ def find_structs(text: str) -> dict[str, list[Member]]:
 
 
 def _parse_members(body: str) -> list[Member] | None:
-    """Parse data members: "int n, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one cannot be parsed."""
+    """Parse data members: "int n = 1, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one is unknown."""
     members: list[Member] = []
     for statement in filter(str.strip, body.split(";")):
-        first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
+        if _NO_DATA.match(statement):
+            continue
+        first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", _INITIAL.sub("", statement).strip()).split(",")
         kind, _, name = first.strip().rpartition(" ")
         for place, match in enumerate(map(_MEMBER.fullmatch, (name, *others))):
             if match is None:
