@@ -52,9 +52,9 @@ A name before = labels an argument in the report. It may not be the name of anot
 
 
 class OutputError(LaunchError):
-    """The requested output is not possible: ``--json`` or ``--html`` without a launch, or ``--html`` without a folder.
+    """The requested output is not possible: ``--json`` or ``--html`` without a launch, or ``--html`` in no folder.
 
-    ``--html`` may not be a folder, either.
+    Also an ``--html`` that is a folder.
     """
 
 

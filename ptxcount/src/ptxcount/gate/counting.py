@@ -100,7 +100,10 @@ def _make_recipe(launch: Launch) -> Recipe:
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
-    """Compile recipes in parallel, but not a single one. A failed one is repeated when its launch is counted."""
+    """Compile recipes in parallel, if there are several.
+
+    A failed compilation is repeated, and reported, when its launch is counted.
+    """
 
     def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):

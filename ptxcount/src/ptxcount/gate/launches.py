@@ -78,7 +78,7 @@ class TableError(LaunchError):
 def read_launches(folder: Path) -> list[Launch]:
     """Read the launches of a folder; raise `TableError` if ``ptxcount.toml`` is missing or invalid.
 
-    Raises `LaunchError` if it is no regular file.
+    Raises `LaunchError` if the path is no regular file.
     """
     path = folder / FILE
     if not path.exists():

@@ -154,7 +154,7 @@ def _format_texts(texts: Mapping[str, str]) -> list[str]:
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """Read the lock file; None if there is none. Raises `LockError` for an invalid file, `LaunchError` for others."""
+    """Read the lock file; None if there is none. Raises `LockError`, or `LaunchError` for no regular file."""
     file = folder / FILE
     require_regular(file)
     return _parse_lock(file.read_bytes(), str(file)) if file.exists() else None

@@ -49,9 +49,9 @@ def decode_access(
     """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
 
     Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``: `HINTS` are dropped. ``allowed`` are modifiers
-    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``, and for
-    more than one type, space or vector, or 32 bytes. If the access may be to shared memory, add the size of an element,
-    at most 8, to ``instruction.units``.
+    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``. Raises
+    also unless there is one type, at most one space and one vector, and at most 32 bytes. If the access may be to
+    shared memory, add the size of an element, at most 8, to ``instruction.units``.
     """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]

@@ -49,7 +49,7 @@ def convert(
     and ``rpi`` round floats to whole numbers, which are clamped to an integer target. Results that are floats are
     rounded: ``rn`` to nearest even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity. ``saturate`` clamps
     float results to [0, 1], except bfloat16. With ``satfinite``, infinities become the largest finite numbers. ``relu``
-    clamps the operand. ``ftz`` flushes f32 and bfloat16, but not f16 or f64.
+    turns negative operands into zeros. ``ftz`` flushes f32 and bfloat16, but not f16 or f64.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]

@@ -150,7 +150,7 @@ def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[
 def flush(a: Array, tiny: float | None = None) -> Array:
     """Apply ``.ftz``: subnormal numbers become zeros of the same sign. float64 has no such form.
 
-    ``tiny`` is the least normal magnitude, by default that of the array's dtype.
+    ``tiny`` is the least normal magnitude, by default of the array's dtype.
     """
     least = np.finfo(a.dtype).tiny if tiny is None else tiny
     return np.asarray(np.where(np.abs(a) < least, np.copysign(a.dtype.type(0), a), a))

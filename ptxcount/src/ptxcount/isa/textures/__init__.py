@@ -57,6 +57,8 @@ class Tap(NamedTuple):
 class Surface(ArrayDescriptor):
     """An array that a kernel reads and writes as a surface: the argument for the surface handle.
 
+    Raises `LaunchError` for other values than these.
+
     Parameters
     ----------
     array : ndarray
@@ -144,6 +146,8 @@ def _trilinear_weights(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int
 @dataclass(frozen=True, eq=False)
 class Texture(Surface):
     """An array that a kernel reads as a texture: the argument for the texture handle.
+
+    Raises `LaunchError` for other values than these.
 
     Parameters
     ----------
