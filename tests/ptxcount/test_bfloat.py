@@ -54,6 +54,12 @@ def test_arithmetic_as_in_numpy(name: str, count: int, exact: Any, pairs: bool) 
             _same(np.where(zero, 0, result), np.where(zero, 0, exact(*wide)).astype(np.float32))
 
 
+def test_powers_of_two_are_flushed() -> None:
+    """``ex2`` of bfloat16 flushes subnormal results, and only these, as on an H200."""
+    bits = np.array([-126, -126.5, -130], BFLOAT).view(np.uint16)
+    assert evaluate("ex2.approx.ftz.bf16", [bits], np.uint16).view(BFLOAT).tolist() == [2.0**-126, 0, 0]
+
+
 @pytest.mark.parametrize("target", ["f16", "f32", "f64", "s8", "u8", "s32", "u64"])
 def test_bfloat_converts_to_other_types(target: str) -> None:
     """bfloat16 is rounded to f16, exact in wider floats, and truncated and clamped to integers."""

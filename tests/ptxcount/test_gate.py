@@ -106,6 +106,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: error: PC009 DirectiveError: ignore[rises] names no finding"]),
     ([_behind("sector < 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: 'sector < 4' is no directive; write"]),
     ([_behind("sector <= 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: limit 'sector' names no count; "]),
+    ([lambda repo: repo.kernel(2, ("    if", "    // ptxcount: sector <= 4\n    if"))], 2,
+     ["scale.cu:6: error: PC009 DirectiveError: limit 'sector' names no count; "]),
     ([_behind("requests <= 2 x ideal")], 2, ["scale.cu:6: error: PC009 DirectiveError: requests have no ideal; "]),
     ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: error: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts

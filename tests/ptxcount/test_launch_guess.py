@@ -146,6 +146,10 @@ def test_members_of_structs_are_found() -> None:
     assert find_structs(f"struct M {{ const float* x; {methods} int n; }};")["M"] == [
         ("const float*", "x", 0), ("int", "n", 0)
     ]  # fmt: skip
+    others = "static constexpr int N = 3; using T = float; typedef int U; float by = 0.5f, to; int* n = nullptr;"
+    assert find_structs(f"struct S {{ {others} }};")["S"] == [("float", "by", 0), ("float", "to", 0), ("int*", "n", 0)]
+    for member in ("int low : 3", "bool operator==(const B& b) const", "B& operator=(const B& b)", "int f(int n = 3)"):
+        assert not find_structs(f"struct B {{ {member}; int n; }};"), member
     assert not find_structs("struct V { int n; virtual int f() { return n; } }; struct D { int f(); int n; };")
     assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
 

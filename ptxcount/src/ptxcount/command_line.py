@@ -52,7 +52,10 @@ A name before = labels an argument in the report. It may not be the name of anot
 
 
 class OutputError(LaunchError):
-    """The requested output is not possible: ``--json`` or ``--html`` without a launch, or ``--html`` in no folder."""
+    """The requested output is not possible: ``--json`` or ``--html`` without a launch, or ``--html`` in no folder.
+
+    Also an ``--html`` that is a folder.
+    """
 
 
 class _ArgumentParser(argparse.ArgumentParser):
@@ -149,7 +152,7 @@ def _make_report(words: Sequence[str]) -> str:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise `LaunchError` for a missing file, nvcc's options with PTX, or a launch without a grid or a block.
+    """Raise `LaunchError` for no file, nvcc's options with PTX, or a launch without a grid or a block.
 
     Raise `OutputError` for ``--json`` or ``--html`` without a launch, or an ``--html`` that is no file in a folder.
     """

@@ -74,8 +74,9 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these elements, here two pointers to arrays
     ============================================  =====================================================
 
-    Only arrays need a name. Raises `LaunchError` for an invalid text, and `MemoryError` if the array and the
-    ``used_bytes`` of earlier arrays exceed the memory of this machine.
+    Arrays, textures, surfaces and tensor maps need a name. Integers beyond the range of a dtype wrap around. Raises
+    `LaunchError` for an invalid text or file. Raises `MemoryError` if the array and the ``used_bytes`` of earlier
+    arrays exceed the memory of this machine.
     """
     named = _NAMED.fullmatch(word)
     value = named["value"] if named else word
@@ -151,7 +152,7 @@ def _fill_array(
 
 
 def _load_array(file: Path, used_bytes: int) -> Argument:
-    """Load the array of a .npy file, in C order; raise as `make_argument`, `EOFError` for an empty file."""
+    """Load the array of a .npy file, in C order; raise `LaunchError`, `ValueError`, `EOFError` or `MemoryError`."""
     require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -189,7 +190,7 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 
 
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """Make a texture, a surface or a tensor map of an array; raise `LaunchError` for unknown ``words``.
+    """Make a texture, a surface or a tensor map of ``array``; raise `LaunchError` for other objects and words.
 
     For a texture, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the number of
     channels; for a surface, a layout or the number of channels; for a tensor map, the lengths of its box, and

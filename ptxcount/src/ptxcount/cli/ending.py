@@ -15,7 +15,8 @@ from ..util.environment import set_variables
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
     """Run a command and return its exit code: 130 after Ctrl-C, 141 after a closed pipe, ``failure`` after `OSError`.
 
-    An interrupt or an `OSError` prints one line on standard error, ``name: text``, unless the name is empty.
+    An interrupt, or an `OSError` other than a closed pipe, prints ``name: text`` on standard error, unless the name is
+    empty.
     """
     try:
         try:
@@ -39,7 +40,10 @@ _scratch: list[str] = []
 
 @contextmanager
 def interruptible_import(name: str) -> Iterator[None]:
-    """Exit at once on Ctrl-C within the block, with one line: an interrupted import of NumPy would print many."""
+    """Exit at once on Ctrl-C within the block, with one line: an interrupted import of NumPy would print many.
+
+    Outside of the main thread, the block has no effect.
+    """
 
     def exit_now(number: int, frame: FrameType | None) -> None:
         os._exit(report_interrupt(name))
@@ -52,8 +56,8 @@ def interruptible_import(name: str) -> Iterator[None]:
 def scratch_folder(prefix: str) -> Iterator[None]:
     """Create a folder for temporary files of this process and its children; remove the folder after the block.
 
-    SIGTERM ends the block as Ctrl-C does. A block within another such block uses the same folder. If no folder can be
-    created, temporary files go to their usual place.
+    In the main thread, SIGTERM ends the block by `SystemExit`. A block within another such block uses the same folder.
+    If no folder can be created, temporary files go to their usual place.
     """
     if _scratch:
         yield

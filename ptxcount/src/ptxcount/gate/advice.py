@@ -22,7 +22,10 @@ _MAX_STRUCT_BYTES = 128
 
 
 class Advice(NamedTuple):
-    """Advice on similar accesses: code, text, and the files and lines of the accesses, the most expensive first."""
+    """Advice on similar accesses: code, text, and the files and lines of the accesses, the most expensive first.
+
+    The other accesses are in PTX order.
+    """
 
     code: str
     text: str
@@ -30,7 +33,7 @@ class Advice(NamedTuple):
 
 
 class _Verdict(NamedTuple):
-    """The advice on one access: a code, and a text without the name of the array."""
+    """The advice on one access: a code, and a text that follows the name of the array."""
 
     code: str
     text: str
@@ -59,18 +62,21 @@ class _LaunchPatterns:
         return find_array_name(pattern.access, self._arrays)
 
     def is_significant(self, pattern: Pattern) -> bool:
-        """Tell if a group of this access moves at least 2 % of the launch's sectors."""
+        """Tell if a group of this access moves at least 2 % of the sectors of all `patterns`."""
         return any(self._group_sectors[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
-        """List two groups of accesses: to the array of ``pattern`` with its lane stride, and at its source line."""
+        """List two groups of accesses: to the array of ``pattern`` with its lane stride, and at its source line.
+
+        Both groups access one array.
+        """
         return [
             (self.find_array(pattern), "lane", pattern.lane_stride),
             (self.find_array(pattern), "line", pattern.access.source.line),
         ]
 
     def find_name(self, pattern: Pattern) -> str:
-        """Return the name of an access's array for messages: the argument's label if any, else as ``global memory``."""
+        """Return an array's name for messages: the argument's label, else `find_array`, else ``global memory``."""
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
@@ -140,7 +146,10 @@ def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
 
 
 def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses; None without any."""
+    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses; None without any.
+
+    None also for other spaces, and for an access whose groups move few sectors.
+    """
     access = pattern.access
     if access.space != "global" or not launch.is_significant(pattern):
         return None
@@ -215,7 +224,7 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     """Tell if warps at consecutive elements start inside a sector, which an alignment of the data would change.
 
     Similar accesses have the same array and lane stride. If one is mostly aligned, or starts at most 127 bytes lower,
-    the access is shifted on purpose, as in a stencil.
+    the access is shifted on purpose, as in a stencil. So is an access whose successive executions overlap.
     """
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16

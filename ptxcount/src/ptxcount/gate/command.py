@@ -105,7 +105,8 @@ def _run_words(words: Sequence[str]) -> int:
 def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
     """Change to ``options.folder`` within the block; set ``options.shown_folder`` for messages.
 
-    Paths, also in nvcc's flags, are relative to the folder. Paths in messages are relative to the caller's folder.
+    Paths, also in nvcc's flags, are relative to the folder. Paths in messages are relative to the caller's folder, or
+    absolute if that folder does not contain them. Raises `LaunchError` if the folder does not exist.
     """
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
     is_below = options.folder.is_relative_to(previous_folder)
@@ -121,7 +122,7 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _pin_counts(options: argparse.Namespace) -> int:
-    """Write the lock file, unless a count rose without ``--accept``; print the changes and return the exit code."""
+    """Write the lock file, unless all launches failed, or a count rose without ``--accept``; return the exit code."""
     launches = read_launches(options.folder)
     launch_counts, failures = count_launches(launches)
     code = _report_findings(_merge_repeated(failures), [], options)
@@ -279,7 +280,7 @@ def _format_folder(options: argparse.Namespace) -> str:
 
 
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
-    """Print the findings, with paths relative to the caller's folder.
+    """Print the findings, with paths as `_enter_folder` shows them.
 
     Return the exit code: 2 if a launch could not be checked, else 1 if a finding is an error, else 0.
     """

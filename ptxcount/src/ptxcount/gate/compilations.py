@@ -113,7 +113,10 @@ def _read_entry(file: Path) -> _Entry | None:
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Return the cache file of a recipe, named by a hash of all inputs except files; None for PTX, or without nvcc."""
+    """Return the cache file of a recipe, named by a hash of all inputs except files; None for PTX, or without nvcc.
+
+    None also if the source is missing.
+    """
     try:
         if is_ptx(recipe.source):
             return None
@@ -128,7 +131,8 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if these cannot be listed.
 
-    The list of files is from the last entry. If nvcc reads other files now, `_Snapshot.is_valid_for` is false.
+    The list of files is from the last entry, or from nvcc without an entry. If nvcc reads other files now,
+    `_Snapshot.is_valid_for` is false.
     """
     with suppress(OSError, PtxError, ValueError, KeyError):
         layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout

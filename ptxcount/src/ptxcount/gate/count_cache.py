@@ -102,7 +102,7 @@ def hash_counter() -> str:
 
 @cache
 def nvcc_release() -> str:
-    """Return the release of nvcc, such as 13.0.88; empty without nvcc.
+    """Return the release of nvcc, such as 13.0.88; empty if there is no nvcc, or none that prints a release.
 
     The release is cached on disk until the file of nvcc changes, unless nvcc is a script, which may call another nvcc.
     """

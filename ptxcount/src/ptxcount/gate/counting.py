@@ -28,7 +28,7 @@ class LaunchCounts(NamedTuple):
     description: str
     #: `LaunchCounters.totals`, plus the bytes of the stack frame and of spills.
     totals: dict[str, int]
-    #: `listing.list_lines` with paths relative to the folder. The line that declares the kernel has frame and spills.
+    #: `listing.list_lines` with paths as from `_format_path`. The line that declares the kernel has frame and spills.
     lines: list[dict[str, Any]]
     #: The advice, and the findings of the launch.
     warnings: list[Diagnostic]
@@ -100,7 +100,10 @@ def _make_recipe(launch: Launch) -> Recipe:
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
-    """Compile recipes in parallel. A failed compilation is repeated, and reported, when its launch is counted."""
+    """Compile recipes in parallel, if there are several.
+
+    A failed compilation is repeated, and reported, when its launch is counted.
+    """
 
     def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):
@@ -160,7 +163,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the files in the launch's folder that the compilation read, as relative paths, the source first."""
+    """List the files in the launch's folder that the compilation read, as relative paths; a source there is first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]

@@ -53,7 +53,10 @@ class Waiver(NamedTuple):
 
 
 class Directives:
-    """The directives in files. `check_lines` adds to ``used_limits`` the limits that it compares an access with."""
+    """The directives in files. `check_lines` adds to ``used_limits`` the limits that it compares an access with.
+
+    Creation raises `DirectiveError` for an invalid directive.
+    """
 
     def __init__(self, folder: Path, files: Iterable[str]) -> None:
         self.used_limits: set[LineLimit] = set()

@@ -64,7 +64,7 @@ class Layout(msgspec.Struct, frozen=True):
 def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
     """Run nvcc to list the files and folders that it reads for a source; None if it cannot list these.
 
-    Raises as `run_nvcc`, `find_nvcc` and `split_flags`.
+    Raises as `run_nvcc`, `find_nvcc` and `split_flags`, and `KeyError` if nvcc's messages lack a setting.
     """
     words = [*split_flags(flags), arch, *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
     if any(map(_UNTRACKED.search, words)):

@@ -76,7 +76,10 @@ class TableError(LaunchError):
 
 
 def read_launches(folder: Path) -> list[Launch]:
-    """Read the launches of a folder; raise `TableError` if ``ptxcount.toml`` is missing or invalid."""
+    """Read the launches of a folder; raise `TableError` if ``ptxcount.toml`` is missing or invalid.
+
+    Raises `LaunchError` if the path is no regular file.
+    """
     path = folder / FILE
     if not path.exists():
         raise TableError(f"there is no {FILE}; ptxcount init FILE.cu prints entries")

@@ -55,7 +55,8 @@ class _LineSum(NamedTuple):
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     """Yield a finding for each exceeded limit in the launch's table; raise `LaunchError` for an invalid limit.
 
-    A limit names a count of ``totals()``, or ``bank_conflicts`` for all kinds, optionally with ``_per_request``.
+    A limit names a count of ``totals()``, or ``bank_conflicts`` for all kinds. A count of accesses may have the suffix
+    ``_per_request``.
     """
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _OPTIONAL_COUNTS}
     totals["bank_conflicts"], shared_requests = (
@@ -124,11 +125,11 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
             name, ideal_name = limit.name, _IDEALS.get(limit.name)
             if ideal_name is None:
                 text = f"limit {name!r} names no count; allowed are {', '.join(_IDEALS)}"
-                raise DirectiveError(row["file"], row["line"], text)
+                raise DirectiveError(limit.file, limit.line, text)
             if limit.relative and not ideal_name:
                 relative = " and ".join(count for count, ideal_count in _IDEALS.items() if ideal_count)
                 text = f"{name} have no ideal; give a number, or limit {relative} relative to the ideal"
-                raise DirectiveError(row["file"], row["line"], text)
+                raise DirectiveError(limit.file, limit.line, text)
             # A limit on bank conflicts also applies to an access to shared memory that has none.
             present_name = "wavefronts" if name == "bank_conflicts" else name
             accesses = [access for access in row["accesses"] if access.get(present_name)]

@@ -18,8 +18,8 @@ def format_markdown(
 ) -> str:
     """Format the changes since a lock file as Markdown: a title, and a code block.
 
-    The block lists failed, new and removed launches. Then it lists changed counts, the largest relative rise first.
-    ``release`` is the release of the current nvcc; empty without nvcc.
+    The block lists failed and new launches, and removed ones if no launch failed. Then it lists changed counts, the
+    largest relative rise first. ``release`` is the release of the current nvcc; empty without nvcc.
     """
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]
     same_count, new = 0, list[str]()

@@ -42,7 +42,8 @@ Place = tuple[str, int]
 class Change(NamedTuple):
     """A changed count of one source line, such as ``global load sectors``, or the changed total of edited lines.
 
-    ``places`` has the edited lines; then ``file`` and ``line`` are the one with the largest count.
+    ``places`` has the edited lines; then ``file`` and ``line`` are the one with the largest count. If lines were only
+    removed, ``places`` has another line of their file.
     """
 
     file: str
@@ -153,7 +154,7 @@ def _format_texts(texts: Mapping[str, str]) -> list[str]:
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """Read the lock file; None if there is none. Raises `LockError` for an invalid file."""
+    """Read the lock file; None if there is none. Raises `LockError`, or `LaunchError` for no regular file."""
     file = folder / FILE
     require_regular(file)
     return _parse_lock(file.read_bytes(), str(file)) if file.exists() else None

@@ -14,7 +14,10 @@ from .launches import FILE, Launch, TableError, read_launches
 
 
 def print_entries(files: Sequence[Path], flags: str) -> int:
-    """Print an entry for each kernel of these files that the current folder's table lacks; return the exit code."""
+    """Print an entry for each kernel of these files that the current folder's table lacks; return the exit code.
+
+    Raises `LaunchError` for a file without kernels.
+    """
     launches: list[Launch] = []
     with suppress(TableError):  # the shell may have just created the file; check reports an invalid one
         launches = read_launches(Path())

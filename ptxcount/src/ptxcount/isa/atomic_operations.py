@@ -119,11 +119,11 @@ def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
 def apply_operation(
     operation: AtomicOperation, units: Array, index: Array, values: list[Array], *, returns: bool
 ) -> Array:
-    """Update ``units[index]`` thread by thread; return the old values, or zeros if these are unused.
+    """Update ``units[index]`` thread by thread; return the old values, which may be zeros if unused.
 
     ``values`` are the operands, with one element per thread, as ``index``. Threads with different addresses are
     independent. So the first threads of all addresses are executed at once, then the second ones, and so on. If few
-    addresses have more threads, each such address continues with its own queue.
+    addresses have more threads, each such address continues with its own queue, if the operation has a ``queue``.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])

@@ -17,7 +17,7 @@ from .opcode_registry import Step, allow_clamps, binds, make_step, op
 from .warp_collectives import compute_by_mask
 
 _EXTREMES = {"min": minimum, "max": maximum, "minNaN": minimum_nan, "maxNaN": maximum_nan}
-#: The NaN of ``redux`` and of conversions to ``bf16x2``.
+#: The NaN of ``redux``.
 _CANONICAL_NAN = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
 _NARROW = "|".join(name for name in FORMATS if name != "e2m1x2")
 

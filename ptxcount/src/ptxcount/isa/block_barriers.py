@@ -35,7 +35,7 @@ class Barrier(NamedTuple):
 def parse_barrier(instruction: Instruction) -> Barrier:
     """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}``, ``.arrive``, ``barrier.cluster.wait`` or ``bar.warp.sync``.
 
-    Raises `UnsupportedInstructionError` if the instruction has another form.
+    Also parse ``elect.wait``, which `lowering` adds. Raises `UnsupportedInstructionError` for other forms.
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)

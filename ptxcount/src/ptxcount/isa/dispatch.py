@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Container
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -24,7 +25,7 @@ from . import (  # noqa: F401 -- their binders register themselves
 )
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
-from .arithmetic.floating import apply_relu, clamp01, flush
+from .arithmetic.floating import TINY, apply_relu, clamp01, flush
 from .opcode_registry import BINDERS, FORMS, Step, binds, make_step
 from .operands import as_array, expect_count, split_group, split_name, unsupported
 from .ptx_releases import explain_release
@@ -155,7 +156,7 @@ def _bind_computation(instruction: Instruction) -> Step:
     target, *sources = instruction.operands
     kinds = [types_by_letter[letter] for letter in row.reads]
     rounds_to_odd = kind.kind == "e" and key in OPERATIONS  # so that rounding to bfloat16 is correct
-    compute = _apply_options(OPERATIONS[key].odd if rounds_to_odd else row.compute, options)
+    compute = _apply_options(OPERATIONS[key].odd if rounds_to_odd else row.compute, options, kind)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
     elif kind.kind == "v":
@@ -172,15 +173,17 @@ def _bind_computation(instruction: Instruction) -> Step:
     return make_step(instruction, [(target, types_by_letter[row.writes])], reads, compute_values, sums=True)
 
 
-def _apply_options(compute: Callable[..., Any], options: list[str]) -> Callable[..., Any]:
+def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) -> Callable[..., Any]:
     """Wrap a function: ``.ftz`` flushes the operands and the result, ``.relu`` and ``.sat`` clamp the result."""
-    clamps = [clamp for name, clamp in (("ftz", flush), ("relu", apply_relu), ("sat", clamp01)) if name in options]
+    # bfloat16, which is computed in float64, has the exponents of float32.
+    flush_kind = partial(flush, tiny=float(TINY)) if kind.kind == "e" else flush
+    clamps = [clamp for name, clamp in (("ftz", flush_kind), ("relu", apply_relu), ("sat", clamp01)) if name in options]
     if not clamps:
         return compute
     flushes = "ftz" in options
 
     def compute_clamped(*arguments: Any) -> Any:
-        result = compute(*map(flush, arguments)) if flushes else compute(*arguments)
+        result = compute(*map(flush_kind, arguments)) if flushes else compute(*arguments)
         for clamp in clamps:
             result = clamp(result)
         return result

@@ -139,7 +139,7 @@ def _combine_parts(
 
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
 def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    """Return ``a`` where ``c`` is not below zero, else ``b``."""
+    """Return ``a`` where ``c`` is zero or greater, else ``b``, also where ``c`` is NaN."""
     return [np.where((flush(c) if ftz else c) >= 0, a, b)]
 
 

@@ -112,6 +112,8 @@ _COPY_ORDERING = {"commit_group", "wait_group", "wait_all"}
 def _bind_async_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``, which copies immediately.
 
+    Also bind the forms that only order copies, and prefetches of tensors, which do nothing.
+
     Zeros follow the ``bytes``. A true predicate in place of ``bytes`` stores only zeros. In shared memory, these copies
     have their own kind: counters of shared stores on an H200 do not include such copies.
     """

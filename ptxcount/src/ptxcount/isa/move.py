@@ -94,7 +94,7 @@ def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamp
 
 
 def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
-    """Raise for results that are not normal f16: the PTX ISA does not define the alignment of their random bits."""
+    """Raise if random bits decide a result that is not normal f16: the PTX ISA does not define their alignment."""
     magnitudes = np.abs(values)
     is_small = (values.astype(np.float16) != values) & (magnitudes < np.finfo(np.float16).smallest_normal)
     is_large = np.isfinite(values) & (magnitudes >= 2.0**16) & (".satfinite" not in clamps)
@@ -153,7 +153,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
 
 
 def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """Raise for ``.relu`` and ``.satfinite`` without a 16-bit float result, and for undefined forms with bfloat16."""
+    """Raise for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float, and for undefined forms of bfloat16."""
     clamps = {"relu", "satfinite"} & {*names}
     if clamps and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")

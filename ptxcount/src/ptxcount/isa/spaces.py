@@ -18,7 +18,7 @@ SPACES = {
 WINDOW_BITS = 56
 WINDOWS = ("global", "shared", "local", "constant", "parameter")
 #: Cache and ordering modifiers. They do not change results, requests or sectors. Those of `FETCHED` change
-#: `fetched_sectors`, the reads from DRAM.
+#: `fetched_sectors`, the reads from DRAM. Modifiers of order change race checks.
 HINTS = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
     "sc", "cta", "cluster", "gpu", "sys", "mmio",
@@ -49,8 +49,9 @@ def decode_access(
     """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
 
     Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``: `HINTS` are dropped. ``allowed`` are modifiers
-    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``. If the
-    access may be to shared memory, add the size of an element to ``instruction.units``.
+    that the caller handles. Raises `UnsupportedInstructionError` for other modifiers, unless ``allows_others``. Raises
+    also unless there is one type, at most one space and one vector, and at most 32 bytes. If the access may be to
+    shared memory, add the size of an element, at most 8, to ``instruction.units``.
     """
     names, types = split_name(instruction)
     spaces = [SPACES[name] for name in names if name in SPACES]

@@ -1,8 +1,8 @@
 """Alignment of registers at compile time: their remainder modulo 16, or a smaller power of two.
 
-ptxas merges accesses only if it can prove alignment. It tracks a remainder only through additions of literals. For all
-other results, and at control-flow joins, it tracks only the largest power of two that divides the value (nvcc 13.0.88,
-29 kernels).
+ptxas merges accesses only if it can prove alignment. It tracks a remainder only through copies and additions of
+literals. For all other results, and at control-flow joins, it tracks only the largest power of two that divides the
+value (nvcc 13.0.88, 29 kernels).
 """
 
 from __future__ import annotations

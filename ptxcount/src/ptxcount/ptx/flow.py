@@ -83,8 +83,8 @@ def is_elect_wait(instruction: Instruction) -> bool:
 def find_end(entry: Entry, instruction: Instruction) -> End:
     """Return the end of a basic block whose last instruction is this one.
 
-    An unsupported jump (``brx.idx``, or an undefined label) is a fall-through: its step raises when a thread reaches
-    the jump.
+    A barrier with a guard is a fall-through. So is an unsupported jump (``brx.idx`` without a table, or an undefined
+    label): its step raises when a thread reaches the jump.
     """
     if instruction.problem:
         return End.FALL_THROUGH

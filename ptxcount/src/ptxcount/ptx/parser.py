@@ -27,8 +27,8 @@ _LOC = re.compile(r"\.loc\b[^\n]*")
 def parse(text: str) -> Program:
     """Parse the kernels, functions and variables of a PTX module; `PtxSyntaxError` names the line of an error.
 
-    Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Here, only a body without
-    an end is an error.
+    Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Of the errors in bodies,
+    only a missing end is raised here.
     """
     without_inline_locations = _INLINE.sub(
         lambda assembly: _LOC.sub(lambda location: " " * len(location[0]), assembly[0]), text

@@ -92,7 +92,10 @@ class Address:
 
 @dataclass(frozen=True)
 class Group:
-    """Several operands as one: a vector ``{a, b}``, a pair ``p|q``, the argument list ``(a, b)`` of a call."""
+    """Several operands as one: a vector ``{a, b}``, a pair ``p|q``, the argument list ``(a, b)`` of a call.
+
+    Also an address with coordinates, and the targets of a jump table.
+    """
 
     items: tuple[Operand, ...]
 
@@ -203,7 +206,7 @@ class Entry:
     def parse_body(self) -> Entry:
         """Return a copy of the kernel with its instructions, labels and variables.
 
-        Raises `PtxSyntaxError` if the body is no PTX.
+        A kernel whose body was parsed is returned itself. Raises `PtxSyntaxError` if the body is no PTX.
         """
         if self.body is None:
             return self

@@ -95,7 +95,7 @@ class Body:
         self._tables: dict[str, Group] = {}
 
     def parse(self) -> None:
-        """Parse to the closing brace; raise `PtxSyntaxError` if braces or ends of statements do not match."""
+        """Parse to the closing brace; raise `PtxSyntaxError` for a missing end, or a label that is defined twice."""
         while self._scopes:
             self._parse_statement()
 
@@ -187,7 +187,7 @@ class Body:
     def _parse_instruction(self) -> None:
         """Parse an instruction into the entry; store a problem in the instruction, which execution raises.
 
-        Raises `PtxSyntaxError` if the instruction has no end.
+        Raises `PtxSyntaxError` if the instruction has no opcode or no end.
         """
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""

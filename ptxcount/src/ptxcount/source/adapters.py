@@ -34,7 +34,7 @@ def adapt_kernel(
 ) -> AdaptedKernel:
     """Return a kernel of any kind that `count` accepts as an `AdaptedKernel`; raise `LaunchError` for other objects.
 
-    Parameters are as in `count`.
+    Parameters are as in `count`. Raises `LaunchError` also for arguments that the kernel's package does not accept.
     """
     if isinstance(arguments, Mapping):
         arguments = {name: view_array(value) for name, value in arguments.items()}

@@ -57,8 +57,8 @@ _MAX_FILES = 50_000
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return a fix for a known error in nvcc's messages, such as a pip command; empty if no fix is known.
 
-    A missing header is searched in the source's repository, and in installed packages. The header's folder is shown
-    relative to ``root``, by default the current folder.
+    A missing header is searched in the source's repository, and in installed packages. A folder within ``root``, by
+    default the current folder, is shown relative to ``root``.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())

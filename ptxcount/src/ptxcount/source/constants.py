@@ -55,6 +55,8 @@ def evaluate_constant(
 ) -> int | None:
     """Return the value of an expression of numbers and of constants that a source defines; None if unknown.
 
+    The value is an integer: a fraction is cut off.
+
     ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several definitions of a name, the last counts. With
     ``is_strict``, a name with different definitions is not known. ``depth`` limits constants defined by constants.
     """

@@ -43,7 +43,8 @@ def check_arguments(
 
     Raises `LaunchError` if an argument does not fit the C++ type, or has the name of another parameter. ``words`` are
     the texts of the arguments; other names in these texts are only labels. Types come from the mangled name ``entry``,
-    or from a declaration in the files. Unknown types, and pointers to bytes, accept anything.
+    or from a declaration in the files. Unknown types accept anything; pointers to bytes or unknown types accept any
+    array. With a wrong number of arguments, their types are not checked.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])

@@ -36,7 +36,10 @@ _TARGET = re.compile(r" : |\.o: ")
 
 
 def find_nvcc() -> Path:
-    """Find nvcc: by the variable NVCC, else in PyPI's wheel, else on PATH; raise `NvccNotFoundError` without any."""
+    """Find nvcc: by the variable NVCC, else in PyPI's wheel, else on PATH; raise `NvccNotFoundError` without any.
+
+    If NVCC is set, no other place is searched.
+    """
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     configured = os.environ.get("NVCC")
     path = shutil.which(configured) if configured else _find_wheel_nvcc() or shutil.which("nvcc")
@@ -56,7 +59,7 @@ def _find_wheel_nvcc() -> Path | None:
 
 
 class Compilation(NamedTuple):
-    """PTX, and the files that nvcc read for it: the source first."""
+    """PTX, and the files that nvcc read for it, the source first; no files if the source was a text."""
 
     ptx: str
     files: list[Path]
@@ -66,8 +69,8 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
     """Compile a file, or a text, to PTX with source lines.
 
     The result has the files that nvcc read; for a text, no files. ``instances`` are instances of templates that the
-    source may lack, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails, writes no
-    PTX or exceeds `find_time_limit`.
+    source may lack, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails or writes no
+    PTX, and as `run_nvcc` and `split_flags`.
     """
     _refuse_release()
     # Taking its address instantiates a template.
@@ -149,7 +152,7 @@ def split_flags(flags: str) -> list[str]:
 def find_time_limit() -> float:
     """Return the time limit of nvcc in seconds: the variable NVCC_TIME_LIMIT, else `TIME_LIMIT`.
 
-    Raises `CompileError` if the variable is no positive number.
+    Raises `CompileError` if the variable is no number above 0 and below 1000000.
     """
     limit_text = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", limit_text, re.ASCII) or not float(limit_text):
@@ -163,9 +166,10 @@ def run_nvcc(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run nvcc, and return its exit code and output as bytes.
 
-    At the time limit, or if this process is killed, nvcc and its child processes are ended. ``share`` is the fraction
-    of `find_time_limit` that nvcc may take. Raises `CompileError` if nvcc does not start, exceeds the limit, or has an
-    argument that nvcc's shell would execute.
+    At the time limit, nvcc and its child processes are ended. With the tools of `_parent_death_prefix`, they also end
+    if this process is killed. ``share`` is the fraction of `find_time_limit` that nvcc may take. Raises `CompileError`
+    if nvcc does not start, exceeds the limit, or has an argument that nvcc's shell would execute, and as
+    `find_time_limit`.
     """
     limit = share * find_time_limit()
     if risky := next(filter(_RUN.search, map(str, command[1:])), None):

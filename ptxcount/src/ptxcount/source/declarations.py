@@ -21,7 +21,10 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
 _METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
-_MEMBER = re.compile(r"\s*([*&\s]*)(\w+)\s*(?:\[\s*(\d+)\s*\])?\s*")
+_MEMBER = re.compile(r"\s*([*&\s]*)((?!operator\b)[A-Za-z_]\w*)\s*(?:\[\s*(\d+)\s*\])?\s*")
+#: Statements in a struct that declare no data member, and the initializer of a member.
+_NO_DATA = re.compile(r"\s*(?:\w+\s*:\s*)?(?:inline\s+)?(?:static|using|typedef|friend)\b")
+_INITIAL = re.compile(r"\s*=[^,]*")
 #: Guesses for the threads of a block, and for an integer template argument, as most are tile sizes.
 THREADS = 256
 _INTEGER = "16"
@@ -95,7 +98,7 @@ class Member(NamedTuple):
 def find_structs(text: str) -> dict[str, list[Member]]:
     """Return the data members of the structs of a source, by the struct's name.
 
-    A struct with a member that cannot be parsed, or with a virtual function, is left out.
+    A struct with a base, with a member that cannot be parsed, or with a virtual function, is left out.
     """
     bodies = [(name, _METHOD.sub("", body[1:-1])) for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text))
               if not re.search(r"\bvirtual\b", body)]  # fmt: skip
@@ -103,13 +106,15 @@ def find_structs(text: str) -> dict[str, list[Member]]:
 
 
 def _parse_members(body: str) -> list[Member] | None:
-    """Parse data members: "int n, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one cannot be parsed."""
+    """Parse data members: "int n = 1, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one is unknown."""
     members: list[Member] = []
     for statement in filter(str.strip, body.split(";")):
-        first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", statement.strip()).split(",")
+        if _NO_DATA.match(statement):
+            continue
+        first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", _INITIAL.sub("", statement).strip()).split(",")
         kind, _, name = first.strip().rpartition(" ")
         for place, match in enumerate(map(_MEMBER.fullmatch, (name, *others))):
-            if match is None:
+            if match is None or "(" in kind:
                 return None
             member_kind = kind if place == 0 else kind.rstrip("*& ") + match[1].strip()
             members.append(Member(member_kind, match[2], int(match[3] or 0)))

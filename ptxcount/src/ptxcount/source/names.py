@@ -61,14 +61,17 @@ def cpp_name(mangled: str) -> str:
 
 
 def source_name(mangled: str) -> str:
-    """Return the C++ name without template arguments and ABI tags: ``own::scale`` for ``_ZN3own5scaleEPf``."""
+    """Return the C++ name without template arguments, ABI tags and anonymous namespaces: ``own::scale``."""
     name = _ABI_TAG.sub("", cpp_name(mangled))
     return name.replace("(anonymous namespace)::", "").partition("<")[0]
 
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Demangle a name with the C++ library, which NumPy needs, too; return the name unchanged without the library."""
+    """Demangle a name with the C++ library, which NumPy needs, too; return the name unchanged without the library.
+
+    A name that is not mangled is returned unchanged, too.
+    """
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library

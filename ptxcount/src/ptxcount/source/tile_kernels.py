@@ -55,7 +55,7 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
     """Describe an array as a CuTe tensor, a dict of its address and its dynamic lengths and strides.
 
     A parameter of 8 bytes takes only the address: all else is static. A stride of 1 is static, too:
-    ``mark_layout_dynamic`` excludes it. Raises `LaunchError` for a parameter of another size.
+    ``mark_layout_dynamic`` excludes it. Raises `LaunchError` for a parameter of another size, and as `describe_shape`.
     """
     if parameter.size == _POINTER:
         return array

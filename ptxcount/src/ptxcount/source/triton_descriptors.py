@@ -42,7 +42,7 @@ def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[st
 
 
 def _view_elements(descriptor: Any) -> Any:
-    """View the elements that a descriptor describes; raise `LaunchError` if its array does not contain the elements."""
+    """View the elements that a descriptor describes; raise `LaunchError` unless a contiguous array has these."""
     base = view_array(descriptor.base)
     if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
         raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
@@ -57,7 +57,10 @@ def _view_elements(descriptor: Any) -> Any:
 
 
 def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -> TensorMap:
-    """Make a tensor map of an array; ``flags`` tell if the map fills with NaN, and if it rounds to TF32."""
+    """Make a tensor map of an array; ``flags`` tell if the map fills with NaN, and if it rounds to TF32.
+
+    Raises `LaunchError` for TF32, packed FP4 and im2col.
+    """
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
 
     fills_nan, rounds = map(bool, flags)

@@ -85,7 +85,7 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
-    """Convert an array, a struct, a scalar or a vector to its annotated type, as the kernel takes it."""
+    """Convert an array, a struct, a scalar or a vector to its annotated type, as the kernel takes it; keep others."""
     if getattr(value, "_cls", None) is kind:
         return _adapt_struct(value)
     if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):

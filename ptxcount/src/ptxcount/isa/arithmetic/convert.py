@@ -48,11 +48,12 @@ def convert(
     Integers become other integers by truncation or extension; with ``saturate``, by clamping. ``rni``, ``rzi``, ``rmi``
     and ``rpi`` round floats to whole numbers, which are clamped to an integer target. Results that are floats are
     rounded: ``rn`` to nearest even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity. ``saturate`` clamps
-    float results to [0, 1]. With ``satfinite``, infinities become the largest finite numbers.
+    float results to [0, 1], except bfloat16. With ``satfinite``, infinities become the largest finite numbers. ``relu``
+    turns negative operands into zeros. ``ftz`` flushes f32 and bfloat16, but not f16 or f64.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]
-    if ftz:
+    if ftz and a.dtype == np.float32:
         a = flush(a)
     if relu:
         a = apply_relu(a)
@@ -78,7 +79,7 @@ def convert(
         result = round_toward(rounding, nearest, _find_error(a, nearest))
     else:
         result = a.astype(target.dtype)
-    result = flush(result) if ftz else result
+    result = flush(result) if ftz and target.size == 4 else result
     result = clamp01(result) if saturate else result
     if satfinite:
         most = np.finfo(target.dtype).max

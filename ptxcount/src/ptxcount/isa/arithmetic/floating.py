@@ -147,9 +147,13 @@ def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[
     return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
 
 
-def flush(a: Array) -> Array:
-    """Apply ``.ftz``: subnormal numbers become zeros of the same sign. float64 has no such form."""
-    return np.asarray(np.where(np.abs(a) < np.finfo(a.dtype).tiny, np.copysign(a.dtype.type(0), a), a))
+def flush(a: Array, tiny: float | None = None) -> Array:
+    """Apply ``.ftz``: subnormal numbers become zeros of the same sign. float64 has no such form.
+
+    ``tiny`` is the least normal magnitude, by default of the array's dtype.
+    """
+    least = np.finfo(a.dtype).tiny if tiny is None else tiny
+    return np.asarray(np.where(np.abs(a) < least, np.copysign(a.dtype.type(0), a), a))
 
 
 def clamp01(a: Array) -> Array:

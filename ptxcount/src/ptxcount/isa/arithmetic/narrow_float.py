@@ -1,7 +1,7 @@
 """Floats of 4, 6 and 8 bits (PTX ISA, "Alternate Floating-Point", "Fixed-point Data formats").
 
-``e2m1``, ``e2m3`` and ``e3m2`` have neither infinities nor NaN. ``ue8m0`` has only powers of two. ``s2f6`` is a fixed
-point number in units of 1/64.
+``e2m1``, ``e2m3`` and ``e3m2`` have neither infinities nor NaN. ``ue8m0`` has only powers of two and NaN. ``s2f6`` is a
+fixed point number in units of 1/64.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def _encode_fixed(values: Array) -> Array:
 def encode_scale(values: Array, rounding: str, *, saturate: bool) -> Array:
     """Encode magnitudes of numbers as ``ue8m0``: their power of two, or the next one below (``rz``) or above (``rp``).
 
-    Results above 2**127 become NaN, or 2**127 with ``saturate``.
+    Results above 2**127 become NaN, or 2**127 with ``saturate``. Results below 2**-127 become 2**-127.
     """
     bits = values.astype(np.float32).view(np.uint32) & np.uint32(0x7FFFFFFF)
     rounds_up = (rounding == "rp") & (bits & 0x7FFFFF != 0) & (bits > 0x400000) & (bits < 0x7F800000)
@@ -71,7 +71,7 @@ def encode_scale(values: Array, rounding: str, *, saturate: bool) -> Array:
 
 
 def decode_scale(codes: Array) -> Array:
-    """Decode codes of ``ue8m0`` to float64: the power of two with the exponent ``code - 127``."""
+    """Decode codes of ``ue8m0`` to float64: the power of two with the exponent ``code - 127``, or NaN."""
     return np.where(codes == NAN_SCALE, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
 
 

@@ -87,7 +87,10 @@ class BulkCopy:
             self._elements = self._locate_elements(self._fields, start, shifts)
 
     def _find_map(self, place: int) -> MapFields:
-        """Return the fields of the tensor map at a generic address; raise `LaunchError` if the copy cannot use it."""
+        """Return the fields of the tensor map at a generic address; raise `LaunchError` if the copy cannot use it.
+
+        Raises `UnsupportedInstructionError` for an interleaved layout.
+        """
         chunk = self._chunk
         space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
         handles = load_handles(chunk, space, dense(offset)[:1, :1], np.ones((1, 1), bool), self._report)
@@ -124,7 +127,8 @@ class BulkCopy:
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
         """Return the elements of a tile, of four rows, or of a column of ``im2col`` mode.
 
-        Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of coordinates.
+        Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of coordinates or offsets,
+        or a wrong box.
         """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         starts = [(start[0], row) for row in start[1:]] if of_rows else [start]

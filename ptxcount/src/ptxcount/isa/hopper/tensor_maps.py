@@ -40,6 +40,8 @@ class EncodedMap(ArrayDescriptor):
 class TensorMap(EncodedMap):
     """An array for tensor copies of boxes: the argument for a ``CUtensorMap`` parameter.
 
+    Raises `LaunchError` for values that the driver API does not allow.
+
     Parameters
     ----------
     array : ndarray
@@ -50,7 +52,7 @@ class TensorMap(EncodedMap):
         Swizzle span of the box in shared memory, in bytes: 0, 32, 64 or 128.
     steps : tuple of int
         Element strides in the order of the shape, 1 to 8: along an axis, every ``step``-th element of the box is
-        copied. The stride of x has no effect.
+        copied. The stride of x has no effect. Default: 1.
     fills_nan : bool
         Fill elements out of bounds with NaN instead of 0.
     """
@@ -71,10 +73,12 @@ class TensorMap(EncodedMap):
 class Im2colMap(EncodedMap):
     """Images for tensor copies in ``im2col`` mode: the argument for a ``CUtensorMap`` parameter.
 
+    Raises `LaunchError` for values that the driver API does not allow.
+
     Parameters
     ----------
     array : ndarray
-        C-contiguous: images, then [depth, [height,]] width, then channels.
+        Images, then [depth, [height,]] width, then channels, which are contiguous. Other axes may be padded.
     lower, upper : tuple of int
         Corners of the bounding box of filter positions, in the order of the shape: relative to the first pixel, and to
         the last pixel.
@@ -84,6 +88,7 @@ class Im2colMap(EncodedMap):
         Swizzle span of the pixels in shared memory, in bytes: 0, 32, 64 or 128.
     steps : tuple of int
         Strides between pixels in the order of the array's shape, 1 to 8. Strides of images and channels have no effect.
+        Default: 1.
     fills_nan : bool
         Fill elements out of bounds with NaN instead of 0.
     """

@@ -99,7 +99,8 @@ def _load_factor(
 def _bind_product(instruction: Instruction) -> Step:
     """Bind ``wgmma.mma_async{.sp}.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``.
 
-    With ``.sp``, metadata and a selector precede ``scale``.
+    With ``.sp``, metadata and a selector precede ``scale``. The forms ``fence``, ``commit_group`` and ``wait_group`` do
+    nothing.
     """
     if instruction.modifiers[:1] in _ORDER:
         return lambda chunk: None

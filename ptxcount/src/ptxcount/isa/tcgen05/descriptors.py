@@ -80,7 +80,7 @@ class InstructionDescriptor(NamedTuple):
     ) -> InstructionDescriptor:
         """Decode an instruction descriptor of a product of ``group`` blocks, with or without ``.ws`` and ``.sp``.
 
-        Raises ValueError for undefined bits, NotImplementedError for bits that ptxcount does not support.
+        Raises ValueError for undefined bits.
         """
         codes = (bits >> 7 & 7, bits >> 10 & (7 if kind.padded else 3))
         result = "f32" if kind.is_scaled else kind.results.get(bits >> 4 & 3, "")
@@ -172,7 +172,10 @@ _PATTERNS = {
 
 
 def decode_shared(bits: int) -> Descriptor:
-    """Decode the descriptor of a factor in shared memory. Raises as `InstructionDescriptor.decode`."""
+    """Decode the descriptor of a factor in shared memory.
+
+    Raises ValueError for undefined bits, NotImplementedError for bits that ptxcount does not support.
+    """
     start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
     pattern = _PATTERNS.get(bits >> 61 & 7)
     if bits >> 46 & 7 != 1:

@@ -1,8 +1,8 @@
 """Factors of products: elements in shared or tensor memory as float64, and their scales.
 
-Elements of 4 and 6 bits are packed into units of 16 bytes, followed by padding (PTX ISA 9.0, 9.7.16.10.4 "Packing
-formats"). Scales are in 32 lanes, and repeated in the other three quarters (9.7.16.10.7, Figures 231 to 252; CUTLASS 4,
-``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
+If a kind pads, elements of 4 and 6 bits are packed into units of 16 bytes, followed by padding (PTX ISA 9.0,
+9.7.16.10.4 "Packing formats"). Scales are in 32 lanes, and repeated in the other three quarters (9.7.16.10.7, Figures
+231 to 252; CUTLASS 4, ``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
 """
 
 from __future__ import annotations

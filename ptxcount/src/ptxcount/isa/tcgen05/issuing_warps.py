@@ -28,7 +28,10 @@ def read_group(instruction: Instruction) -> int:
 
 
 def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
-    """Return the blocks of a group: the block, or the pair whose ranks differ in the last bit."""
+    """Return the blocks of a group: the block, or the pair whose ranks differ in the last bit.
+
+    Raises `TensorMemoryError` for a block without a pair.
+    """
     if group == 1:
         return [row]
     first = chunk.shared.find_first_block(row)

@@ -31,7 +31,8 @@ class ProductForm(NamedTuple):
     from_tensor_memory: bool
     #: Scales per row of a factor, if K is not 96; 0 without scales.
     scales: int
-    #: Number of products (elements along K) that a scale multiplies; 0 if the qualifier does not name it.
+    #: Number of products (elements along K) that a scale multiplies: 16 or 32; 0 with ``.scale_vec``, or without
+    #: scales.
     block: int
     #: Number of words in the mask of unchanged lanes (``disable-output-lane``).
     masks: int

@@ -1,8 +1,9 @@
 """Layouts of matrix fragments in the lanes of a warp, for tensor cores (PTX ISA, "Matrix Fragments").
 
 A fragment is a list of registers. A register is a pair of arrays of shape (32 lanes, elements): the rows and columns of
-its elements. All shapes follow one pattern: each group of four lanes has one of eight rows, and adjacent elements share
-a register. The layout of ``wmma`` is unspecified: here it is that of ``mma``, as on GPUs from sm_80 on.
+its elements. All shapes except ``m8n8k4`` with f16 follow one pattern: each group of four lanes has one of eight rows,
+and adjacent elements share a register. The layout of ``wmma`` is unspecified: here it is that of ``mma``, as on GPUs
+from sm_80 on.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
 
 
 def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
-    """Return the mask of undefined codes: equal indices, or with ``ordered`` descending ones.
+    """Return the mask of undefined codes: equal indices, and with ``ordered`` also descending ones.
 
     For tf32 (unit 0), only 0b0100 and 0b1110 are defined.
     """

@@ -1,8 +1,9 @@
 """Textures and surfaces, and the elements that a fetch reads (CUDA guide, Texture Fetching).
 
-Coordinates are first rounded to fixed point with 8 fractional bits, as on the GPU. So are the weights of linear
-filtering, as far as measured on an H200. In two dimensions, the product of both weights is rounded to 8
-fractional bits; the other weights are the remainders. Weighted elements are summed in float64 and rounded once.
+Float coordinates first become fixed point with 8 fractional bits, as on the GPU: rounded for neighbours (linear
+filtering, gathers), else truncated. The weights of linear filtering are rounded to 8 bits, as far as measured on an
+H200. In two dimensions, the product of both weights is rounded to 8 fractional bits; the other weights are the
+remainders. Weighted elements are summed in float64 and rounded once.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,15 +57,18 @@ class Tap(NamedTuple):
 class Surface(ArrayDescriptor):
     """An array that a kernel reads and writes as a surface: the argument for the surface handle.
 
+    Raises `LaunchError` for other values than these.
+
     Parameters
     ----------
     array : ndarray
-        C-contiguous; the last axis is x, or the channels after x if there are several.
+        C-contiguous, of integers or floats of 8 to 32 bits, with 1 to 3 dimensions without channels. The last axis is
+        x, or the channels after x if there are several.
     channels : int
         Channels per element: 1, 2 or 4.
     layout : str
         Layout in GPU memory, which determines the sectors of a request. ``array``: as ``cudaMallocArray``, with sectors
-        of 16 bytes and two rows. ``rows``: linear memory. Default for one dimension: ``rows``.
+        of 16 bytes and two rows. ``rows``: linear memory. Default: ``rows`` for one dimension, else ``array``.
     """
 
     channels: int = 1
@@ -143,14 +147,17 @@ def _trilinear_weights(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int
 class Texture(Surface):
     """An array that a kernel reads as a texture: the argument for the texture handle.
 
+    Raises `LaunchError` for other values than these.
+
     Parameters
     ----------
     array, channels, layout
         As in `Surface`.
     filter : str
-        ``point``, or ``linear``.
+        ``point``, or ``linear``, which needs floats or ``fractions``, and has no effect on integer coordinates.
     address : str
         Address mode out of bounds: ``clamp``, ``border`` (zeros), or for normalized coordinates ``wrap`` or ``mirror``.
+        Integer coordinates give zeros out of bounds in each mode.
     normalized : bool
         Whether coordinates are in [0, 1).
     fractions : bool
