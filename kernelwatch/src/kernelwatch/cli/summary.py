@@ -17,7 +17,7 @@ from ptxcount.util.grammar import count_noun
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:
-    """Yield the lines of the summary below the verdict: skipped configurations by reason, and where the results are."""
+    """Yield the lines of the summary below the verdict: skipped, supported configurations, and the results' place."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):
@@ -32,7 +32,7 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
 def render_verdict(history: History, head: str) -> str:
     """Return the headline of the review against the nearest ancestor with results of this machine.
 
-    Without such an ancestor, return the reason and the failing benchmarks.
+    Without such an ancestor, return the reason and the failing kernels.
     """
     base = next(history.graph.iter_ancestors(head), None)
     if base is None:
@@ -50,7 +50,10 @@ def render_verdict(history: History, head: str) -> str:
 
 
 def summarize(machine_name: str) -> tuple[str, int]:
-    """Return the summary of HEAD on a machine, and the exit code: 1 without results, else 0, whatever the verdict."""
+    """Return the summary of HEAD on a machine, and the exit code: 1 without results, else 0, whatever the verdict.
+
+    Raises FileNotFoundError if the folder of results does not have the machine.
+    """
     head = git.text(ROOT, "rev-parse", "HEAD")
     history = History(machine_name, ROOT)
     results = history.find_commit(head)

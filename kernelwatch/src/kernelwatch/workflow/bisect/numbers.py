@@ -150,8 +150,8 @@ def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
 def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None, root: Path) -> Iterator[CommitNumbers]:
     """Yield the numbers of commits for some configurations, which this machine measures into a temporary folder.
 
-    If this machine has no GPU, or `name` is another machine, times are the stored ones instead. Raises
-    CannotCompareError if the configurations include both times and other numbers.
+    If KERNELWATCH_RESULTS is set, its folder is used. If this machine has no GPU, or `name` is another machine, times
+    are the stored ones instead. Raises CannotCompareError if the configurations include both times and other numbers.
     """
     timed = {configuration.kind is Kind.TIMED for configuration in configurations}
     if len(timed) > 1:
