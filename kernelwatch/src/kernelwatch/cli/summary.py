@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from kernelwatch.config.project_root import ROOT
+from kernelwatch.config.project_root import CONFIG_FILE, ROOT
 from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.review.commit_review import Review
 from kernelwatch.show import report
-from kernelwatch.store import git
+from kernelwatch.store import asv_files, git
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
@@ -25,7 +25,8 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
     yield from (f"Skipped: {count_noun(count, 'configuration')}: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
-    yield f"Results: html/watch/index.html; numbers in {history.folder.parent.name}/, stage them with git add"
+    website = f"{asv_files.load_configuration(ROOT / CONFIG_FILE).html_dir}/watch/index.html"
+    yield f"Results: {website}; numbers in {history.folder.parent.name}/, stage them with git add"
     yield f"         tables: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 

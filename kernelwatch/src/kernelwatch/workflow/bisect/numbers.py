@@ -76,9 +76,14 @@ class CommitNumbers:
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
-        """Return the number of a configuration at a commit; None if there is none."""
+        """Return the number of a configuration at a commit; None if there is none.
+
+        Raises CannotCompareError if several machines have results, and `machine` is None.
+        """
         with self._provide_numbers([commit], [configuration]) as machine_name:
-            (history,) = load_histories(machine_name, self.root)
+            history, *others = load_histories(machine_name, self.root)
+            if others:
+                raise CannotCompareError("several machines have results; choose one, --machine NAME")
             return _read_value(history, commit, configuration)
 
     @contextmanager

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelwatch.config import project_root, settings
@@ -79,7 +79,10 @@ def search_culprit(
         )
     touching = git.text(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", package)
     outcome = SearchOutcome(metric, good, bad, len(configurations), touching.split())
-    rows = numbers.review_commits(good, bad, configurations).rows  # worst first
+    review = numbers.review_commits(good, bad, configurations)
+    rows = review.rows  # worst first
+    if numbers.is_stored:  # of several machines, the only one with times of both
+        numbers = replace(numbers, machine=review.machine)
     outcome.change = next(filter(is_different, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
     if outcome.change is None:
