@@ -198,6 +198,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
     folder = tmp_path_factory.mktemp("searched")
     values = {("benchmarks/sweeps.py", name): ("-Xptxas -O3",) for name in ("FLAG_SETS", "COPY_FLAG_SETS")}
     project = Repository(folder, ("offset_copy", "stride_copy", "transpose_read_write_coalesced"), values)
+    project.environment["CUDA_VISIBLE_DEVICES"] = ""  # this machine must not time
     commits = {FIRST: project.commit(FIRST)}
     for name, (file, old, new) in CHANGES.items():
         path = project.path / file
@@ -277,8 +278,7 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
     assert re.findall(r"^(good|bad): \d+$", outcome.stdout, re.MULTILINE) == ["bad", "good"]
     refused.append(project.run(*judge, MISALIGNED, *values))
     assert [process.returncode for process in refused] == [128] * 4
-    messages = ("several machines", "METRIC matches", "usage: ", "git bisect start --no-checkout")
-    for process, message in zip(refused, messages, strict=True):
+    for process, message in zip(refused, ("several", "METRIC matches", "usage: ", "git bisect start"), strict=True):
         assert message in process.stderr
 
 
