@@ -23,11 +23,11 @@ def one_line(error: object) -> str:
 
 
 def first_error(text: str) -> str:
-    """Return the first compiler error in a text, with its file and line if present; else the text's first line."""
+    """Return the first compiler error with file and line in a text, else the first error, else the first line."""
     match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
     return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
 
 
 def blank_numbers(text: str) -> str:
-    """Replace each number in a text by 0, so that errors that differ only in numbers become equal."""
+    """Replace each number in a text, with letters and signs that follow, by 0; such errors then become equal."""
     return _NUMBERS.sub("0", text)

@@ -21,19 +21,19 @@ __all__ = [
 
 
 class KernelwatchError(Exception):
-    """The base of all errors that this library raises on purpose."""
+    """The base of the errors in this module, and of most others that this library defines."""
 
 
-#: Errors that the library raises on purpose: its own, and those of ptxcount, which it uses to compile.
+#: Bases of the errors that the library raises on purpose, with those of ptxcount, which it uses to compile.
 ERRORS = (KernelwatchError, PtxError)
 
 
 class NoSuiteError(KernelwatchError):
-    """The project names no suite."""
+    """The project names no suite, and has none in the default place."""
 
 
 class SuiteError(KernelwatchError):
-    """The suite that the project names does not exist or cannot be imported.
+    """The suite that the project names does not exist, is not a suite, or cannot be imported.
 
     The message on a failed import begins with the file and line that failed.
     """
@@ -52,7 +52,7 @@ class NoSuchDtypeError(UnknownDtypeError):
 
 
 class UnknownFlagsError(KernelwatchError, LookupError):
-    """The text of nvcc's flags cannot be split into arguments."""
+    """The text of nvcc's flags cannot be split into arguments, or an option lacks its value."""
 
 
 class ArgumentError(KernelwatchError, ValueError):

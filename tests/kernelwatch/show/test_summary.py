@@ -14,7 +14,7 @@ from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
-from tests.stored import BASE, COUNT, TIME, Outcome, review_stored, write
+from tests.stored import BASE, COUNT, TIME, Outcome, change_document, find_results, review_stored, write
 from tests.stored import HEAD as HEAD_MADE
 
 HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
@@ -54,6 +54,13 @@ def test_summary_has_verdict_skips_and_commands(monkeypatch: pytest.MonkeyPatch)
     output, failed = summary.summarize(history.machine)
     assert output.startswith("no results of 00000000 on nvidia-h200; run: asv run ")
     assert failed
+
+
+def test_summary_names_the_configured_website(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history, results = find_results(write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}), BASE)
+    change_document(tmp_path / "asv.conf.json", lambda document: document.update(html_dir="public"))
+    monkeypatch.setattr(summary, "ROOT", tmp_path)
+    assert "Results: public/watch/index.html; " in "".join(summary.iter_lines(history, results))
 
 
 def test_summary_without_ancestor_names_failures(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ docs/review.md of kernelwatch has the rules.
     listed = "list changes of at least this size (default: 1%%); verdict and exit code use all changes"
     add("--at-least", type=_parse_share, default=MIN_LISTED_CHANGE, metavar="PERCENT", help=listed)
     traded = (
-        "when a TRADE has exit code 0. none: never; numbers: if times are faster and only numbers are worse; "
+        "when a TRADE has exit code 0. none: never; numbers: if no time is SLOWER and no number ROSE; "
         "all: always (default: %(default)s)"
     )
     add("--trade", choices=TRADE_POLICIES, default=settings.trade_policy(), help=traded)

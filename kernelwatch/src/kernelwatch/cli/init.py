@@ -1,4 +1,4 @@
-"""Start watching the kernels of a git repository. Existing files are not changed.
+"""Start watching the kernels of a git repository. Files that you wrote are kept; .gitignore gets missing lines.
 
 `kernelwatch init` writes an asv.conf.json that calls `kernelwatch provide ENVIRONMENT COMMIT`. `kernelwatch provide`
 installs a commit's package, and makes this library importable in the environment. A run calls it if a package cannot
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write the files that do not exist; return 0, or print the reason and return 2."""
+    """Write missing files, replace an unchanged _STUB, extend .gitignore; return 0, or 2 with a printed reason."""
     parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
     parser.add_argument(

@@ -21,7 +21,8 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         description="Report the unfixed regressions and drifts of the stored history, as the text of an issue.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
-A regression comes from one commit. A drift is a sequence of small changes whose first and last commit differ.
+A regression is a change between neighbouring measured commits. A drift is a sequence of small changes whose first and
+last commit differ.
 
 exit codes:
   0  no regression or drift: each was fixed or acknowledged

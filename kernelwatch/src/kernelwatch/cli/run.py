@@ -36,7 +36,7 @@ def run(words: Sequence[str] | None = None) -> int:
     ----------
     words : sequence of str, optional
         Arguments of `asv run`; by default those of the command line. Without a range, HEAD is measured, unless asv uses
-        an existing environment. A dry run ends after measuring.
+        an existing environment. Without results, or in a dry run, no step follows.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from kernelwatch.config.project_root import ROOT
+from kernelwatch.config.project_root import CONFIG_FILE, ROOT
 from kernelwatch.instrument.skip_reasons import NOT_SUPPORTED
 from kernelwatch.review.commit_review import Review
 from kernelwatch.show import report
-from kernelwatch.store import git
+from kernelwatch.store import asv_files, git
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
 from kernelwatch.workflow.load_review import review_selection
@@ -17,7 +17,7 @@ from ptxcount.util.grammar import count_noun
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:
-    """Yield the lines of the summary below the verdict: skipped configurations by reason, and where the results are."""
+    """Yield the lines of the summary below the verdict: skipped, supported configurations, and the results' place."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):
@@ -25,14 +25,15 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
     yield from (f"Skipped: {count_noun(count, 'configuration')}: {reason}" for reason, count in skipped.most_common())
     if not skipped:
         yield "Skipped: nothing"
-    yield f"Results: html/watch/index.html; numbers in {history.folder.parent.name}/, stage them with git add"
+    website = f"{asv_files.load_configuration(ROOT / CONFIG_FILE).html_dir}/watch/index.html"
+    yield f"Results: {website}; numbers in {history.folder.parent.name}/, stage them with git add"
     yield f"         tables: asv show {results.commit_hash[:8]} --machine {history.machine}"
 
 
 def render_verdict(history: History, head: str) -> str:
     """Return the headline of the review against the nearest ancestor with results of this machine.
 
-    Without such an ancestor, return the reason and the failing benchmarks.
+    Without such an ancestor, return the reason and the failing kernels.
     """
     base = next(history.graph.iter_ancestors(head), None)
     if base is None:
@@ -50,7 +51,10 @@ def render_verdict(history: History, head: str) -> str:
 
 
 def summarize(machine_name: str) -> tuple[str, int]:
-    """Return the summary of HEAD on a machine, and the exit code: 1 without results, else 0, whatever the verdict."""
+    """Return the summary of HEAD on a machine, and the exit code: 1 without results, else 0, whatever the verdict.
+
+    Raises FileNotFoundError if the folder of results does not have the machine.
+    """
     head = git.text(ROOT, "rev-parse", "HEAD")
     history = History(machine_name, ROOT)
     results = history.find_commit(head)

@@ -27,7 +27,7 @@ def has_home() -> bool:
 def cache_folder(name: str) -> Path:
     """Return a folder for cached files: in KERNELWATCH_CACHE if it is set, else in the user's cache folder.
 
-    Without a home folder, return a path that cannot exist.
+    Without XDG_CACHE_HOME and a home folder, return a path that cannot exist.
     """
     if folder := os.environ.get(CACHE):
         return Path(folder, name)
@@ -54,7 +54,10 @@ def make_file_lock(path: Path) -> FileLock:
 
 
 def acquire_lock(lock: FileLock, *, blocking: bool = True) -> bool:
-    """Acquire a lock; return whether the file system has locks. Raises Timeout for a taken lock if not `blocking`."""
+    """Acquire a lock; return whether the file system has locks.
+
+    Raises Timeout for a taken lock if not `blocking`, OSError if the lock's file cannot be written.
+    """
     try:
         lock.acquire(blocking=blocking)
     except OSError as error:

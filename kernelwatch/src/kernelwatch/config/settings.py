@@ -1,4 +1,7 @@
-"""Settings of a project: `[tool.kernelwatch]` in its pyproject.toml; see docs/settings.md."""
+"""Settings of a project: `[tool.kernelwatch]` in its pyproject.toml; see docs/settings.md.
+
+Functions that read it raise KernelwatchError if it is not valid.
+"""
 
 import difflib
 import functools
@@ -83,15 +86,15 @@ def suite_folder() -> str:
 
 
 def trade_policy() -> str:
-    """Return the policy for a TRADE, one of `kernelwatch.review.conclusion.TRADE_POLICIES`."""
+    """Return the policy for a TRADE; the caller checks that it is one of `review.conclusion.TRADE_POLICIES`."""
     return _load_settings().trade
 
 
 def evidence_limits() -> dict[str, float]:
     """Return the project's limits: metric, as the review names it -> ratio of head to base.
 
-    A number above its limit decides the verdict, even if it otherwise only explains. Raises ValueError if a limit is
-    not a finite number of at least 1.
+    A number above its limit counts as one that decides, even if it otherwise only explains. Raises ValueError if a
+    limit is not a finite number of at least 1.
     """
     limits = _load_settings().limits
     for name, ratio in limits.items():

@@ -1,4 +1,4 @@
-"""Compare two measured commits: pair their configurations, judge each pair, and conclude. No files are read."""
+"""Compare two measured commits: judge each pair of configurations, and conclude. No files are read."""
 
 import math
 from collections.abc import Mapping, Set
@@ -24,12 +24,13 @@ from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 
 @dataclass(frozen=True, kw_only=True)
 class Review(ReviewSides):
-    """The review of two commits: all data that the terminal, JSON, the website and bisect show.
+    """The review of two commits, which the terminal, JSON, the website and bisect show.
 
-    `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to its configurations. `peak` is the
-    theoretical bandwidth of the machine's GPU in bytes per second, `arch` is the GPU's architecture. Each is None if
-    unknown. `thresholds` are those of the times. `notes` are sentences about the measurements and the source. `changes`
-    are the changes of the source. `trade`, one of TRADE_POLICIES, says when a TRADE passes.
+    `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to its configurations. BROKEN and REPAIRED
+    also have kernels that can be launched at only one commit. `peak` is the theoretical bandwidth of the machine's GPU
+    in bytes per second, `arch` is the GPU's architecture. Each is None if unknown. `thresholds` are those of the times.
+    `notes` are sentences about the measurements and the source. `changes` are the changes of the source. `trade`, one
+    of TRADE_POLICIES, says when a TRADE passes.
     """
 
     rows: list[Row]
@@ -48,7 +49,7 @@ class Review(ReviewSides):
 
     @cached_property
     def failures(self) -> list[Failure]:
-        """The failures, worst first, one per kernel and reason."""
+        """The failures, worst first, one per verdict, kernel and reason."""
         by_verdict = zip(FAILING, (self.unpaired[outcome] for outcome in (BROKEN, FAILED, REPAIRED)), strict=True)
         return [
             failure for verdict, configurations in by_verdict for failure in group_failures(verdict, configurations)
@@ -56,7 +57,10 @@ class Review(ReviewSides):
 
     @property
     def exit_code(self) -> int:
-        """0: nothing became worse, or only in a TRADE that passes; 1: something became worse; 2: not judged."""
+        """0: the review passes; 1: something became worse; 2: FAILED or UNDECIDED.
+
+        What is acknowledged or noted passes, and a TRADE that `trade` lets pass.
+        """
         return exit_code(self.conclusion, self.rows, self.trade)
 
     def sort_key(self) -> tuple[int, int]:
@@ -79,7 +83,7 @@ def compare_commits(
     """Return the review of two commits: of all configurations, or of those whose `Row.name` is in `names`.
 
     Configurations outside of `names` still affect which numbers decide. `limits` maps a metric to a ratio of head to
-    base. A number beyond its limit decides, even if it otherwise only explains.
+    base. A number above its limit counts as one that decides, even if it otherwise only explains.
     """
     pairs, unpaired = pairing
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]

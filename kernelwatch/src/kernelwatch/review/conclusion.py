@@ -13,7 +13,8 @@ from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
 from ptxcount.util.architectures import MULTIPROCESSORS
 
-#: Resources that limit the blocks on a multiprocessor. They decide only if the number of threads that fit changes.
+#: Resources that limit the blocks on a multiprocessor. They decide only if the number of threads that fit changes or is
+#: unknown, or if they exceed a limit.
 _RESOURCES = ("registers", "shared bytes")
 
 #: Metric of the stack frame in local memory. ptxas may need less of it than the PTX declares.
@@ -28,7 +29,7 @@ _MERGED = "merged wavefronts"
 #: Metrics of accesses to other blocks' shared memory.
 _OF_CLUSTERS = ("cluster sectors", "cluster requests")
 
-#: The metric of constant memory that decides.
+#: The metric of constant memory that decides. In a launch without it, the requests decide.
 _ADDRESSES = "constant addresses"
 
 #: Key of a counted launch, or of compiled machine code on an architecture -> metric -> its row.
@@ -48,8 +49,8 @@ def weigh_against_times(
     its machine code has judged times, or if it does not decide.
 
     `arch` is the architecture of the timing GPU; the times do not affect numbers of other architectures. `limits` maps
-    a metric to a ratio of head to base. A number beyond this ratio decides if there are no times, even if it otherwise
-    only explains. `find_launched` returns the blocks with which base and head launch a compiled kernel.
+    a metric to a ratio of head to base. A number above this ratio counts as one that decides, even if it otherwise only
+    explains. `find_launched` returns the blocks with which base and head launch a compiled kernel.
     """
     times: dict[object, Counter[Verdict]] = defaultdict(Counter)
     related: defaultdict[object, dict[str, Row]] = defaultdict(dict)
@@ -146,7 +147,7 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
     """Return whether a changed resource changes the number of threads that fit on a multiprocessor, and the reason.
 
     The number of threads must fall if the resource rose, else rise: both with all resources, and if only this resource
-    limited the threads. `launched` has the blocks of base and head.
+    limited the threads. An unknown number counts as a change. `launched` has the blocks of base and head.
     """
 
     def count_threads(*metrics: str) -> tuple[int, ...]:
@@ -176,16 +177,17 @@ MAX_DOUBT_SHARE = 1 / 100
 #: The same maximum for the times of one kernel with the same flags.
 MAX_DOUBT_SHARE_OF_KERNEL = 1 / 10
 
-#: Policies for a TRADE. NONE: it never passes. NUMBERS: it passes if times are faster and only numbers are worse. ALL:
-#: it always passes.
+#: Policies for a TRADE. NONE: it never passes. NUMBERS: it passes if no time or number is SLOWER; a number that rose
+#: beside faster times of its code is a TRADE. ALL: it always passes.
 TRADE_POLICIES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 
 def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
-    """Return the verdict on a whole review: the worst one, or TRADE if something is worse and something is better.
+    """Return the verdict on a whole review: the worst one, but TRADE instead of SLOWER if something is better.
 
-    NOTED rows, and UNDECIDED rows up to a small share, do not count. `failing` has the verdicts of the failures:
-    BROKEN, FAILED or REPAIRED.
+    NOTED rows, and UNDECIDED rows up to a small share, do not count. Beside times, numbers that fell do not count,
+    either. `failing` has the verdicts of the failures: BROKEN, FAILED or REPAIRED. Without rows and failures, the
+    verdict is UNDECIDED.
     """
     verdicts = {row.judgement.verdict for row in rows} | {*failing}
     rules = {
@@ -208,7 +210,7 @@ def is_better(rows: Sequence[Row]) -> bool:
 
 
 def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
-    """Return the exit code: 0 if the review passes, 1 if something became worse, 2 if there is no verdict.
+    """Return the exit code: 0 if the review passes, 1 if something became worse, 2 if FAILED or UNDECIDED.
 
     `trade` is one of TRADE_POLICIES.
     """

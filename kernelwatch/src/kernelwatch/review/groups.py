@@ -18,7 +18,7 @@ _SECTOR = 32
 #: Smallest relative change that reports list by default.
 MIN_LISTED_CHANGE = 0.01
 
-#: `ChangeGroup.flags` of a group that has all sets of flags of its kernel.
+#: `ChangeGroup.flags` of a group that has all sets of flags of its kernel, at least two.
 ANY_FLAGS = "any"
 
 #: Verdicts on times that `ChangeGroup.counts` counts.
@@ -44,11 +44,11 @@ class _Difference:
 class ChangeGroup:
     """Changes in the configurations of a kernel with one set of flags, or with several sets that changed alike.
 
-    `flags` are sets of nvcc's flags, separated by ", "; ANY_FLAGS if they are all sets of the kernel, empty if the
-    benchmark has none. `times` has all times, also unchanged ones. `numbers` has the changed numbers; if `elsewhere`,
-    those of other architectures. `evidence` describes the changes of numbers and machine code, for example "registers
-    -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed". Changes in the direction of the times come
-    first.
+    `flags` are sets of nvcc's flags, separated by ", "; ANY_FLAGS if they are all sets of the kernel, at least two;
+    empty if the benchmark has none. `times` has all times, also unchanged ones; none if `elsewhere`. `numbers` has the
+    changed numbers; if `elsewhere`, those of other architectures. `evidence` describes the changes of numbers and
+    machine code, for example "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed".
+    Changes in the direction of the times come first.
     """
 
     kernel: str
@@ -65,7 +65,10 @@ class ChangeGroup:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """The number of times by verdict, and of exact numbers that rose, fell, or are noted or acknowledged."""
+        """The number of times by verdict, and of exact numbers that rose, fell, or are noted or acknowledged.
+
+        If some numbers decide, only these count as risen or fallen. Beside times, only times count as acknowledged.
+        """
         times, deciding, numbers = (
             Counter(row.judgement.verdict for row in rows) for rows in (self.times, self._deciding, self.numbers)
         )
@@ -79,7 +82,7 @@ class ChangeGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on the group's times; if no time changed, on its numbers."""
+        """The worst verdict on the group's times; if all are the same, on `_deciding`."""
         rows = select_changed(self.times) or self._deciding
         return min((row.judgement.verdict for row in rows), key=list(Verdict).index, default=Verdict.SAME)
 
@@ -106,7 +109,8 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
 
     Groups with changed times come first: slower ones before others, then by the size of the change. Groups with only
     counted or compiled changes follow; such groups are merged if flags make no difference. Machine code of other
-    architectures comes last. Relative changes below `at_least` are left out; this does not affect verdicts.
+    architectures comes last; if `arch` is None, there is none. Groups of counts whose evidence a group with times shows
+    are left out. So are relative changes below `at_least`; this does not affect the verdicts on rows.
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:

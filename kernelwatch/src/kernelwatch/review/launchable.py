@@ -19,9 +19,10 @@ LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
 def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
-    """Return the number of blocks that fit on a multiprocessor of MULTIPROCESSORS; 0 if a launch fails.
+    """Return the number of blocks that fit on a multiprocessor; 0 if registers or shared memory do not suffice for one.
 
-    `registers` are those of a thread. `shared` are a block's bytes of static and dynamic shared memory.
+    `arch` is a key of MULTIPROCESSORS, `threads` at most the maximum of a block. `registers` are those of a thread.
+    `shared` are a block's bytes of static and dynamic shared memory.
     """
     limits = MULTIPROCESSORS[arch]
     warps = -(-threads // WARP)
@@ -35,7 +36,8 @@ def find_unlaunchable(
     """Yield each kernel that can be launched at only one commit: with BROKEN if at base, with REPAIRED if at head.
 
     `find_recorded` returns the blocks that runs of both commits launched. A kernel that cannot be launched at either
-    commit never ran on this architecture, and is left out. So is a kernel without a recorded block in head.
+    commit never ran on this architecture, and is left out. So are architectures that MULTIPROCESSORS lacks, and kernels
+    without a recorded block in head. Without one in base, that of head is used.
     """
     kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:

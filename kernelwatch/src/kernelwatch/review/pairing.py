@@ -19,11 +19,11 @@ UNPAIRED = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", 
 class ConfigurationFacts(NamedTuple):
     """The facts about a configuration that the suite knows.
 
-    `kernel` is the launched kernel, or the benchmark if another suite defines it. `code_name` names the machine code.
-    `verified` is true if the kernel's output is compared with a reference. `generated` is true if a package makes the
+    `kernel` is the launched kernel, or the benchmark if the suite does not know the launch. `code_name` names the
+    machine code. `verified` is false if the suite's kernel has no reference. `generated` is true if a package makes the
     kernel's PTX. `useful_bytes` are the bytes that a launch must move. `conditions` describe how the launch is timed,
     such as "from L2". `block` has the threads of a block and its bytes of dynamic shared memory, as the checkout
-    launches it.
+    launches it. Unknown facts are None.
     """
 
     kernel: str
@@ -66,7 +66,8 @@ class Pairing(NamedTuple):
 
 _MEASURED, _FAILED = "measured", "failed"
 
-#: Reason of a configuration that a partial run of head did not select.
+#: Reason of a configuration without a value and a recorded skip in head: a partial run did not select it, or the value
+#: is not finite.
 WITHOUT_VALUE = "without a value in head"
 
 #: Beginning of the reason of a configuration that a complete run of head skipped.
@@ -83,7 +84,8 @@ _CLASSES = re.compile(r"(?:[\w.]+: )*?[\w.]*(?:Error|Exception): ")
 def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Pairing:
     """Match the configurations of two commits by the names and values of parameters.
 
-    A pair has a value at both commits. Other configurations that have a value or failed are unpaired, with the reason.
+    A pair has a value at both commits, not with code from two versions of a PTX generator. Other configurations that
+    have a value or failed are unpaired, with the reason. A failure at base without a result at head is left out.
     """
     pairing = Pairing([], {category: [] for category in UNPAIRED})
     for benchmark in head.benchmarks:
@@ -128,8 +130,8 @@ def _describe_regeneration(
 ) -> str:
     """Return head's state of a configuration whose machine code another version of a PTX generator made than in base.
 
-    The text names both versions. It is empty if the versions or the machine code are equal, or no generator made the
-    PTX.
+    The text names both versions. It is empty if the versions or the machine code are equal, or a version is unknown.
+    Without a generator, the text is empty, too.
     """
     old, new = (side.benchmarks[benchmark].last_run.generators for side in (base, head))
     if None in (old, new) or old == new or not (facts := describe(benchmark, params)).generated:
@@ -191,7 +193,7 @@ def is_one_measurement(base: CommitMeasurements, head: CommitMeasurements, pair:
 def is_code_unchanged(
     base: CommitMeasurements, head: CommitMeasurements, benchmark: str, params: Mapping[str, str], name: str | None
 ) -> bool | None:
-    """Return whether the named machine code is the same in both commits; None if either commit has no record.
+    """Return whether the named machine code is the same in both commits; None without a name or a record of both.
 
     Compare the hashes of the machine code alone. If a commit lacks them, and both used one compiler, compare the hashes
     of the cubins.

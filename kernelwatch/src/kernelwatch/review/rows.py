@@ -21,10 +21,10 @@ class Row:
     in `unit`; lower is better. `judgement` is the verdict on the change.
 
     `useful_bytes` (of times and sectors) are the bytes that a launch must move. `copies` are both times divided by the
-    copy's times, if a copy was timed. `kernel` is the launched kernel, or the benchmark if another suite defines it.
-    `code_unchanged` is true if both commits launch the same machine code; None if a run did not record this. `verified`
-    is true if the output was compared with a reference. `decides` is false for a number that only explains others.
-    `conditions` describe how the launch was timed, such as "from L2".
+    copy's times, if a copy was timed. `kernel` is the launched kernel, or the benchmark if the suite does not know the
+    launch. `code_unchanged` is true if both commits launch the same machine code; None if a run did not record this.
+    `verified` is false for times and counts of a kernel without a reference. `decides` is false for a changed number
+    that only explains others. `conditions` describe how the launch was timed, such as "from L2".
     """
 
     name: str
@@ -103,7 +103,7 @@ class Row:
 
 @dataclass(frozen=True)
 class UnpairedConfiguration:
-    """A configuration that is not compared, and the reason: mostly a missing value in one commit or both."""
+    """A configuration that is not compared or cannot be launched, and the reason: mostly a missing value."""
 
     name: str
     benchmark: str

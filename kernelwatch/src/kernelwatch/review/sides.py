@@ -18,7 +18,7 @@ class ReviewSide:
 class ReviewSides:
     """The two sides of a review: results of one machine in one of asv's environments.
 
-    `distance` is the distance from base to head, such as "3 commits"; empty if git does not know it. `where` names the
+    `distance` is the distance from base to head, such as "3 commits"; empty if it is 0 or unknown. `where` names the
     machine, and the environment if both commits have several.
     """
 

@@ -91,8 +91,8 @@ def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
 def _resample_medians(samples: Samples, drawn: NDArray[np.integer]) -> NDArray[np.float64]:
     """Return the median of each resample, in the unit of the samples.
 
-    `drawn` is an array of `_draw_resamples`. A median is the first sample, in order of size, at which half of the draws
-    are counted.
+    `drawn` is an array of `_draw_resamples`. A median is the middle draw in order of size. For an even number of draws,
+    it is the mean of the two middle ones.
     """
     values = np.array(samples)
     order = values.argsort()

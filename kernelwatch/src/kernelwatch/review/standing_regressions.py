@@ -36,8 +36,9 @@ class Drift(NamedTuple):
 class Regression:
     """A change to the worse between two commits of a machine.
 
-    `head` is the commit that made the change, and `base` its measured ancestor. For a drift, `base` and `head` are its
-    ends. `rows` have times first, then the largest changes. `broken` are the failures that began at `head`.
+    `head` is the first measured commit with the change, and `base` the measured ancestor before. For a drift, `base`
+    and `head` are its ends. `rows` have times first, then the largest changes. `broken` are the failures that began at
+    `head`.
     """
 
     machine: str
@@ -50,7 +51,7 @@ class Regression:
 
 @dataclass
 class _StandingRegression:
-    """A configuration that became worse, and its time at the latest commit divided by its time at `base`."""
+    """A configuration that became worse, and the product of the ratios of its judged changes since `base`."""
 
     base: str
     head: str

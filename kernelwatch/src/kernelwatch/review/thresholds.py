@@ -58,9 +58,10 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of a time that two GPUs took, if controls apply: SAFETY times a control's largest change.
+        """The threshold of a time that two GPUs took, if controls apply: SAFETY times the largest change of a control.
 
-        The result is rounded up. It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
+        The result is rounded up. It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS, as
+        without controls.
         """
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
@@ -98,7 +99,7 @@ def _compute_threshold(changes: list[float]) -> float:
 
 
 def _round_up(change: float) -> float:
-    """Return the next multiple of STEP, at least STEP."""
+    """Return a change rounded up to a multiple of STEP, at least STEP."""
     return max(1, math.ceil(change / STEP)) * STEP
 
 

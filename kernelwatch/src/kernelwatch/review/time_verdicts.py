@@ -24,8 +24,8 @@ ALPHA = 0.05
 def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
     """Return the judgement on each pair of times (base, head). `thresholds` has the threshold of each pair.
 
-    A change up to the threshold is SAME. Holm's correction covers pairs with enough samples and positive times, unless
-    base and head have identical samples.
+    A change of positive times up to the threshold is SAME. Holm's correction covers pairs with enough samples and
+    positive times, unless base and head have identical samples.
     """
     tested = [
         index

@@ -10,7 +10,7 @@ class Verdict(Enum):
 
     For a single configuration, TRADE and NOTED are verdicts on a counted or compiled number, not on a time. A whole
     review is BROKEN if some configurations fail only in head, FAILED if some fail in both commits. It is REPAIRED if
-    some fail only in base, and a TRADE if some became worse and some better.
+    some fail only in base, and a TRADE if some became worse and some better. If several apply, `conclude` chooses.
     """
 
     BROKEN = "BROKEN"
@@ -109,7 +109,7 @@ class Judgement:
 
     @property
     def is_change(self) -> bool:
-        """True if something became slower or faster."""
+        """True if the verdict is SLOWER or FASTER."""
         return self.verdict in (Verdict.SLOWER, Verdict.FASTER)
 
 

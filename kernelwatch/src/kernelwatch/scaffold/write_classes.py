@@ -226,7 +226,7 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
 def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:
     """Return the entry point for `Kernel`, its template type that {T} replaces, and the dtypes of this type.
 
-    Without a template, the last two are empty. Unknown template arguments are appended to `todo`.
+    Without one such type of a known dtype, the last two are empty. Unknown template arguments are appended to `todo`.
     """
     if not kernel.template:
         return kernel.entry, "", []

@@ -34,9 +34,9 @@ def render_json(regressions: Sequence[Regression]) -> str:
 
 
 def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
-    """Return each regression with its commit, its changes and commands for the next steps.
+    """Return the first _MAX_REGRESSIONS regressions with their commits, changes and commands for the next steps.
 
-    `fence` is the line before and after the text in Markdown, such as three backticks; empty for a terminal.
+    `fence` is the line before and after them in Markdown, such as three backticks; empty for a terminal.
     """
     if not regressions:
         return "No regressions and no drifts: each was fixed or acknowledged.\n"

@@ -29,7 +29,7 @@ HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations
 #: Maximum number of characters of a comment on GitHub.
 COMMENT_LIMIT = 65_536
 
-#: Maximum number of kernels in a line, and of characters of a failure's reason.
+#: Maximum number of kernels in a line and of failures, and of characters of a failure's reason.
 _MAX_NAMES, _MAX_REASON = 8, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
@@ -40,7 +40,7 @@ _ORDER = (Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
 def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = False) -> str:
-    """Return the verdict, the largest changes, and the changes by kernel and flags, in lines of 100 columns.
+    """Return the verdict, the largest changes, and the changes by kernel and flags, in lines of at most 100 columns.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def render_review(review: Review, at_least: float = 0.0, *, list_all: bool = Fal
     at_least : float
         The smallest relative change to list.
     list_all : bool
-        Also list each changed configuration.
+        Also list each changed configuration, all evidence, and why configurations are not compared.
     """
     return "".join(
         f"{line}\n" for paragraph in _iter_lines(review, at_least, list_all) for line in wrap_line(paragraph)
@@ -118,7 +118,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
 
 
 def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
-    """Yield lines about the configurations that only one commit has; with `list_all`, all benchmarks and reasons."""
+    """Yield lines about configurations without a pair or failure; with `list_all`, all benchmarks and reasons."""
     by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in by_label.items():
         if not unpaired:

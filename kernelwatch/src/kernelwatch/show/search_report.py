@@ -62,7 +62,7 @@ def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
         yield plain(outcome.change.name)
         yield f"  {_format_change(outcome.change)} from {outcome.good[:8]} to {outcome.bad[:8]}"
         if outcome.matched > 1:
-            yield f"{outcome.matched} configurations match {plain(outcome.metric)!r}; this one changed most."
+            yield f"{outcome.matched} configurations match {plain(outcome.metric)!r}; this one has the worst verdict."
     count = len(outcome.commits)
     touch = choose_form(count, "touches", "touch")
     yield f"{count_noun(count, 'commit')} {touch} {settings.package_name() or 'the project'}; {len(outcome.log)} judged"

@@ -104,5 +104,5 @@ def _format_place(row: Row) -> str:
 
 
 def note_unverified(*rows: Row) -> list[str]:
-    """Return a list with "not verified" if the kernel of some row has no reference; else an empty list."""
+    """Return a list with "not verified" if some row is not verified; else an empty list."""
     return [] if all(row.verified for row in rows) else ["not verified"]

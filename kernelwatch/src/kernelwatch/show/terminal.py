@@ -17,7 +17,7 @@ _GAP = 2
 
 
 def wrap_line(line: str, indent: int = 9) -> list[str]:
-    """Return the lines of a wrapped line; all but the first are indented by `indent` spaces."""
+    """Return the lines of a wrapped line; all but the first are indented by `indent` spaces. An empty line has none."""
     return textwrap.wrap(line, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 

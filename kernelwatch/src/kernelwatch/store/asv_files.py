@@ -1,6 +1,6 @@
 """The two files with which asv describes a project: its configuration, and the list of its benchmarks.
 
-They are read without asv, whose import takes longer than a review of two commits.
+They are read without asv, whose import takes longer than a review; only comments after values need asv.
 """
 
 import json
@@ -55,7 +55,7 @@ class Configuration(msgspec.Struct):
 
 
 def load_configuration(path: Path) -> Configuration:
-    """Return the configuration in an asv.conf.json. Raises UnreadableError if the file is missing or asv rejects it."""
+    """Return the configuration in an asv.conf.json. Raises UnreadableError if the file is not readable or valid."""
     text = _COMMENT_LINE.sub(b"", reading.read_content(path))
     try:
         document: object = json.loads(text)

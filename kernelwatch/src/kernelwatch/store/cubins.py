@@ -30,7 +30,7 @@ class CubinHashes:
 
     The same source, options, architecture and nvcc give the same bytes on any machine; a test with PyCUDA checks this.
     So hashes from a machine without a GPU are valid for a GPU machine that recorded none. For one commit, architecture
-    and nvcc, a hash of the machine itself is preferred, then the latest.
+    and nvcc, a hash of the machine itself is preferred. Else that of the last machine by name counts.
 
     Parameters
     ----------

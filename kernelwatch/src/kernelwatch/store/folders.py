@@ -29,7 +29,7 @@ LOCK = "run.lock"
 def results_folder(root: Path, config: Any = None) -> Path:
     """Return the folder of results: KERNELWATCH_RESULTS if it is set, else that of the project.
 
-    `config` is asv's configuration, if asv is running and has loaded it.
+    `config` is asv's configuration, if asv is running and has loaded it. Raises UnreadableError as `project_results`.
     """
     return Path(os.environ.get(RESULTS) or (config.results_dir if config else project_results(root)))
 
@@ -43,7 +43,7 @@ def project_results(root: Path) -> Path:
 
 
 def list_machines(folder: Path) -> list[str]:
-    """Return the names of the machines with results in a folder, sorted."""
+    """Return the sorted names of the machines with a machine.json in a folder of results."""
     return [path.name for path in reading.list_paths(folder, "*") if (path / "machine.json").exists()]
 
 
@@ -173,7 +173,8 @@ def _strip_code(description: Any) -> Any:
 def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
     """Copy asv's descriptions of a machine and of the benchmarks from `source` into `folder` if they differ.
 
-    Raises UnreadableError if `folder` describes another machine by this name.
+    Source texts of benchmarks are not compared. Raises UnreadableError if a description is not readable, or `folder`
+    describes another machine by this name.
     """
     for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
         new, path = reading.parse_json(source / name), folder / name

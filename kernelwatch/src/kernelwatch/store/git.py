@@ -11,7 +11,7 @@ from ptxcount.util import git_environment
 
 
 class GitError(KernelwatchError, RuntimeError):
-    """Git failed, is missing, or took too long. The message contains that of git."""
+    """Git failed, is missing, or took too long. If git ran, the message contains that of git."""
 
 
 def run(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> bytes:
@@ -31,7 +31,7 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
     Raises
     ------
     GitError
-        Git fails, hangs or is missing. Git never asks for a password.
+        Git fails, is missing or exceeds `timeout`. Git never asks for a password.
     """
     environment = {**git_environment.make_environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
@@ -60,7 +60,7 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
     Raises
     ------
     GitError
-        Git rejects the folder. In a folder without a repository, all objects are None.
+        Git rejects the folder. If git fails otherwise, as without a repository, all objects are None.
     """
     try:
         remaining = run(folder, "cat-file", "--batch", input="".join(f"{name}\n" for name in names))
@@ -78,7 +78,10 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
 
 
 def run_visibly(folder: Path, *words: str) -> None:
-    """Run git with its output on standard error, and wait; at the end, stop all processes that git started."""
+    """Run git with its output on standard error, and wait; at the end, stop all processes that git started.
+
+    An exit code other than 0 is ignored.
+    """
     process = subprocess.Popen(
         ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
     )
@@ -100,12 +103,15 @@ def is_shallow(folder: Path) -> bool:
 
 
 def find_commit(folder: Path, revision: str) -> str | None:
-    """Return the hash of a revision, even if it looks like an option or a file; None if git does not know it."""
+    """Return the hash of a revision, even if it looks like an option or a file; None if git does not know it.
+
+    Raises GitError if git rejects the folder.
+    """
     return try_text(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
 
 
 def find_commits(folder: Path, *revisions: str) -> list[str | None]:
-    """Return the hash of each revision as `find_commit` does, with one process for all."""
+    """Return the hash of each revision, None for an unknown one, with one process. Raises GitError if git fails."""
     names = "".join(f"{revision}^{{commit}}\n" for revision in revisions)
     lines = text(folder, "cat-file", "--batch-check=%(objectname)", input=names).splitlines()
     return [line if line.isalnum() else None for line in lines]  # the line of an unknown revision has spaces

@@ -22,7 +22,7 @@ class CommitGraph:
     dates : mapping of str to int
         Measured commit -> its date in milliseconds since 1970.
     branches : sequence of str or None
-        The published branches, as in asv's configuration; None is the checked-out branch.
+        The published branches, as in asv's configuration. The checked-out branch is used if no named one was measured.
     """
 
     def __init__(self, root: Path, dates: Mapping[str, int], branches: Sequence[str | None] = ()) -> None:
@@ -30,7 +30,7 @@ class CommitGraph:
 
     @cached_property
     def parents(self) -> dict[str, list[str]]:
-        """Commit -> its parents, for the measured commits and all their ancestors; ancestors come first."""
+        """Commit -> its parents, for the measured commits in git and all their ancestors; ancestors come first."""
         words = ("--ignore-missing", "--date-order", "--reverse", *self._dates)
         return self._list_parents(*words) if self._dates else {}
 
@@ -70,7 +70,7 @@ class CommitGraph:
 
     @cached_property
     def line(self) -> list[str]:
-        """The published line: measured commits on the first parents of the published branches, oldest first."""
+        """The published line: measured commits on the first parents of published branches; all if git knows none."""
         return [commit for commit in self.commits if not self.branches[commit]]
 
     @cached_property
@@ -88,7 +88,10 @@ class CommitGraph:
 
     @cached_property
     def branches(self) -> dict[str, str]:
-        """Measured commit -> its branch, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line."""
+        """Measured commit -> its branch, or MERGED, NO_BRANCH or UNKNOWN; empty for commits of the published line.
+
+        If git knows none of the commits, all are empty. Raises UnreadableError if a full clone lacks a named branch.
+        """
         if not self.parents:
             return dict.fromkeys(self._dates, "")
         published = [tip for branch in self._branches if branch for tip in self._resolve_branch(branch)]

@@ -42,7 +42,7 @@ class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
 def list_results(folder: Path) -> dict[Path, IndexEntry]:
     """Return path -> entry of the readable files of a machine's results, sorted by name.
 
-    Only new and changed files are read.
+    Only new, changed and unreadable files are read.
     """
     cache_file = cache_path("results", folder)
     cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
@@ -88,16 +88,17 @@ def stamp_file(path: Path) -> Stamp:
 
 
 class CommitStamps:
-    """The stamps of all files on which reviews of a machine's commits depend.
+    """The stamps of the files on which the noise between a machine's commits depends.
 
-    These are the machine's own files, and the hashes of machine code of other machines.
+    These are the machine's own files, and the hashes of machine code of other machines. The list of benchmarks and the
+    code count by their content.
 
     Parameters
     ----------
     folder : Path
         The machine's folder of results.
     root : Path
-        The project's folder; reviews depend on its code.
+        The project's folder; the noise depends on its code.
     """
 
     def __init__(self, folder: Path, root: Path) -> None:

@@ -16,7 +16,7 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class RunFacts(NamedTuple):
-    """The facts of a run that may explain a change. A fact that the run did not record is None.
+    """The facts of a run that may explain a change. A fact that the run did not record is None, or empty.
 
     `identity` is equal only for the same run. `uuid` is that of the GPU.
     """
@@ -61,8 +61,8 @@ class CommitMeasurements:
     """All measurements of one machine at one commit in one of asv's environments.
 
     `benchmarks` has all benchmarks of the machine by name, times first, without controls. `arch` is the architecture of
-    the GPU, `peak` its bandwidth in bytes per second, both from the last run that timed. `skips` maps a reason to the
-    number of configurations that the last run skipped.
+    the GPU, `peak` its bandwidth in bytes per second, both from the last run that timed, or else the last run. `skips`
+    maps a reason to the number of configurations that the last run skipped.
     """
 
     machine: str

@@ -1,4 +1,4 @@
-"""Models of stored files, for writing and reading. Default values are omitted."""
+"""Models of stored files, for writing and reading. Records omit default values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-#: Maximum number of configurations in the results of one commit. This project's suite has 5,513.
+#: Maximum number of configurations in the results of one commit.
 MAX_CONFIGURATIONS = 100_000
 
 Text = Annotated[str, Meta(max_length=10_000)]
@@ -104,7 +104,7 @@ class Record(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class ThrottledConfiguration(Record):
-    """A configuration that was timed while the GPU throttled."""
+    """A configuration that was timed while the GPU was throttled or shared."""
 
     commit: Hash
     configuration: Text

@@ -20,7 +20,8 @@ class Point:
     origin: str = ""
     #: Number of samples of each round.
     counts: tuple[int, ...] = ()
-    #: The UUIDs of the GPUs that timed it; None for a run that recorded no UUID.
+    #: The UUIDs of the GPUs that timed it; None for a run that recorded no UUID. `load_commit` sets this and the next
+    #: two fields, for times only.
     gpus: frozenset[str | None] = frozenset()
     #: Reasons why the GPU was throttled or shared, separated by commas; empty if it was not.
     throttle_reasons: str = ""

@@ -1,4 +1,4 @@
-"""Typed reading of stored files. A file or line that does not fit its model is reported and left out."""
+"""Typed reading of stored files. Iterators report and leave out result files and lines that do not fit their models."""
 
 import bisect
 import fnmatch
@@ -28,7 +28,7 @@ BENCHMARKS_FILE = "benchmarks.json"
 #: does not read. So asv's pages show one compiler.
 COMPILERS_FOLDER = "compilers"
 
-#: Maximum number of bytes of a file. The largest stored so far has two megabytes.
+#: Maximum number of bytes of a file.
 LARGEST = 64 << 20
 
 #: Nanoseconds after a folder's last change before its names are cached.
@@ -59,7 +59,7 @@ def convert_model(value: object, model: type[M], where: object) -> M:
 
 
 def parse_json(path: Path) -> Any:
-    """Return a file's parsed JSON. Raises UnreadableError if it is not JSON."""
+    """Return a file's parsed JSON. Raises UnreadableError if it cannot be read or is not JSON."""
     try:
         return json.loads(read_content(path))  # msgspec does not accept NaN
     except UnreadableError:
@@ -141,7 +141,7 @@ def find_document(folder: Path, commit: str, environment: str) -> models.Documen
 def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]) -> Iterator[models.Document]:
     """Yield one document per commit and environment, merged from files as `read_files` yields them.
 
-    Files of one commit must be adjacent.
+    Files of one commit must be adjacent. Raises UnreadableError if a merged document does not fit its model.
     """
     for _, commit_files in itertools.groupby(files, lambda file: file[0].name[:8]):
         by_environment: dict[tuple[str, str], list[tuple[Any, models.Document]]] = {}
@@ -158,7 +158,7 @@ def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[byt
     """Yield the lines of a record's file that contain a word, as bytes and as the model.
 
     A missing file has no lines. Lines without the word are not decoded, except incomplete ones: they may have lost the
-    word. Lines that do not fit the model are reported and left out.
+    word. Lines that do not fit the model are reported and left out. Raises UnreadableError if the file cannot be read.
     """
     encoded_word = word.encode()
     if not path.exists():

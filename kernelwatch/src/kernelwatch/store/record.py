@@ -56,7 +56,7 @@ def read_records(
 ) -> list[dict[str, Any]]:
     """Return the lines of a machine's record, oldest first; with `commit`, only lines that contain this commit.
 
-    `file` is the suffix of the record's files, a key of RECORDS.
+    `file` is the suffix of the record's files, a key of RECORDS. Lines without a start time are in the order of files.
     """
     paths = list_record_paths(Path(results_dir, machine), file, commit)
     lines = (line for path in paths for line, _ in reading.iter_lines(path, RECORDS[file], commit))

@@ -1,4 +1,4 @@
-"""Rows of asv's result files: the results of one benchmark at one commit. Only this module parses them.
+"""Rows of asv's result files: the results of one benchmark at one commit.
 
 A file stores a row as a list, without trailing nulls, and names the columns separately. Here a row is a dict by column.
 Most columns have one value per configuration, in the order of the axes; null stands for a column of nulls. A result is

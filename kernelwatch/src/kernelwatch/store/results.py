@@ -46,7 +46,9 @@ class History:
     Raises
     ------
     FileNotFoundError
-        The machine has no results.
+        The folder of results does not have the machine.
+    UnreadableError
+        asv's configuration or list of benchmarks is not readable.
     """
 
     def __init__(self, machine: str, root: Path, *, config: Any = None, compiler: str | None = None) -> None:
@@ -177,7 +179,7 @@ class History:
     def explain_absence(self, results: Document, benchmark: str) -> str:
         """Return why a benchmark has no usable results at a commit; empty if it has some.
 
-        The benchmark was not run, had another version, or had another number of axes.
+        The benchmark was not run, is not in asv's list, or had another version or number of axes.
         """
         row, description = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or description is None:
@@ -230,7 +232,7 @@ class History:
         return self._origins[commit_hash].get(measurement_group(benchmark), {})
 
     def find_value(self, results: Document, benchmark: str, params: Mapping[str, str]) -> float | None:
-        """Return the value of the first configuration with some parameters; None without one."""
+        """Return the value of the first configuration with some parameters; None without one, or if it has no value."""
         values = (
             point.value for point in self.iter_points(results, benchmark) if params.items() <= point.params.items()
         )

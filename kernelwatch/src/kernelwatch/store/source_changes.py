@@ -40,8 +40,8 @@ class SourceChanges:
     """The changes of the source from base to head.
 
     `acknowledgements` are those of head's acknowledged.toml that base's file lacks, so that an entry accepts only
-    changes between these commits. `problems` are messages on files that are not valid; then there are no
-    acknowledgements. `launch_files` are the files of CUDA C++ in which lines with `<<<` differ.
+    changes between these commits. `problems` are messages on files that are not valid. Then, or if git lacks a commit,
+    there are no acknowledgements. `launch_files` are the files of CUDA C++ in which lines with `<<<` differ.
     """
 
     acknowledgements: tuple[Acknowledgement, ...] = ()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
 
-#: Architecture for which kernels are compiled to count. Data movement has the same loads and stores for all others.
+#: Architecture for which kernels are compiled to count. Others have the same loads and stores, unless the source
+#: depends on the architecture.
 ARCH = "sm_90"
 
 

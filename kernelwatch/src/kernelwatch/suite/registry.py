@@ -96,13 +96,13 @@ class Suite:
 
     @property
     def example(self) -> str:
-        """The text of a counted launch, as an example in help texts and errors."""
+        """The text of a counted launch, or else a pattern, as an example in help texts and errors."""
         launches = (sweep.launch(point) for sweep in self.counted for point in sweep.points())
         return str(next(launches, "KERNEL NAME=NUMBER ... DTYPE FLAGS"))
 
     @cached_property
     def dtypes(self) -> dict[str, frozenset[str]]:
-        """Kernel -> the dtypes that it supports."""
+        """Counted kernel -> the dtypes that it supports."""
         dtypes: dict[str, frozenset[str]] = {}
         for sweep in self.counted:
             for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
@@ -121,7 +121,10 @@ def register_suite(suite: Suite) -> None:
 
 
 def current_suite() -> Suite:
-    """Return the project's suite. Raises NoSuiteError if none is named, SuiteError if it is missing or broken."""
+    """Return the project's suite. Raises NoSuiteError if none is named, SuiteError if it is missing or broken.
+
+    Raises KernelwatchError if pyproject.toml is not valid.
+    """
     suite = _registered[-1] if _registered else _load_suite()
     if isinstance(suite, KernelwatchError):
         raise suite.with_traceback(None)
@@ -240,7 +243,7 @@ def _suite_identity() -> int:
 
 @cache_by_suite
 def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
-    """Return a configuration's launch; None if its parameters do not determine one.
+    """Return a configuration's launch; None without a suite, or if the parameters determine none.
 
     Results may be older or newer than the suite. For an unknown benchmark, only the parameters are used.
     """
@@ -254,7 +257,7 @@ def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
 
 
 def find_definition(benchmark: str, params: Mapping[str, object]) -> Kernel | None:
-    """Return a configuration's kernel as the suite declares it today; None if the suite has no such kernel."""
+    """Return a configuration's kernel as the suite declares it today; None without a launch or a kernel."""
     launch = find_launch(benchmark, params)
     try:
         return None if launch is None else find_declared_kernel(launch.kernel)

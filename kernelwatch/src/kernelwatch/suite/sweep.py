@@ -45,6 +45,6 @@ class Sweep:
             yield dict(zip(self.axes, values, strict=True))
 
     def summary_point(self) -> dict[str, str | int]:
-        """Return axis -> its value in summaries: that of `shown`, or else the first."""
+        """Return axis -> its value in summaries: that of `shown` if the axis has it, or else the first."""
         shown = ((axis, self.shown.get(axis), values) for axis, values in self.axes.items())
         return {axis: values[0] if value is None or value not in values else value for axis, value, values in shown}

@@ -25,8 +25,9 @@ from kernelwatch.workflow.select_results import CannotCompareError, Selection
 def review_selection(selection: Selection, root: Path, names: Set[str] | None = None) -> Review:
     """Return the review of two selected commits: of all configurations, or of those whose name is in `names`.
 
-    Raises CannotCompareError if the suite cannot be imported, a limit is not valid, or results cannot be read. In a
-    project without a suite, the stored numbers are reviewed without the suite's facts.
+    Raises CannotCompareError if the suite cannot be imported, a limit is not a ratio, or results cannot be read. Raises
+    KernelwatchError if the settings are not valid otherwise. In a project without a suite, the stored numbers are
+    reviewed without the suite's facts.
     """
     history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
     try:

@@ -23,7 +23,7 @@ _LISTED = 8
 
 
 class CannotCompareError(Exception):
-    """Two results cannot be compared; the message says which results exist and what to do."""
+    """Results cannot be compared or searched; the message says why, and if possible what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ def select_commits(base: str, head: str, machine: str | None, root: Path) -> lis
     There is one selection for each machine, and for each environment of asv on it, that measured both commits. If
     `machine` is given, only this machine counts. `root` is the folder of `asv.conf.json` and the repository.
 
-    Raises CannotCompareError if a revision is unknown, or its results are missing.
+    Raises CannotCompareError if a revision is unknown, or its results are missing or not readable.
     """
     histories, revisions = load_histories(machine, root), (base, head)
     measured = _list_measured(histories)
@@ -171,7 +171,7 @@ def _list_measured(histories: Sequence[History]) -> list[str]:
 def _format_distance(base: str, head: str, root: Path) -> str:
     """Format the distance between two commits, as in "3 commits" or "1 commit back, 3 commits ahead".
 
-    The text is empty if git does not know the commits.
+    The text is empty if the commits are equal, or git does not know them.
     """
     counts = git.try_text(root, "rev-list", "--count", "--left-right", f"{base}...{head}")
     back, ahead = map(int, counts.split()) if counts else (0, 0)
@@ -184,7 +184,7 @@ def _format_distance(base: str, head: str, root: Path) -> str:
 def resolve_commit(revision: str, root: Path, measured: list[str]) -> str:
     """Return the full hash of a revision, from git, or else from the hashes of measured commits.
 
-    Raises CannotCompareError if neither knows it.
+    Raises CannotCompareError if neither knows it, or several measured hashes begin with it.
     """
     if full_hash := git.find_commit(root, revision):
         return full_hash

@@ -31,6 +31,7 @@ class HistoryStep:
 
     `previous` is its nearest measured ancestor. `new` is the number of configurations that no ancestor has. `shared`
     maps (ancestor, asv's environment) to the configurations of which this is the nearest ancestor that measured them.
+    They include those of which the ancestor is the nearest with a value.
     """
 
     head: str
@@ -68,7 +69,7 @@ class _CachedTracker(msgspec.Struct):
 
 
 def find_regressions(history: History, root: Path) -> list[Regression]:
-    """Return the unfixed regressions and drifts of a machine on the published branches, newest first.
+    """Return a machine's unfixed regressions on the published branches, newest first, and then the drifts.
 
     The regressions up to the newest commit, and those up to the commit before it, are cached. If the newest commit gets
     new results, the search continues from the commit before it. Raises CannotCompareError if a file that a review needs
@@ -106,7 +107,7 @@ def find_step(history: History, head: str, load_measured: Callable[[str], Measur
     """Return the step of a commit; None if it has no measured ancestor. `load_measured` is as `list_measured`.
 
     A run may measure only a part of the suite. So each configuration is compared with the nearest ancestor that
-    measured it. If it failed there, it is also compared with the nearest ancestor that has a value.
+    measured it. If it failed only there, it is also compared with the nearest ancestor that has a value.
     """
     previous = next(history.graph.iter_ancestors(head), None)
     if previous is None:

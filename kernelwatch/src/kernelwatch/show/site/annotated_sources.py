@@ -18,7 +18,7 @@ _SIDE = 6
 
 
 def list_sources(results: Path) -> list[dict[str, Any]]:
-    """Return for each kernel a launch with its annotated source lines, or with the reason why there are none."""
+    """Return a launch of each counted kernel with its annotated source lines, or the reason why there are none."""
     stored = source_lines.read_lines(results)
     sources = []
     for launch in source_lines.select_launches():

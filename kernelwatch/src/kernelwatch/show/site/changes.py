@@ -158,7 +158,8 @@ def select_configurations(
     """Return those of the configurations `names` that a review must judge, by their values at base and at head.
 
     If a time changed by at least MIN_LISTED_CHANGE, all times are judged, because Holm's correction depends on their
-    number. If another number changed, all numbers of its benchmark class are judged, because some explain others.
+    number. If another number changed, all numbers of its benchmark class are judged, because some explain others. A
+    missing value is a change.
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -241,7 +242,7 @@ def rank_row(row: Row) -> tuple[bool, bool, float]:
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
     """Return the values at base and head of the worst configuration, and of those that differ from it in one axis.
 
-    This is the axis with most values. At most _MAX_ROWS rows are returned.
+    This is the axis with most values. The last _MAX_ROWS rows are returned, which may lack the worst.
     """
     alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
     values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
@@ -285,7 +286,7 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
 def summarize_counts(counts: Mapping[str, int]) -> dict[str, Any]:
     """Return a group's numbers of configurations, for all of COUNTS, and its `verdict`.
 
-    The verdict is that of failures, or else of times, or else of numbers. It is "mixed" if some are worse, some better.
+    The verdict is "broken" or "failed", else that of times, else of numbers, which may be "mixed". "repaired" is later.
     """
     all_counts = {name: counts.get(name, 0) for name in COUNTS}
     for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):

@@ -17,7 +17,7 @@ _MAX_LISTED = 50
 
 @cache
 def find_measured_paths() -> tuple[str, ...]:
-    """Return git's pathspecs of files that can change machine code: the package, or else the kernels' folders."""
+    """Return git's pathspecs of files that can change machine code: the package, the kernels' folders, or all."""
     if settings.package_name():
         return (settings.package_name(),)
     origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
@@ -72,7 +72,7 @@ def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
 def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
     """Return the changed lines of the files that define some kernels; if there are none, those of all measured paths.
 
-    Moved lines, comments and empty lines are left out, unless nothing else changed.
+    Moved lines, comments and empty lines are left out, unless nothing else changed. The list has at most _MAX_LISTED.
     """
     for paths in (_find_definitions(repository, (base, head), kernels), find_measured_paths()):
         arguments = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
@@ -132,7 +132,7 @@ def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
 
 
 def _run_git(repository: Path, *arguments: str) -> str:
-    """Return the output of git; empty if git does not know the commit."""
+    """Return the output of git; empty if git fails, as for an unknown commit."""
     with suppress(git.GitError):
         return git.run(repository, *arguments).decode(errors="replace")
     return ""

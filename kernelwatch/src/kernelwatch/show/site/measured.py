@@ -29,7 +29,7 @@ class MeasuredCommit(msgspec.Struct):
     `generators` maps a benchmark to the versions of PTX generators in the last run that measured it.
 
     `facts` are the facts of the last run that timed, or else of the last run. The `gpus` in `facts` map the first
-    digits of a UUID to the benchmarks that this GPU timed. `run` has day, GPU and architecture of the last run in the
+    digits of a UUID to the benchmarks that this GPU timed. `run` has day, GPU and architecture of such a run in the
     last environment. `change` are the changes of the commit. Without a measured ancestor, `change` is None, and
     `failing` has the failing kernels.
     """

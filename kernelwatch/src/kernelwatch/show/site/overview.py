@@ -47,7 +47,7 @@ class ShownMachine:
 
     @cached_property
     def noise(self) -> Mapping[float, float]:
-        """Minimum seconds of a class of durations -> threshold of times at the newest published commit."""
+        """Minimum seconds of a class of durations -> threshold at the newest published commit, or else the default."""
         newest = self.history.graph.line[-1:]
         return load_thresholds(self.history, newest[0], self.root).by_duration if newest else dict(DEFAULT_THRESHOLDS)
 

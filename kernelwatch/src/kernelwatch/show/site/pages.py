@@ -31,7 +31,8 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 #: Hash of the style element that Observable Plot 0.6.17 adds to a chart of class `plot`.
 PLOT_STYLE = "sha256-+TfQir1nvDucAdvE6XUQBt4ayUjpAWkbw2kCdSfekHM="
 
-#: Content security policy: only the site's own files, and no inline scripts. Plot needs styles in attributes.
+#: Content security policy: only the site's own files and embedded images, no inline scripts. Plot needs styles in
+#: attributes.
 POLICY = (
     f"default-src 'none'; script-src 'self'; style-src 'self' '{PLOT_STYLE}'; style-src-attr 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""The project's pages in `html/watch/`. `kernelwatch site` and `asv publish` write them."""
+"""The project's pages in asv's `html_dir`, such as `html/watch/`. `kernelwatch site` and `asv publish` write them."""
 
 import json
 from pathlib import Path
@@ -32,6 +32,8 @@ def write_site(conf: Any, repository: Path) -> Path:
     ------
     FileExistsError
         The folder of the pages is a link.
+    UnreadableError
+        The list of benchmarks or a record is not readable.
     """
     folder = Path(conf.html_dir, FOLDER)
     site = SiteFolder(folder)
@@ -83,7 +85,7 @@ def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
 
 
 def drop_empty_rows(html: Path) -> None:
-    """Drop rows without values from the lists in asv's `html_dir`. asv has one for each combination of parameters."""
+    """Drop rows without a last value from the lists in asv's `html_dir`. asv has a row for each configuration."""
     for path in html.glob("graphs/**/summary.json"):
         rows = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")

@@ -172,7 +172,7 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return a sentence on the commits that may have made a commit's worst change; empty if only this one may have."""
+    """Return a sentence on the commits that may have made a commit's worst change; empty if one or none may have."""
     shown = list(changes)
     for group in select_worst_groups(shown)[:1]:
         (change,) = (change for change in shown if change["machine"] == group["machine"])
@@ -224,13 +224,13 @@ def is_deciding(group: _Group) -> bool:
 
 
 def list_verdicts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the distinct verdicts on a commit over all machines, in the order of SIGNS."""
+    """Return the distinct verdicts on a commit over all machines, in the order of SIGNS, without "noted"."""
     verdicts = {group["verdict"] for change in changes for group in list_own_groups(change)}
     return [word for word in SIGNS if word in verdicts - {"noted"}]
 
 
 def encode_groups(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return machine, kernel and verdict of each group as JSON, for the filters of the page Commits."""
+    """Return machine, kernel and verdict of `list_own_groups` as JSON, for the filters of the page Commits."""
     return json.dumps(
         [
             [change["machine"], group["kernel"], group["verdict"]]

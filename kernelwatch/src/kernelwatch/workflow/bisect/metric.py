@@ -63,7 +63,7 @@ def list_configurations() -> tuple[SuiteConfiguration, ...]:
 def match_configurations(metric: str) -> list[SuiteConfiguration]:
     """Return the configurations that have all words of METRIC; only that one whose whole name METRIC is, if any.
 
-    Raises CannotCompareError if no configuration has all words; the message suggests similar words.
+    Raises CannotCompareError if no configuration has all words, or there are none. The message suggests similar words.
     """
     words = _split_words(_SPACED.sub(lambda match: match[1].replace(" ", "_"), metric))
     matches = [configuration for configuration in list_configurations() if configuration.words.issuperset(words)]

@@ -76,9 +76,14 @@ class CommitNumbers:
         )
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
-        """Return the number of a configuration at a commit; None if there is none."""
+        """Return the number of a configuration at a commit; None if there is none.
+
+        Raises CannotCompareError if several machines have results, and `machine` is None.
+        """
         with self._provide_numbers([commit], [configuration]) as machine_name:
-            (history,) = load_histories(machine_name, self.root)
+            history, *others = load_histories(machine_name, self.root)
+            if others:
+                raise CannotCompareError("several machines have results; choose one, --machine NAME")
             return _read_value(history, commit, configuration)
 
     @contextmanager
@@ -150,8 +155,8 @@ def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
 def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None, root: Path) -> Iterator[CommitNumbers]:
     """Yield the numbers of commits for some configurations, which this machine measures into a temporary folder.
 
-    If this machine has no GPU, or `name` is another machine, times are the stored ones instead. Raises
-    CannotCompareError if the configurations include both times and other numbers.
+    If KERNELWATCH_RESULTS is set, its folder is used. If this machine has no GPU, or `name` is another machine, times
+    are the stored ones instead. Raises CannotCompareError if the configurations include both times and other numbers.
     """
     timed = {configuration.kind is Kind.TIMED for configuration in configurations}
     if len(timed) > 1:

@@ -1,4 +1,4 @@
-"""The search: choose the number that differs most, let git bisect with `kernelwatch judge`, review the culprit."""
+"""The search: choose the number with the worst verdict, let git bisect with `kernelwatch judge`, review the culprit."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelwatch.config import project_root, settings
@@ -53,7 +53,7 @@ class SearchOutcome:
 
     @property
     def exit_code(self) -> int:
-        """0: found; 1: good and bad do not differ; 125: undecided, as in `git bisect run`."""
+        """0: found; 1: no difference, or no commit that touches the package; 125: undecided, as in `git bisect run`."""
         return 0 if self.culprit else 125 if self.suspects else 1
 
 
@@ -65,9 +65,9 @@ def is_different(row: Row) -> bool:
 def search_culprit(
     metric: str, configurations: Sequence[SuiteConfiguration], good: str, bad: str, numbers: CommitNumbers
 ) -> SearchOutcome:
-    """Search the commit that changed a number: of the configurations, the one that differs most between GOOD and BAD.
+    """Search the commit that changed a number: that of the configuration with the worst verdict and largest change.
 
-    Raises CannotCompareError if GOOD is not an ancestor of BAD, either has no number, or git's search stopped.
+    Raises CannotCompareError if GOOD is not an earlier ancestor of BAD, either has no number, or git's search stopped.
     """
     root, package = numbers.root, settings.package_name() or "."
     if good == bad:
@@ -79,7 +79,10 @@ def search_culprit(
         )
     touching = git.text(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", package)
     outcome = SearchOutcome(metric, good, bad, len(configurations), touching.split())
-    rows = numbers.review_commits(good, bad, configurations).rows  # worst first
+    review = numbers.review_commits(good, bad, configurations)
+    rows = review.rows  # worst first
+    if numbers.is_stored:  # of several machines, the only one with times of both
+        numbers = replace(numbers, machine=review.machine)
     outcome.change = next(filter(is_different, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
     if outcome.change is None:
@@ -142,7 +145,7 @@ def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
-    """Review the last suspect against its parent, with all exact numbers of its kernel, dtype and flags.
+    """Review the last suspect against its parent, with exact numbers of its kernel, dtype, and flags or default flags.
 
     If the searched number differs, set `culprit`, `review`, `notes` and the changed source lines, else `reason`.
     """
