@@ -13,7 +13,9 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import metrics, registry
+from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.sweep import Sweep
+from kernelwatch.workflow.load_review import describe_configuration
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,17 @@ def test_value_outside_an_axis_is_no_launch(value: str) -> None:
     """A value that the axis cannot have is no launch and no error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
     assert registry.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
+
+
+def test_no_two_times_have_one_description() -> None:
+    """A review describes each time by its kernel, its parameters and its conditions. No two times have equal ones."""
+    times = [
+        (describe_configuration(name, point), *(f"{axis} {value}" for axis, value in point.items()))
+        for name, (kind, sweep) in registry.current_suite().benchmarks.items()
+        if kind is Kind.TIMED
+        for point in ({axis: str(value) for axis, value in params.items()} for params in sweep.points())
+    ]
+    assert len({(facts.kernel, facts.conditions, *point) for facts, *point in times}) == len(times) > 800
 
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])

@@ -84,12 +84,15 @@ def describe_configuration(benchmark: str, params: Mapping[str, str]) -> Configu
 
 
 def _list_conditions(benchmark: str) -> tuple[str, ...]:
-    """Return how a benchmark is timed: "from L2", "isolated", both, or none."""
+    """Return the conditions of times that most times do not have: from L2, isolated, or the bytes that L2 fetches."""
     try:
         _, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
     except NoSuiteError:
         return ()
-    words = {"from L2": sweep and sweep.in_l2, "isolated": sweep and sweep.isolated}
+    if sweep is None:
+        return ()
+    fetched = sweep.l2_fetch_bytes
+    words = {"from L2": sweep.in_l2, "isolated": sweep.isolated, f"fetching {fetched} bytes": fetched}
     return tuple(word for word, holds in words.items() if holds)
 
 
