@@ -132,7 +132,7 @@ def _bind_barrier(instruction: Instruction) -> Step:
         return _bind_invalidation(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
         return _bind_wait(instruction)
-    raise unsupported(instruction, "this operation is unknown")
+    raise unsupported(instruction, "the operation or one of its modifiers is unknown")
 
 
 def _bind_update(instruction: Instruction, name: str) -> Step:

@@ -105,7 +105,8 @@ class _Product:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
         if idesc.is_long and not form.block:
-            raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
+            text = "K is 96 (bit 31 of the instruction descriptor); use .block16 or .block32 instead of .scale_vec"
+            raise unsupported(chunk.instruction, text)
         addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
         addresses += [issue.metadata] if form.is_sparse else []
         bases = [split_address(place)[0] for place in addresses]
