@@ -125,10 +125,10 @@ class BarrierQueue:
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived: return where the threads continue. Else return None.
 
-        A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps. A
+        A block barrier expects all threads that have not exited, or the given number, counted in whole warps. A
         complete block does not wait for other blocks. A cluster barrier is always released: call when no thread can
-        run. ``ready`` has the masks of the threads that wait at no barrier. Raises `DivergentBarrierError` if lanes of
-        a warp wait at different block barriers.
+        run. Warp barriers go to `release_warps`. ``ready`` has the masks of the threads that wait at no barrier.
+        Raises `DivergentBarrierError` if lanes of a warp wait for all threads at different aligned instructions.
         """
         if is_warp_barrier(key):
             return self.release_warps(key, ready, late=False)

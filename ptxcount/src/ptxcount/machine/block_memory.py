@@ -117,7 +117,7 @@ class SharedMemory(ClusterAddresses):
     def check_atomic(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
-        """Check an atomic access, as `ArrayMemory.check_atomic`."""
+        """Check an atomic access; return the elements, each thread's index into them, and the selected threads."""
         _, index = self._check_access("atomic", address, size, 1, active, report, is_exact=True)
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
@@ -135,7 +135,7 @@ class SharedMemory(ClusterAddresses):
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """Return a view of ``count`` bytes of a block's memory, from ``offset`` on.
 
-        ``is_written``: True if the caller writes all bytes, False if it reads all, None if it reads some.
+        ``is_written``: True marks the bytes as written. False reports unwritten bytes. None does neither.
         """
         if not 0 <= offset <= self._size - count:
             access = f"{count_noun(count, 'byte')} at shared address {offset}"

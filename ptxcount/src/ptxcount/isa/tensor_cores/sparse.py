@@ -49,7 +49,7 @@ def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
 
 
 def find_unit(bits: int) -> int:
-    """Return the number of elements per metadata index; 0 stands for 32-bit elements (see `expand_groups`)."""
+    """Count the elements per metadata index; 0 stands for 32-bit elements (see `expand_groups`)."""
     return {4: 2, 32: 0}.get(bits, 1)
 
 
