@@ -23,7 +23,7 @@ from .barrier_arrivals import (
     find_complete_blocks,
     is_cluster_barrier,
     is_warp_barrier,
-    mask_waiting,
+    list_waiting_masks,
     select_waiting,
     union,
 )
@@ -139,7 +139,7 @@ class BarrierQueue:
         if is_cluster:
             released = ALL_THREADS
         elif is_whole_block:
-            released = find_complete_blocks(arrived, [*ready, *mask_waiting(others)])
+            released = find_complete_blocks(arrived, [*ready, *list_waiting_masks(others)])
         else:
             released = self._find_counted_blocks(arrived, key.expected)
         if not released.any():
@@ -168,7 +168,7 @@ class BarrierQueue:
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
-        elsewhere = [*ready, *mask_waiting(others)]
+        elsewhere = [*ready, *list_waiting_masks(others)]
         complete = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)

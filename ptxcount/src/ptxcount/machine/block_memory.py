@@ -114,7 +114,7 @@ class SharedMemory(ClusterAddresses):
         units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
         self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
 
-    def check_atomic(
+    def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
         """Check an atomic access; return the elements, each thread's index into them, and the selected threads."""

@@ -20,7 +20,7 @@ from ..opcode_registry import Step, binds
 from ..operands import Reader, make_address_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
-from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
+from ..tensor_cores.sparse import count_elements_per_index, expand_groups, find_undefined
 from .descriptors import ColumnMask, InstructionDescriptor, decode_shared
 from .factors import (
     FACTOR_ELEMENTS,
@@ -182,7 +182,7 @@ class _Product:
         bits = find_stored_bits(self._idesc.a_type, padded=self._form.kind.padded)
         base, selector = split_address(self._issue.metadata), self._idesc.selector
         codes = load_metadata(self._chunk, blocks, self._path, base, bits, selector, self._report)
-        unit = find_unit(bits)
+        unit = count_elements_per_index(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
         if undefined.size:
             raise unsupported(self._chunk.instruction, f"the metadata {int(undefined[0]):#06b} of a group is undefined")
