@@ -168,7 +168,7 @@ def test_only_global_sums_flush_subnormals(space: str, expected: list[int], targ
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_used_sum_of_ones_costs_as_any_sum(code: str) -> None:
-    """An ``atomicAdd`` of 1 costs as much as one of any value if its result is used."""
+    """In shared memory, an ``atomicAdd`` of 1 with a used result takes as many wavefronts as one of any value."""
     totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
     assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 

@@ -123,7 +123,10 @@ ARRIVING = {
 @pytest.mark.parametrize("code", ARRIVING)
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
 def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
-    """A barrier gets the bytes of 32 copies, one a lane: it completes for 32, not for 33."""
+    """A barrier that expects the bytes of 32 copies completes; one that expects 33 does not.
+
+    Copies within shared memory need a launch with clusters.
+    """
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;

@@ -50,7 +50,7 @@ def test_outputs_are_exact(
 
 
 def test_vector_accesses_have_their_sectors() -> None:
-    """Vector accesses of 4, 8 and 16 bytes a thread are right, and stores have the sectors of their bytes."""
+    """Vector accesses of 4 and 16 bytes a thread move the right values. Stores have the sectors of their bytes."""
     source = np.arange(512, dtype=np.float32).reshape(128, 4)
     out, wide, shorts = np.zeros_like(source), np.zeros((128, 2)), np.zeros((128, 2), np.int16)
     data = np.random.default_rng(1).integers(0, 256, (128, 4), dtype=np.uint8)

@@ -113,8 +113,11 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
     ]
 
 
-def test_only_changed_inputs_count_again(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of PTX, launch, arrays, ptxcount or nvcc counts a launch again; no other change does."""
+def test_check_counts_again_only_after_a_change(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of PTX, arrays, launch, ptxcount, nvcc or nvcc's variables makes `check` count again.
+
+    So does a damaged cache file. Comments and limits do not.
+    """
     from ptxcount.gate import compute, count_cache
 
     counted: list[object] = []

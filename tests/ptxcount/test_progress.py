@@ -64,7 +64,10 @@ def test_locks_are_exclusive(name: str) -> None:
 
 
 def test_retried_locks_are_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries for a lock after a thread's first are polls; other counts do not depend on the scheduler's patience."""
+    """A thread's first try for a lock is a request; later tries are polls.
+
+    Other counts do not depend on how many failed polls the scheduler allows.
+    """
     ptx, requests = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
     for place in range(len(LOCKS)):
         runs = []

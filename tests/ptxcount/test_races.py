@@ -216,7 +216,7 @@ VOLATILE = [
 @pytest.mark.parametrize(("code", "is_race"), VOLATILE)
 @pytest.mark.parametrize("races", ["strict", "report"])
 def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, races: str) -> None:
-    """``races="strict"`` reports volatile accesses of lanes of a warp that no barrier orders, but no polls."""
+    """``races="strict"`` reports volatile accesses by lanes of one warp without a barrier in between, except polls."""
     text = module(
         f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
         xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;

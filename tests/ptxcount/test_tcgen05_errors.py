@@ -78,7 +78,7 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
 @pytest.mark.parametrize(
     ("form", "text"),
     [
-        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; the PTX ISA defines only lane 0"),
+        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; only lane 0 is supported"),
         (
             "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
             "the PTX ISA does not tell if the product reads the rows before or after their shift",
@@ -94,7 +94,7 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
         (
             f"mov.u32 %r7, {_LONG};\n"
             "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
-            r"K = 96 needs \.block16 or \.block32",
+            r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec",
         ),
         (
             f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"

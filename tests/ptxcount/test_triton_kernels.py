@@ -157,9 +157,13 @@ def test_tensor_descriptors_of_triton(padding: str, monkeypatch: pytest.MonkeyPa
     assert tensor_map.fills_nan is (padding == "nan")
     assert [(n, n.itemsize) for n in numbers] == [(8, 4), (60, 4), (64, 8), (1, 8)]
     for change, message in (
-        ({"round_f32_to_tf32": True}, "ptxcount makes no tensor map of TF32"),
-        ({"shape": [9, 60]}, r"has the shape \[9, 60\], beyond its array of 512 elements"),
+        ({"round_f32_to_tf32": True}, "does not support a tensor map that rounds to TF32; pass"),
+        ({"shape": [9, 60]}, r"with shape \[9, 60\] and strides \[64, 1\] exceeds its array of 512 elements"),
         ({"base": rows[:, ::2]}, "the base of a tensor descriptor must be a contiguous array"),
     ):
         with pytest.raises(LaunchError, match=message):
             adapt_kernel(function, None, [Record(**{**vars(descriptor), **change})], "sm_90")
+    for change, mode in (({"fp4_padded": True}, "pads packed FP4"), ({"is_im2col": True}, "is in im2col mode")):
+        triton.maps = [{"block_size": [4, 16], "swizzle": 2, "fp4_padded": False, **change}]
+        with pytest.raises(LaunchError, match=f"does not support a tensor map that {mode}; pass"):
+            adapt_kernel(function, None, [descriptor], "sm_90")

@@ -124,7 +124,7 @@ class Access:
 
     @property
     def bank_conflicts(self) -> int:
-        """Wavefronts minus conflict-free wavefronts."""
+        """Wavefronts above the number that the same accesses would take without bank conflicts."""
         return self.wavefronts - self.conflict_free
 
     @property

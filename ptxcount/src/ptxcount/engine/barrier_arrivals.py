@@ -55,7 +55,7 @@ def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, Barrie
     return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
 
 
-def mask_waiting(arrivals: Iterable[BarrierArrival]) -> list[Array]:
+def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
     """Return the masks of the threads that wait."""
     return [arrival.threads for _, arrival in select_waiting(arrivals)]
 

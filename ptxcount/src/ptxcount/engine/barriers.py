@@ -23,7 +23,7 @@ from .barrier_arrivals import (
     find_complete_blocks,
     is_cluster_barrier,
     is_warp_barrier,
-    mask_waiting,
+    list_waiting_masks,
     select_waiting,
     union,
 )
@@ -125,10 +125,10 @@ class BarrierQueue:
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier if all expected threads have arrived: return where the threads continue. Else return None.
 
-        A barrier expects all threads of a block that have not exited, or a number of threads, in whole warps. A
+        A block barrier expects all threads that have not exited, or the given number, counted in whole warps. A
         complete block does not wait for other blocks. A cluster barrier is always released: call when no thread can
-        run. ``ready`` has the masks of the threads that wait at no barrier. Raises `DivergentBarrierError` if lanes of
-        a warp wait at different block barriers.
+        run. Warp barriers go to `release_warps`. ``ready`` has the masks of the threads that wait at no barrier.
+        Raises `DivergentBarrierError` if lanes of a warp wait for all threads at different aligned instructions.
         """
         if is_warp_barrier(key):
             return self.release_warps(key, ready, late=False)
@@ -139,7 +139,7 @@ class BarrierQueue:
         if is_cluster:
             released = ALL_THREADS
         elif is_whole_block:
-            released = find_complete_blocks(arrived, [*ready, *mask_waiting(others)])
+            released = find_complete_blocks(arrived, [*ready, *list_waiting_masks(others)])
         else:
             released = self._find_counted_blocks(arrived, key.expected)
         if not released.any():
@@ -168,7 +168,7 @@ class BarrierQueue:
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
-        elsewhere = [*ready, *mask_waiting(others)]
+        elsewhere = [*ready, *list_waiting_masks(others)]
         complete = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)

@@ -167,7 +167,10 @@ class _Inliner:
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
-        """Append the code of a function; for a runtime function, the call itself; else, the call with the problem."""
+        """Append the code of a function. For a runtime function, append the call itself.
+
+        If the function cannot be inlined, append the call with the reason.
+        """
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         if function is None:
             problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
@@ -177,7 +180,7 @@ class _Inliner:
         ):
             problem = f"its arguments do not match the function {name!r}"
         elif sum(name == caller for caller, _ in self._callers) > 1:
-            problem = f"{name!r} is recursive: only one recursive call is supported"
+            problem = f"{name!r} is recursive; ptxcount inlines only one level of recursion"
         elif len(code) > MAX_INSTRUCTIONS:
             problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining"
         if function is None or problem:

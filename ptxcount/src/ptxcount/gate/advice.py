@@ -221,10 +221,10 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
-    """Tell if warps at consecutive elements start inside a sector, which an alignment of the data would change.
+    """Tell if warps at consecutive elements touch an extra sector because they start inside one.
 
-    Similar accesses have the same array and lane stride. If one is mostly aligned, or starts at most 127 bytes lower,
-    the access is shifted on purpose, as in a stencil. So is an access whose successive executions overlap.
+    Return False if an access with the same array and lane stride is mostly aligned. Return False also if one starts
+    up to 127 bytes lower, or if successive executions overlap.
     """
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16

@@ -222,9 +222,9 @@ def _add_remedy(finding: Diagnostic) -> Diagnostic:
 def _name_causes(
     findings: list[Diagnostic], launches: list[Launch], launch_counts: list[LaunchCounts], lock: pins.Lock
 ) -> list[Diagnostic]:
-    """Add to findings on changed counts and wrong kernels the inputs that changed, as in "; k.cu, nvcc changed".
+    """Append to findings on changed counts and wrong kernels the inputs that changed, as in "; k.cu, nvcc changed".
 
-    A lock file without hashes of files does not tell the inputs: then the findings stay as they are.
+    If none did, a changed count gets a text that says so. Without hashes of files in the lock, findings stay unchanged.
     """
     launch_of_label = {launch.label: launch for launch in launches}
     keys = {counts.launch.label: counts.key for counts in launch_counts}  # a launch that failed has no key

@@ -57,7 +57,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
         may_poll = np.full(chunk.shape, is_lock)
         chunk.order_blocks(chunk.active)
         memory = chunk.find_memory(where)
-        for units, index, selected in memory.check_atomic(
+        for units, index, selected in memory.find_atomic_cells(
             place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
         ):
             cells = units.view(kind.dtype)

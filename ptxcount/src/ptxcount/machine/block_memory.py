@@ -114,10 +114,10 @@ class SharedMemory(ClusterAddresses):
         units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
         self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
 
-    def check_atomic(
+    def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
     ) -> list[tuple[Array, Array, Array]]:
-        """Check an atomic access, as `ArrayMemory.check_atomic`."""
+        """Check an atomic access; return the elements, each thread's index into them, and the selected threads."""
         _, index = self._check_access("atomic", address, size, 1, active, report, is_exact=True)
         return [(self._data.reshape(-1).view(unsigned(size)), index, np.ones(len(index), bool))]
 
@@ -135,7 +135,7 @@ class SharedMemory(ClusterAddresses):
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """Return a view of ``count`` bytes of a block's memory, from ``offset`` on.
 
-        ``is_written``: True if the caller writes all bytes, False if it reads all, None if it reads some.
+        ``is_written``: True marks the bytes as written. False reports unwritten bytes. None does neither.
         """
         if not 0 <= offset <= self._size - count:
             access = f"{count_noun(count, 'byte')} at shared address {offset}"

@@ -105,7 +105,8 @@ class Chunk:
     def read_special(self, name: str) -> Array | None:
         """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
-        Clocks return an instruction count, which has no relation to time; upper halves of clocks return 0.
+        Clocks return the steps of the chunk, which have no relation to time. Two reads in one run of a basic block
+        return the same value. Upper halves of clocks return 0.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])

@@ -132,7 +132,7 @@ class ArrayMemory(AddressMap):
             )
             report(GlobalRaceError, position, text, region.base + byte)
 
-    def check_atomic(
+    def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Any, shape: tuple[int, int]
     ) -> Iterator[tuple[Array, Array, Selection]]:
         """Check an atomic access of a chunk of (blocks, threads).

@@ -91,7 +91,8 @@ class ArrayPart:
     def mark_sectors(self, *, written: bool, fetch: int = 2) -> None:
         """Mark the sectors that an access reads or writes. Accesses are aligned, so each address is in one sector.
 
-        A read that misses the L2 cache fetches ``fetch`` sectors.
+        ``fetch`` is the number of sectors that a read fetches on an L2 miss. Reads are marked separately for each
+        such number.
         """
         if self.region.read is None or self.region.written is None:
             return

@@ -36,9 +36,9 @@ _TARGET = re.compile(r" : |\.o: ")
 
 
 def find_nvcc() -> Path:
-    """Find nvcc: by the variable NVCC, else in PyPI's wheel, else on PATH; raise `NvccNotFoundError` without any.
+    """Find nvcc by the variable NVCC, else in the newest installed CUDA wheel, else on PATH.
 
-    If NVCC is set, no other place is searched.
+    If NVCC is set, no other place is searched. Raises `NvccNotFoundError` if there is no nvcc.
     """
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     configured = os.environ.get("NVCC")
@@ -219,7 +219,7 @@ def _parent_death_prefix() -> list[str]:
     """Return a command prefix that ends the command when the thread that started it ends; empty if a tool is missing.
 
     The system then sends SIGTERM to `timeout` (without a limit), which forwards it to the whole group, and then sends
-    SIGKILL. The shell in between checks if the thread had ended before the signal was requested.
+    SIGKILL. The shell in between starts nothing if this process ended before the signal was requested.
     """
     tools = [shutil.which(name) for name in ("setpriv", "sh", "timeout")]
     if not all(tools):

@@ -37,7 +37,7 @@ _PACKAGES = {
 def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Compile a ``@cuda.jit`` function for the signature, or for the types of the arguments.
 
-    Raises `LaunchError` for dispatchers of other packages, and for releases that are missing or not supported.
+    Raises `LaunchError` for dispatchers of other packages, and if the package is missing or its release unsupported.
     """
     name = package_of(kernel)
     if name not in _PACKAGES:

@@ -51,8 +51,8 @@ def _view_elements(descriptor: Any) -> Any:
         return np.ndarray(tuple(descriptor.shape), base.dtype, base.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
         raise LaunchError(
-            f"a tensor descriptor has the shape {[*descriptor.shape]}, beyond its array of {base.size} elements; "
-            "pass a larger array"
+            f"a tensor descriptor with shape {[*descriptor.shape]} and strides {[*descriptor.strides]} exceeds its "
+            f"array of {base.size} elements; pass a larger array"
         ) from None
 
 
@@ -64,6 +64,11 @@ def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
 
     fills_nan, rounds = map(bool, flags)
-    if rounds or properties["fp4_padded"] or properties.get("is_im2col"):
-        raise LaunchError("ptxcount makes no tensor map of TF32, of packed FP4, or of im2col; pass a kernel without it")
+    found = {
+        "rounds to TF32": rounds,
+        "pads packed FP4": properties["fp4_padded"],
+        "is in im2col mode": properties.get("is_im2col"),
+    }
+    for mode in filter(found.get, found):
+        raise LaunchError(f"ptxcount does not support a tensor map that {mode}; pass a kernel without one")
     return TensorMap(array, tuple(properties["block_size"]), SWIZZLES[properties["swizzle"]], fills_nan=fills_nan)

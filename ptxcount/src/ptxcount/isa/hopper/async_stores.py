@@ -75,7 +75,9 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
         require_clusters(chunk, "red.async")
         place, report = read(chunk), chunk.make_reporter()
         values = spread(value, chunk.shape)[spread(chunk.active, chunk.shape)]
-        for units, index, selected in chunk.shared.check_atomic(place, kind.size, chunk.active, report, chunk.shape):
+        for units, index, selected in chunk.shared.find_atomic_cells(
+            place, kind.size, chunk.active, report, chunk.shape
+        ):
             apply_operation(operation, units.view(kind.dtype), index, [values[selected]], returns=False)
         chunk.record("shared", "atomic", kind.size, place, cost=cost)
         update_barriers(chunk, "complete_tx", read_barrier(chunk), np.full((1, 1), kind.size, np.uint32))

@@ -74,7 +74,7 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
     chunk.has_written, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.check_atomic(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
+    for units, index, _ in chunk.shared.find_atomic_cells(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
         operation = AtomicOperation(_OPERATIONS[name], frozenset())
         previous[active_threads] = apply_operation(operation, units, index, values, returns=True)
     return previous
@@ -132,7 +132,7 @@ def _bind_barrier(instruction: Instruction) -> Step:
         return _bind_invalidation(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
         return _bind_wait(instruction)
-    raise unsupported(instruction, "this operation is unknown")
+    raise unsupported(instruction, "the operation or one of its modifiers is unknown")
 
 
 def _bind_update(instruction: Instruction, name: str) -> Step:
@@ -168,7 +168,7 @@ def _bind_invalidation(instruction: Instruction) -> Step:
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
 
     def invalidate(chunk: Chunk) -> None:
-        chunk.shared.check_atomic(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
+        chunk.shared.find_atomic_cells(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
         for (start,), rows in iter_threads(chunk, [place]):
             for row in rows:
                 chunk.shared.forget_bytes(*chunk.shared.find_owner(row, start), 8)
@@ -184,7 +184,7 @@ def _bind_wait(instruction: Instruction) -> Step:
 
     def test_phase(chunk: Chunk, old: Array) -> list[Array]:
         words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.check_atomic(
+        for units, index, _ in chunk.shared.find_atomic_cells(
             place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape
         ):
             words[active_threads] = units[index]

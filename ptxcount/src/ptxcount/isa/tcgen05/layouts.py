@@ -55,7 +55,7 @@ class DataPath(NamedTuple):
     bases: tuple[int, ...] = (0,)
 
     def find_lanes(self) -> Array:
-        """Return the lanes of the rows, (parts, rows)."""
+        """Return the lane of each row in each part of the columns; the shape is (parts, rows)."""
         lanes = self.locate(np.arange(self.rows)[None, :], np.arange(self.parts)[:, None])
         return np.broadcast_to(lanes, (self.parts, self.rows))
 

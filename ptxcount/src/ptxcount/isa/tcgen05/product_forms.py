@@ -67,7 +67,7 @@ class ProductForm(NamedTuple):
         shift: float = 0
         if rest and not is_stationary:
             if not isinstance(rest[0], Immediate):
-                raise unsupported(instruction, "scale-input-d must be a number")
+                raise unsupported(instruction, "scale-input-d must be an immediate")
             shift = rest[0].value
         if not 0 <= shift <= _MAX_SHIFT:
             raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")

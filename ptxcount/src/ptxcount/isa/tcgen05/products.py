@@ -20,7 +20,7 @@ from ..opcode_registry import Step, binds
 from ..operands import Reader, make_address_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
-from ..tensor_cores.sparse import expand_groups, find_undefined, find_unit
+from ..tensor_cores.sparse import count_elements_per_index, expand_groups, find_undefined
 from .descriptors import ColumnMask, InstructionDescriptor, decode_shared
 from .factors import (
     FACTOR_ELEMENTS,
@@ -105,7 +105,8 @@ class _Product:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
         if idesc.is_long and not form.block:
-            raise unsupported(chunk.instruction, "K = 96 needs .block16 or .block32")
+            text = "K is 96 (bit 31 of the instruction descriptor); use .block16 or .block32 instead of .scale_vec"
+            raise unsupported(chunk.instruction, text)
         addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
         addresses += [issue.metadata] if form.is_sparse else []
         bases = [split_address(place)[0] for place in addresses]
@@ -181,7 +182,7 @@ class _Product:
         bits = find_stored_bits(self._idesc.a_type, padded=self._form.kind.padded)
         base, selector = split_address(self._issue.metadata), self._idesc.selector
         codes = load_metadata(self._chunk, blocks, self._path, base, bits, selector, self._report)
-        unit = find_unit(bits)
+        unit = count_elements_per_index(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
         if undefined.size:
             raise unsupported(self._chunk.instruction, f"the metadata {int(undefined[0]):#06b} of a group is undefined")

@@ -48,7 +48,7 @@ def _bind_shift(instruction: Instruction) -> Step:
             if lane % LANES:
                 raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
             if lane:
-                raise unsupported(instruction, f"address with lane {lane}; the PTX ISA defines only lane 0")
+                raise unsupported(instruction, f"address with lane {lane}; only lane 0 is supported")
             members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
             columns = column + np.arange(_COLUMNS)
             words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_asynchronous=True)

@@ -28,12 +28,13 @@ _ROWS, _COLUMNS = np.arange(16), np.arange(8)
 class _Side(NamedTuple):
     """Lanes of the scales of a factor's rows or columns; the lane stride and the number of choices of the selector."""
 
+    factor: str
     lanes: Array
     stride: int
     choices: int
 
 
-_ROWS_OF_A, _COLUMNS_OF_B = _Side(4 * (_ROWS % 8) + _ROWS // 8, 2, 2), _Side(4 * _COLUMNS, 1, 4)
+_ROWS_OF_A, _COLUMNS_OF_B = _Side("a", 4 * (_ROWS % 8) + _ROWS // 8, 2, 2), _Side("b", 4 * _COLUMNS, 1, 4)
 
 
 class BlockScales(NamedTuple):
@@ -70,9 +71,11 @@ class BlockScales(NamedTuple):
         is_active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
         is_wrong = ~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= side.choices)
         if (is_wrong & is_active).any():
-            text = f"scales have the first byte {first_byte[is_active][0]} and thread {choice[is_active][0]}"
-            allowed = f"the byte must be in {_FIRST_BYTES[self.per_row]}, the thread below {side.choices}"
-            raise unsupported(chunk.instruction, f"{text}; {allowed}")
+            byte_id, thread_id = f"byte-id-{side.factor}", f"thread-id-{side.factor}"
+            text = f"{byte_id} is {first_byte[is_active][0]} and {thread_id} is {choice[is_active][0]}"
+            allowed = " or ".join(map(str, _FIRST_BYTES[self.per_row]))
+            text += f"; {byte_id} must be {allowed}, {thread_id} below {side.choices}"
+            raise unsupported(chunk.instruction, text)
         places = np.minimum(side.lanes + side.stride * choice, 31)
         words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(side.lanes))), axis=2)
         shifts = 8 * (first_byte[..., None] + np.arange(self.per_row)) % 32

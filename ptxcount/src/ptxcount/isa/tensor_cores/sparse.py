@@ -48,8 +48,8 @@ def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
     return np.asarray(first >= second if ordered else first == second)
 
 
-def find_unit(bits: int) -> int:
-    """Return the number of elements per metadata index; 0 stands for 32-bit elements (see `expand_groups`)."""
+def count_elements_per_index(bits: int) -> int:
+    """Count the elements per metadata index; 0 stands for 32-bit elements (see `expand_groups`)."""
     return {4: 2, 32: 0}.get(bits, 1)
 
 
@@ -68,7 +68,7 @@ class Metadata(NamedTuple):
         The selector chooses one, two or four lanes of each quad. A word holds two rows of A for elements of 16 bits and
         more, else one.
         """
-        unit, ordered = find_unit(bits), "sp" not in instruction.modifiers
+        unit, ordered = count_elements_per_index(bits), "sp" not in instruction.modifiers
         code = np.arange(k // {0: 2, 1: 4, 2: 8}[unit])
         rows_of_word = 2 if bits >= 16 else 1
         pieces = len(code) * 4 * rows_of_word // 32
