@@ -81,7 +81,10 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
 def test_configuration_has_its_launch(
     benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None]
 ) -> None:
-    """A configuration of asv's values, or of their stored texts, has its launch, bytes, operations and code name."""
+    """A configuration has its launch, also from stored texts.
+
+    Bytes, operations and code name are tested for values.
+    """
     expected = Launch.parse(text)
     assert registry.find_launch(benchmark, params) == expected
     assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
