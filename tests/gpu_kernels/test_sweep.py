@@ -103,12 +103,12 @@ def test_value_outside_an_axis_is_no_launch(value: str) -> None:
 def test_no_two_times_have_one_description() -> None:
     """A review describes each time by its kernel, its parameters and its conditions. No two times have equal ones."""
     times = [
-        (describe_configuration(name, point), *(f"{axis} {value}" for axis, value in point.items()))
+        (describe_configuration(name, point), [f"{axis} {value}" for axis, value in point.items()])
         for name, (kind, sweep) in registry.current_suite().benchmarks.items()
         if kind is Kind.TIMED
         for point in ({axis: str(value) for axis, value in params.items()} for params in sweep.points())
     ]
-    assert len({(facts.kernel, facts.conditions, *point) for facts, *point in times}) == len(times) > 800
+    assert len({(facts.kernel, facts.conditions, *values) for facts, values in times}) == len(times) > 800
 
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
