@@ -81,7 +81,7 @@ def test_unwritable_cache_is_explained(folder: Path) -> None:
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
     assert vars(whole_run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
-    with whole_run.run_environment() as scratch:
+    with whole_run.prepare_run_folder() as scratch:
         assert (os.environ["HOME"] == str(scratch)) == has_none
     assert not list(Path.cwd().iterdir())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelwatch.cli import main
-from kernelwatch.cli.failures import UNEXPECTED
+from kernelwatch.cli.failures import FAILED_CODE
 from kernelwatch.errors import UnknownKernelError
 from tests import commits
 
@@ -100,8 +100,8 @@ def test_broken_settings_are_one_line(words: str, file: str, message: str, tmp_p
     ("command", "text"),
     [
         ("count", "a kernel and its arguments; dtype and nvcc's flags may be left out (default: float32 -Xptxas -O3)"),
-        ("compare", "compare two releases of CUDA, BASE and HEAD, such as 13.0.2, at one commit"),
-        ("fleet-workers", "without a GPU; a worker with a GPU has the name of its UUID"),
+        ("compare", "BASE and HEAD are releases of CUDA, such as 13.0.2; compare them at --commit"),
+        ("fleet-workers", "without a GPU; a worker with a GPU is named by the GPU's UUID"),
     ],
 )
 def test_help_describes_arguments(
@@ -127,9 +127,9 @@ PLACE = f"(unexpected, at {__file__}:"
         (KeyboardInterrupt(), 130, "kernelwatch site: interrupted\n"),
         (BrokenPipeError(), 141, ""),
         (SystemExit(3), 3, ""),
-        (ValueError("no\nway \x1b[2J\ud800"), UNEXPECTED, f"kernelwatch site: ValueError: no way [2J {PLACE}"),
-        (ValueError("long" * 1000), UNEXPECTED, f"kernelwatch site: ValueError: {250 * 'long'} {PLACE}"),
-        (UnknownKernelError("no"), UNEXPECTED, "kernelwatch site: no\n"),
+        (ValueError("no\nway \x1b[2J\ud800"), FAILED_CODE, f"kernelwatch site: ValueError: no way [2J {PLACE}"),
+        (ValueError("long" * 1000), FAILED_CODE, f"kernelwatch site: ValueError: {250 * 'long'} {PLACE}"),
+        (UnknownKernelError("no"), FAILED_CODE, "kernelwatch site: no\n"),
     ],
 )
 def test_unexpected_exception_is_one_line(

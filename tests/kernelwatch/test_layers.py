@@ -71,7 +71,7 @@ def test_packages_import_only_earlier_ones(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_circular_imports(library: str) -> None:
-    """Imports at module level have no circles."""
+    """Imports at module level have no cycles."""
     modules = _modules(library)
     graph = {
         module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}

@@ -107,7 +107,10 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_broken_suite_is_one_line(line: str, message: str, repository: Path) -> None:
-    """A broken benchmarks/kernels.py gives one line with file and line number of the error, also in asv's commands."""
+    """A broken benchmarks/kernels.py gives one line, also in asv's commands.
+
+    An error that the file raises has file and line number.
+    """
     init.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.set_identity(repository))

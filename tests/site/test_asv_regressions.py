@@ -58,7 +58,7 @@ LISTED = {
 
 @pytest.mark.parametrize(("name", "is_listed"), LISTED.items())
 def test_page_leaves_out_repeated_configurations(name: str, *, is_listed: bool) -> None:
-    """Asv's page leaves out ratios, and entries that repeat float32 with -O3 on sm_90.
+    """Asv's page leaves out ratios, and other dtypes, flags and architectures than float32, -O3, sm_90.
 
     Times of transpose_vectorized stay.
     """

@@ -38,7 +38,7 @@ def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, floa
 
 
 def test_times_are_counted_without_missing_ones() -> None:
-    """Machines are sorted by this number. Counts, and times that were not measured, are not in it."""
+    """`time_count` counts times. Counted numbers and times that were not measured are left out."""
     history: Any = SimpleNamespace(list_benchmarks=lambda _: ["time_a"])
     measured = {commit: MeasuredCommit({"time_a": "1,,3", "track_b": "5,6"}) for commit in "ab"}
     assert ShownMachine(history, measured).time_count == 4

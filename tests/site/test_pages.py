@@ -144,7 +144,7 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
 
 
 def test_policy_allows_the_style_of_charts() -> None:
-    """The policy has the hash of the style in Plot's source, with the charts' class."""
+    """The content security policy contains the hash of the style that Plot adds to charts."""
     (source,) = (row["file"] for row in MANIFEST if row["file"])
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
     written = text.replace(f"${{{name}}}", "plot")

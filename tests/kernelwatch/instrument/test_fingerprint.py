@@ -172,14 +172,14 @@ def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest
     assert sources == {"same": tmp_path / "made_suite/same.py", "made_package.same": tmp_path / "made_package/same.py"}
 
 
-def test_all_references_have_fingerprints() -> None:
+def test_sources_of_references_are_found() -> None:
     """The sources of each reference are the module `references`.
 
     The sources of a test that uses a reference have this module, too.
     """
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
-    assert "references" in (fingerprint.find_sources(test_all_references_have_fingerprints) or {})
+    assert "references" in (fingerprint.find_sources(test_sources_of_references_are_found) or {})
 
 
 PTX = """//

@@ -12,12 +12,13 @@ import pytest
 from gpu_kernels import KERNELS
 from kernelwatch import Kernel, inputs, outputs, scalar
 from kernelwatch.counting import launch_counts
-from kernelwatch.errors import ArgumentError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, KernelwatchError, UnknownDtypeError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import ScalarArgument, to_dtype
 from kernelwatch.kernel.geometry import Geometry
 from kernelwatch.kernel.launch import split_flags
 from kernelwatch.kernel.ptx_module import find_entry
+from kernelwatch.kernel.sources import make_text
 from kernelwatch.suite import registry
 
 
@@ -169,9 +170,9 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
     (lambda: to_dtype(object), UnknownDtypeError, "holds Python objects"),
     (lambda: split_flags("-Xptxas '"), UnknownFlagsError, "cannot be split: No closing quotation; write them as on"),
-    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
-    (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) here; lengths must be"),
-    (lambda: _bind_length(lambda n: n - 5), ArgumentError, r"is \(0,\) here; lengths must be positive integers"),
+    (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) for n=5; lengths must be positive integers"),
+    (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) for n=5; lengths must be"),
+    (lambda: _bind_length(lambda n: n - 5), ArgumentError, r"is \(0,\) for n=5; lengths must be positive integers"),
     (lambda: _bind_length("n//(n-5)"), ArgumentError, "has no value for these arguments: integer division"),
     (lambda: inputs("i", "n", index="n-5").bind("int8", {"n": 5}), ArgumentError, "i: index 'n-5' is 0 here; it must"),
     (lambda: to_dtype("(2,"), UnknownDtypeError, "is not a NumPy dtype"),
@@ -184,6 +185,10 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError, "no kernel scale; compiled kernels: a, b; earlier="),
     (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool has no C\+\+ type; allowed are int8"),
     (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes has no C\+\+ type"),
+    (lambda: make_text(lambda: 5, {}), KernelwatchError,  # type: ignore[arg-type,return-value]
+     "returned a value of type int; it must return the source text as a string"),
+    (lambda: make_text("math:pi", {}), KernelwatchError, "'math:pi' is a value of type float; it must be the source"),
+    (lambda: outputs("a", "0").bind("int8", {}), ArgumentError, r"a: the shape is \(0,\); lengths must be"),
 ]  # fmt: skip
 
 

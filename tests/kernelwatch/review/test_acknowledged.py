@@ -117,7 +117,10 @@ BAD: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
 def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_path: Path) -> None:
-    """A faulty file accepts nothing. One line names the file: in the folder, in base or in head."""
+    """A faulty file accepts nothing.
+
+    The problem is one line that says where the faulty file is: working tree, base or head.
+    """
     root, a = tmp_path, base
     content = text.encode(errors="surrogateescape")
     (root / ACKNOWLEDGED_FILE).write_bytes(content)

@@ -111,7 +111,7 @@ def test_unusable_metric_is_refused(
 def test_judge_compares_with_both_ends(
     good: float, value: Outcome, bad: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A commit is good (0) or bad (1) as the end with the nearer value. Without a value, a commit is skipped (125)."""
+    """A commit is bad (1) if its value is nearer to the bad end's, else good (0); without a value, skipped (125)."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
     write(tmp_path, {commits[1]: {BENCHMARK: {CASE: value}}})
     git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])

@@ -116,7 +116,10 @@ def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
 def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
-    """The machine is the named one, or named after the GPU. Facts that asv stored of the machine take precedence."""
+    """The machine is the named one, or the default without a GPU.
+
+    Facts that asv stored of the machine take precedence.
+    """
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
     loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))

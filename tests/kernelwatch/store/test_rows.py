@@ -36,7 +36,10 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 
 @pytest.mark.parametrize("name", BOTH)
 def test_missing_values_are_filled(name: str) -> None:
-    """Missing values of a row are filled from the other row, with the statistics of the values. Neither row changes."""
+    """Values that were not measured (NaN) come from the other row; failures (None) stay.
+
+    The statistics of the values come with them. Neither row changes.
+    """
     columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)

@@ -63,7 +63,7 @@ ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 def test_different_driver_and_compiler_are_noted(
     head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Different drivers are noted if times were measured, different compilers if any number was compiled."""
+    """Different drivers are noted if they measured times. Different compilers are noted for any number."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
     assert [note for note in review["notes"] if note.startswith("different ")] == notes

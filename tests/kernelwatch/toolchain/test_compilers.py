@@ -48,7 +48,10 @@ def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arc
 
 
 def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
-    """Kernels of one source and flags of ptxas share the cached PTX. Dtypes and architectures do not."""
+    """Kernels of one source share the cached PTX, whatever the ptxas flags.
+
+    Other dtypes or architectures do not.
+    """
     KERNELS["transpose_read_coalesced"].compile_cubin("float32", "-Xptxas -O3", arch="sm_90")
     for dtype, arch in (("float32", "sm_90"), ("int8", "sm_90"), ("int8", "sm_80")):
         KERNELS["transpose_write_coalesced"].compile_cubin(dtype, "-Xptxas -O0", arch=arch)

@@ -63,7 +63,10 @@ class Watched(kw.CountedWithShared):
     module_names: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
-        """Create the compiled and timed classes. If no frame is given, add them to the caller's module."""
+        """Create SUITE, the timed classes with their controls, and one compiled class for all kernels.
+
+        If no frame is given, add them to the caller's module.
+        """
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}

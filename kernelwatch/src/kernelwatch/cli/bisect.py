@@ -76,7 +76,7 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
         "metric", metavar="METRIC", help="words that select one configuration, as in kernelwatch bisect"
     )
     parser.add_argument("--machine", help=_MACHINE_HELP)
-    ends = "the number at GOOD and at BAD, as in kernelwatch compare"
+    ends = "the numbers at GOOD and at BAD, in the unit of the results: times in seconds"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:

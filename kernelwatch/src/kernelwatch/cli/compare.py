@@ -61,7 +61,7 @@ docs/review.md of kernelwatch has the rules.
     add(
         "--compilers",
         action="store_true",
-        help="compare two releases of CUDA, BASE and HEAD, such as 13.0.2, at one commit",
+        help="BASE and HEAD are releases of CUDA, such as 13.0.2; compare them at --commit",
     )
     add("--commit", help="the commit for --compilers (default: the newest that both compiled)")
     add("--machine", action="append", help="machine that measured both (default: all machines)")

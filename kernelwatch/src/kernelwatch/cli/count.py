@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from kernelwatch.cli.failures import UNEXPECTED
+from kernelwatch.cli.failures import FAILED_CODE
 from kernelwatch.counting import launch_counts, source_lines
 from kernelwatch.errors import ERRORS, CompilerWarning
 from kernelwatch.kernel import Launch
@@ -75,4 +75,4 @@ def main(words: Sequence[str] | None = None) -> int:
 def _report_error(reason: object) -> int:
     """Print an error of the command on standard error; return the exit code."""
     print(f"kernelwatch count: {reason}", file=sys.stderr)
-    return UNEXPECTED
+    return FAILED_CODE

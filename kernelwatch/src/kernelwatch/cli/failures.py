@@ -10,8 +10,8 @@ from kernelwatch.error_text import one_line
 
 P = ParamSpec("P")
 
-#: The exit code after an unexpected error. A traceback would give 1, which some commands use as a verdict.
-UNEXPECTED = 2
+#: The exit code when a command cannot answer. 1 is a verdict of some commands.
+FAILED_CODE = 2
 
 
 def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
@@ -37,7 +37,7 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
             raise
         except Exception as error:  # noqa: BLE001 -- an error must not look like a verdict
             print(f"{sys.argv[0]}: {_format_error(error)}", file=sys.stderr)
-            return UNEXPECTED
+            return FAILED_CODE
 
     return run_guarded
 
@@ -53,6 +53,6 @@ def _format_error(error: Exception) -> str:
 
 
 def report_failure(action: str, error: object) -> int:
-    """Print "cannot", an action (a verb) and the reason on standard error; return the exit code UNEXPECTED."""
+    """Print "cannot", an action (a verb) and the reason on standard error; return the exit code FAILED_CODE."""
     print(f"cannot {action}: {error}", file=sys.stderr)
-    return UNEXPECTED
+    return FAILED_CODE

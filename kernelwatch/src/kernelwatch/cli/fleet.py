@@ -44,13 +44,13 @@ def _print_line(line: str) -> None:
 
 
 def run_workers(words: Sequence[str] | None = None) -> None:
-    """Run the workers of this host for a scheduler on another."""
+    """Run this host's workers for a scheduler on another host."""
     parser = argparse.ArgumentParser(description="Start a worker for each GPU of this host.")
     parser.add_argument("scheduler", help="address of the scheduler, such as tls://host:8786")
     parser.add_argument(
         "--name",
         default=os.uname().nodename,
-        help="prefix of the workers' names on a host without a GPU; a worker with a GPU has the name of its UUID",
+        help="prefix of the workers' names on a host without a GPU; a worker with a GPU is named by the GPU's UUID",
     )
     _add_shared_options(parser, 1)
     options = parser.parse_args(words)

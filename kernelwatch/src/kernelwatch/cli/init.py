@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kernelwatch.cli.failures import UNEXPECTED
+from kernelwatch.cli.failures import FAILED_CODE
 from kernelwatch.config import project_root
 from kernelwatch.errors import UnknownFlagsError
 from kernelwatch.kernel.launch import split_flags
@@ -69,7 +69,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except (GitError, ValueError) as error:
         advice = "; run: git init" if "not a git repository" in str(error) else ""
         print(f"kernelwatch init: {error}{advice}", file=sys.stderr)
-        return UNEXPECTED
+        return FAILED_CODE
     for name, text in files.items():
         path = root / name
         is_missing = not path.exists()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwatch.cli.failures import UNEXPECTED, catch_errors
+from kernelwatch.cli.failures import FAILED_CODE, catch_errors
 from kernelwatch.config import project_root
 from ptxcount.cli.ending import interruptible_import, run_command, scratch_folder
 
@@ -49,8 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a subcommand; return its exit code, or 2 for an unknown one."""
     name, *arguments = list(sys.argv[1:] if words is None else words) or [""]
     if name not in _PLACES:
-        return run_command("kernelwatch", lambda: _print_help(name), UNEXPECTED)
-    code = STOP_BISECT if name == "judge" else UNEXPECTED
+        return run_command("kernelwatch", lambda: _print_help(name), FAILED_CODE)
+    code = STOP_BISECT if name == "judge" else FAILED_CODE
     return run_command(f"kernelwatch {name}", lambda: _run_subcommand(name, arguments), code)
 
 
@@ -65,7 +65,7 @@ def _print_help(word: str) -> int:
         subparsers.add_parser(name, help=summary)
     if not word:
         parser.print_help(sys.stderr)
-        return UNEXPECTED
+        return FAILED_CODE
     try:
         if word.startswith("-") and word not in ("-h", "--help", "--version"):
             parser.error(f"unrecognized arguments: {word}; put options of a subcommand after its name")
@@ -100,4 +100,4 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         code = catch_errors(command)()
     except SystemExit as error:  # argparse exits after --help or an error
         code = int(error.code or 0)
-    return STOP_BISECT if (name, code) == ("judge", UNEXPECTED) else code
+    return STOP_BISECT if (name, code) == ("judge", FAILED_CODE) else code

@@ -21,12 +21,12 @@ def main(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         description="Report the unfixed regressions and drifts of the stored history, as the text of an issue.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
-A regression is a change between neighbouring measured commits. A drift is a sequence of small changes whose first and
-last commit differ.
+A regression is a change between neighbouring measured commits. A drift is a series of changes that are each too small
+for a verdict, but not their sum.
 
 exit codes:
-  0  no regression or drift: each was fixed or acknowledged
-  1  there is a regression or a drift
+  0  none is open: there was none, or each was fixed or acknowledged
+  1  a regression or a drift is open
   2  the results cannot be read, or the command failed unexpectedly
 
 docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.

@@ -211,7 +211,10 @@ def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return the inputs of `_execute`, without the contents of the arrays."""
+    """Return what determines an execution, except array contents.
+
+    These are the PTX's hash, the geometry, the packed arguments, and the values of variables.
+    """
     module = kernel.compile_module(dtype, launch.flags, arch=ARCH, lines=True)
     bound = kernel.bind_arguments(dtype, **launch.arguments)
     return [

@@ -107,7 +107,7 @@ def _machines_by_worker(client: Client) -> dict[str, str]:
 
 
 def _find_machine(client: Client) -> tuple[str, list[str]]:
-    """Wait for a worker; return the name of the machine of all workers, and the workers' addresses.
+    """Wait for a worker; return the workers' common machine in results (a kind of GPU), and their addresses.
 
     Raises FleetError if no worker connects within WORKER_LIMIT, or the workers have different machines.
     """

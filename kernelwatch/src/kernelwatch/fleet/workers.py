@@ -107,7 +107,8 @@ def connect(address: str, tls_folder: Path | None) -> Iterator[Client]:
 async def run_workers(address: str, tls_folder: Path | None, work: Path, names: list[str]) -> None:
     """Run this host's workers, in the folder `work`, until the scheduler at `address` ends.
 
-    `names` are those of the workers on a host without a GPU. Raises FleetError as `connect`.
+    `names` are those of the workers on a host without a GPU.
+    Raises FleetError under the same conditions as `connect`.
     """
     work.mkdir(parents=True, exist_ok=True)
     options = {"security": make_security(address, tls_folder), "death_timeout": SCHEDULER_LIMIT}

@@ -80,7 +80,10 @@ class Arena(_DevicePool):
         super().__init__(size if free >= 2 * size else 0)
 
     def allocate(self, *sizes: int) -> list[Any]:
-        """Return memory of each of these sizes, in bytes. Raises NotImplementedError if there is too little."""
+        """Return one buffer per size in bytes. Each call starts at the arena's beginning again.
+
+        Raises NotImplementedError if there is too little memory.
+        """
         *starts, end = itertools.accumulate((-(-size // _PAGE) * _PAGE for size in sizes), initial=0)
         if self._pool is None or end > self._size:
             return device.allocate(*sizes)

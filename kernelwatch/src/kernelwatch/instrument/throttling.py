@@ -33,7 +33,7 @@ class ThrottleWatch:
         }
 
     def find_reasons(self) -> list[str]:
-        """Return why the GPU may now be slower than possible; none if its clocks are high and it is not shared."""
+        """Return why the GPU may be slow now: reasons of the driver, a low clock, another process."""
         mask = machine.query_nvml(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle) or 0
         reasons = [name for name, bit in machine.THROTTLING.items() if mask & bit]
         for name, kind in _CLOCKS.items():

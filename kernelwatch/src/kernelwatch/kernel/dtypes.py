@@ -34,7 +34,10 @@ BITS = {1: "signed char", 2: "short", 4: "float", 8: "double", 16: "double2"}
 
 
 def fill_types(text: str, dtype: DTypeLike) -> str:
-    """Replace {T} and {bits} in a text by the C++ types of a dtype. Raises UnknownDtypeError if the dtype has none."""
+    """Replace {T} by a dtype's C++ type, and {bits} by the built-in type of the same size.
+
+    Raises UnknownDtypeError if there is no such type.
+    """
     if "{T}" in text:
         text = text.replace("{T}", _look_up_type(CPP, to_dtype(dtype).name, text)[0])
     if "{bits}" in text:

@@ -89,9 +89,9 @@ class ArrayParameter:
         else:
             lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
-            raise ArgumentError(
-                f"{self.name}: the shape {self.shape!r} is {tuple(lengths)} here; lengths must be positive integers"
-            )
+            listed = ", ".join(f"{name}={extent}" for name, extent in extents.items())
+            place = f"{tuple(lengths)} for {listed}" if listed else f"{tuple(lengths)}"
+            raise ArgumentError(f"{self.name}: the shape is {place}; lengths must be positive integers")
         shape = tuple(map(int, lengths))
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
         if (needed := math.prod(shape) * dtype.itemsize) > MAX_INT64:

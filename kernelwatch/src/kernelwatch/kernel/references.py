@@ -19,6 +19,7 @@ def call_reference(
 
     With `as_float64`, the function gets arrays of floats as float64. Raises ArgumentError if the function has an
     unknown parameter or fails, or returns a wrong number of arrays or a wrong shape.
+    A MemoryError of the function is passed on.
     """
     if as_float64:
         arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}

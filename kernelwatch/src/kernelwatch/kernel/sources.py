@@ -199,7 +199,9 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     if isinstance(text, tuple):  # numba.cuda.compile returns PTX and the type of the result
         text = text[0]
     if not isinstance(text, str):
-        raise KernelwatchError(f"{source!r} must be a string or return one; it is of type {type(text).__name__}")
+        verb, advice = ("returned", "return") if callable(value) else ("is", "be")
+        kind = f"a value of type {type(text).__name__}"
+        raise KernelwatchError(f"{source!r} {verb} {kind}; it must {advice} the source text as a string")
     return text
 
 

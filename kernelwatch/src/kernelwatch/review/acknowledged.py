@@ -13,7 +13,7 @@ _TIME = "time"
 
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
-    """Return the acknowledgements that accept a row's number for its kernel."""
+    """Return the acknowledgements that name this row's kernel and metric (or "time")."""
     return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _make_key(row)]
 
 

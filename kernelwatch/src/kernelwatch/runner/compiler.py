@@ -14,11 +14,14 @@ _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 
 
 def choose_compiler(conf: Any) -> None:
-    """Choose the run's compiler, test it unless it compiled before, and make it the only one in asv's matrix.
+    """Choose the run's compiler, and test it unless it compiled before.
+
+    Put the compiler's release into asv's matrix as the only compiler. For the default compiler, or without any, remove
+    the variable from the matrix.
 
     The environment variable CUDA_TOOLKIT or NVCC may request a compiler. If there is none at all, nothing is tested.
     Raises UserError if NVCC names no compiler, CUDA_TOOLKIT no release of CUDA that pip can install, or the compiler
-    does not compile. The matrix does not name the default compiler.
+    does not compile.
     """
     try:
         releases.use_requested_release()

@@ -59,7 +59,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     returns = options.get("_returns")
     with (
         nullcontext() if options.get("dry_run") else folders.exclusive_lock(results),
-        run_environment() as folder,
+        prepare_run_folder() as folder,
         _start_measuring(device) as facts,
     ):
         for index, commit in enumerate(interleaved):
@@ -100,7 +100,7 @@ def _interleaves(options: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def run_environment() -> Iterator[Path]:
+def prepare_run_folder() -> Iterator[Path]:
     """Yield a temporary folder of this run, and set the environment variables of its processes.
 
     If the user has no home folder, HOME is this folder.
@@ -237,7 +237,7 @@ class SuiteRun:
     def _measure_commit(
         self, commit: str, environment: Any, all_benchmarks: Benchmarks, groups: Mapping[str, list[str]]
     ) -> None:
-        """Measure a commit in an environment, and store the results, except in a dry run."""
+        """Measure a commit in one of asv's environments. With --dry-run, the results are not stored."""
         name, date = self.machine.machine, self.repo.get_date(commit)
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options

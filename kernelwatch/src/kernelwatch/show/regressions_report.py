@@ -80,7 +80,7 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each kernel and set of flags: numbers of rows by verdict, and the first row's change.
 
-    `rows` are in the order of `Regression.rows`: times first, then the largest changes.
+    `rows` have times before other numbers, each sorted by size of change, largest first.
     """
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:

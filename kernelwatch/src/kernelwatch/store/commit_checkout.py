@@ -15,7 +15,9 @@ from kernelwatch.store import git
 
 @contextmanager
 def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
-    """Yield a temporary folder with a commit's package, or all files if the settings name none. No worktree changes.
+    """Yield a temporary folder with a commit's package, or all files if the settings name none.
+
+    The worktree stays as it is.
 
     Parameters
     ----------

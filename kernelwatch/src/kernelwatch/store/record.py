@@ -42,24 +42,24 @@ RECORDS: dict[str, type[models.Record]] = {
 SAMPLES_PER_ROUND = 10
 
 
-def list_record_paths(folder: Path, file: str, commit: str = "") -> list[Path]:
-    """Return the paths of a machine's files whose suffix is `file`.
+def list_record_paths(folder: Path, suffix: str, commit: str = "") -> list[Path]:
+    """Return the paths of a machine's files whose names end with `suffix`.
 
     First comes the file of all runs before 2026-11-26, if it exists. Then come the files of single commits; with
     `commit`, only those of this commit.
     """
-    return [*reading.list_paths(folder, file), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{file}")]
+    return [*reading.list_paths(folder, suffix), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{suffix}")]
 
 
 def read_records(
-    results_dir: str | Path, machine: str, file: str = RUNS_FILE, commit: str = ""
+    results_dir: str | Path, machine: str, suffix: str = RUNS_FILE, commit: str = ""
 ) -> list[dict[str, Any]]:
     """Return the lines of a machine's record, oldest first; with `commit`, only lines that contain this commit.
 
-    `file` is the suffix of the record's files, a key of RECORDS. Lines without a start time are in the order of files.
+    `suffix` is that of the record's files, a key of RECORDS. Lines without a start time are in the order of files.
     """
-    paths = list_record_paths(Path(results_dir, machine), file, commit)
-    lines = (line for path in paths for line, _ in reading.iter_lines(path, RECORDS[file], commit))
+    paths = list_record_paths(Path(results_dir, machine), suffix, commit)
+    lines = (line for path in paths for line, _ in reading.iter_lines(path, RECORDS[suffix], commit))
     return sorted(map(json.loads, lines), key=lambda line: line.get("started", ""))
 
 
@@ -84,7 +84,10 @@ def find_origins(
 
 
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
-    """Return the number of samples of each round of a configuration, from the record of its run; () if unknown.
+    """Return the number of samples of each round of a configuration, from the record of its run.
+
+    Old records lack these numbers: then SAMPLES_PER_ROUND is assumed. The result is () if asv took the samples, or if
+    the record lacks the configuration.
 
     `total` is the number of the configuration's stored samples. The field `processes` maps sizes of rounds, such as "5
     5 5", to the configurations with these sizes. An entry without configurations is the default.

@@ -147,7 +147,7 @@ class History:
         return self._read_cubin_hashes(compilers.compiler_of_results(results.env_vars), commit_hash)
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
-        """Return the axes of a benchmark as asv lists it now: parameter -> values; none for an unknown benchmark."""
+        """Return axis -> values, as results/benchmarks.json has them now; {} for an unknown benchmark."""
         if (description := self._benchmarks.get(benchmark)) is None:
             return {}
         values = [[text.strip("'") for text in axis] for axis in description.params]

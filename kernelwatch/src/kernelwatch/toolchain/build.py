@@ -106,8 +106,9 @@ def keep_ptxas_options(options: Sequence[str]) -> Iterator[str]:
 def _compile_cached(
     target: str, text: str, options: Sequence[str], arch: str, name: str, key_parts: Sequence[str]
 ) -> nvcc_call.NvccOutput:
-    """Return nvcc's output for `target`, "ptx" or "cubin"; from the cache, if the key's parts and nvcc are the same.
+    """Return nvcc's output for `target`, "ptx" or "cubin".
 
+    The output is cached by text, target, arch, `key_parts` and nvcc. `options` must be in `key_parts`, too.
     nvcc's warnings are issued as CompilerWarning, also for cached outputs.
     """
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):

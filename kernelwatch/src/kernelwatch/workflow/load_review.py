@@ -26,7 +26,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
     """Return the review of two selected commits: of all configurations, or of those whose name is in `names`.
 
     Raises CannotCompareError if the suite cannot be imported, a limit is not a ratio, or results cannot be read. Raises
-    KernelwatchError if the settings are not valid otherwise. In a project without a suite, the stored numbers are
+    KernelwatchError if any other setting is invalid. In a project without a suite, the stored numbers are
     reviewed without the suite's facts.
     """
     history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
@@ -69,7 +69,10 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 
 
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the suite's facts about a configuration: `useful_bytes` of times and sectors, `block` of cubins only."""
+    """Return the suite's facts about a configuration.
+
+    `useful_bytes` is set only for times and sectors, `block` only for compiled numbers.
+    """
     launch, kernel = registry.find_launch(benchmark, params), registry.find_definition(benchmark, params)
     is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
     return ConfigurationFacts(

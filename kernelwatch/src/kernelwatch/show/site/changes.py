@@ -233,7 +233,7 @@ def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]
 def rank_row(row: Row) -> tuple[bool, bool, float]:
     """Return a key that is largest for a group's worst row.
 
-    Deciding changes to the worse rank first, then noted ones, then all others; equal ones by size.
+    Rises that decide rank first, then noted rises, then all others. Within a rank, larger changes have larger keys.
     """
     verdict = row.judgement.verdict
     return verdict in _WORSE, verdict in RISES, row.size

@@ -14,7 +14,7 @@ from kernelwatch.store.git import GitError
 from kernelwatch.workflow.select_results import CannotCompareError
 
 
-def list_moved_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:
+def list_changed_lines(base: str, head: str, launch: Launch, root: Path) -> Iterator[str]:
     """Yield the source lines with memory accesses whose text or cost differs between two commits, with their costs.
 
     Lines of base begin with "-", lines of head with "+". Raises CannotCompareError if the launch cannot be counted at a

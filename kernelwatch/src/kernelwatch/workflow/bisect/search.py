@@ -18,7 +18,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import Kind
-from kernelwatch.workflow.bisect.lines import list_moved_lines
+from kernelwatch.workflow.bisect.lines import list_changed_lines
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers
 from kernelwatch.workflow.select_results import CannotCompareError
@@ -171,6 +171,6 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     if counted := [candidate.launch for candidate in related if candidate.kind is Kind.COUNTED]:
         launch = launch if launch in counted else counted[0]
         try:
-            outcome.lines, outcome.counted = list(list_moved_lines(parent, commit, launch, root)), str(launch)
+            outcome.lines, outcome.counted = list(list_changed_lines(parent, commit, launch, root)), str(launch)
         except CannotCompareError as error:
             outcome.notes.append(f"the source lines cannot be counted: {error}")
