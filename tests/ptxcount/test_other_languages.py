@@ -30,10 +30,7 @@ def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array is passed as two pointers, an offset, lengths and strides.
-
-    The compute capability is set, so Numba queries no GPU. A release without ``_cached_cc`` is refused.
-    """
+    """An array becomes pointers, lengths and strides. Numba queries no GPU; a release that would is refused."""
     tools = Record(**({"_cached_cc": None} if known else {}))
     ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
 

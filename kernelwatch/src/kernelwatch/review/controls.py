@@ -56,12 +56,11 @@ def can_apply_controls(pair: Pair, describe: Describe) -> bool:
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
     """Return whether both commits launched the same machine code, in two measurements without throttling.
 
-    Launches from L2 and isolated launches are no controls.
+    Times with a condition, such as "from L2", are no controls: their noise differs.
     """
     if pair.base.throttle_reasons or pair.head.throttle_reasons or is_one_measurement(base, head, pair):
         return False
     facts = describe(pair.benchmark, pair.base.params)
-    # Launches from L2 and isolated launches have different noise.
     return not facts.conditions and bool(
         is_code_unchanged(base, head, pair.benchmark, pair.base.params, facts.code_name)
     )
