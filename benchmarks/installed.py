@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections import ChainMap
 from collections.abc import Mapping
 
 from kernelwatch import Kernel
@@ -33,4 +32,4 @@ def kernels() -> Mapping[str, Kernel]:
         return {}
     if getattr(package, "CONTRACT", 1) < 3:
         return {}
-    return ChainMap(getattr(package, "MIXED", {}), package.KERNELS)
+    return {**package.KERNELS, **getattr(package, "MIXED", {})}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.groups import group_rows

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kernelwatch.cli.compare import FORMATS
 from kernelwatch.cli.compare import compare as main
@@ -213,7 +214,7 @@ MADE_UP: dict[str, tuple[list[Row], bool]] = {
 def review_rows(folder: Path, rows: list[Row], arch: str | None = "sm_90") -> str:
     """Return the report on these rows, with one space between words."""
     stored = review_stored(write(folder, pair(samples(1e-3), samples(1.2e-3))))
-    return " ".join(report.render_review(replace(stored, rows=rows, arch=arch)).split())
+    return " ".join(report.render_review(dataclasses.replace(stored, rows=rows, arch=arch)).split())
 
 
 @pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
@@ -255,6 +256,6 @@ def test_reports_of_made_up_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     stored = review_stored(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     text = f"== not verified\n{report.render_review(stored, list_all=True)}"
     for name, (rows, list_all) in MADE_UP.items():
-        text += f"== {name}\n{report.render_review(replace(stored, rows=rows), list_all=list_all)}"
+        text += f"== {name}\n{report.render_review(dataclasses.replace(stored, rows=rows), list_all=list_all)}"
     shown, expected = golden("reviews-made-up.txt", text)
     assert shown == expected

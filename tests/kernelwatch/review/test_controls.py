@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import matrix_copy
@@ -137,7 +138,7 @@ def test_stored_controls_show_slower_transposes() -> None:
 
 
 #: The suite's facts: each stored configuration is asked for hundreds of times.
-describe_stored = registry.cache_by_suite(describe_configuration)
+describe_stored = registry.cache_by_class(describe_configuration)
 
 
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
@@ -151,7 +152,10 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
     ]
     for base, head in itertools.combinations(commits, 2):
         shared = base.benchmarks.keys() & head.benchmarks.keys()
-        old, new = (replace(side, benchmarks={name: side.benchmarks[name] for name in shared}) for side in (base, head))
+        old, new = (
+            dataclasses.replace(side, benchmarks={name: side.benchmarks[name] for name in shared})
+            for side in (base, head)
+        )
         pairs = pair_configurations(old, new, describe_stored).pairs
         timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
         compared = [pair for pair in timed if can_apply_controls(pair, describe_stored)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_new_generator_starts_a_new_series(
 
 #: Suites with a generated kernel, or one that is not. They stay alive, because facts are cached by the suite's id.
 SUITES = {
-    flag: SimpleNamespace(kernels={"add": SimpleNamespace(is_generated=flag, reference=None)}.copy, benchmarks={})
+    flag: SimpleNamespace(kernels={"add": Mock(is_generated=flag, reference=None)}.copy, sweeps={})
     for flag in (True, False)
 }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.cli.regressions import main as regressions

@@ -1,7 +1,8 @@
 """Acknowledged regressions: an entry has kernel, number and reason; see docs/review-a-change.md."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict

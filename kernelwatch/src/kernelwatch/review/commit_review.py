@@ -65,7 +65,7 @@ class Review(ReviewSides):
 
     def sort_key(self) -> tuple[int, int]:
         """Return the sort key, worst first: by exit code, then by verdict."""
-        return (1, 2, 0).index(self.exit_code), list(Verdict).index(self.conclusion)
+        return (1, 2, 0).index(self.exit_code), self.conclusion.rank
 
 
 def compare_commits(

@@ -3,8 +3,9 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from kernelwatch.review.launchable import LaunchedBlocks, count_blocks
 from kernelwatch.review.rows import Row

@@ -84,13 +84,13 @@ class ChangeGroup:
     def verdict(self) -> Verdict:
         """The worst verdict on the group's times; if all are the same, on `_deciding`."""
         rows = select_changed(self.times) or self._deciding
-        return min((row.judgement.verdict for row in rows), key=list(Verdict).index, default=Verdict.SAME)
+        return min((row.judgement.verdict for row in rows), key=lambda verdict: verdict.rank, default=Verdict.SAME)
 
     @property
     def sort_key(self) -> tuple[int, float, str, bool, str]:
         """Sort key, worst first: by verdict, then by the size of the change of times."""
         size = 0.0 if self.ratio is None else abs(math.log(self.ratio))
-        return list(Verdict).index(self.verdict), -size, self.kernel, self.flags != ANY_FLAGS, self.flags
+        return self.verdict.rank, -size, self.kernel, self.flags != ANY_FLAGS, self.flags
 
     @property
     def _deciding(self) -> Sequence[Row]:

@@ -4,7 +4,8 @@ A comparison of times alone would blame the kernel for changes of the machine.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kernelwatch.review import time_verdicts
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
@@ -22,6 +23,7 @@ from kernelwatch.review.verdict import (
 )
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
+from kernelwatch.suite.metrics import GLOBAL_SECTORS
 
 
 def judge_pairs(
@@ -39,6 +41,8 @@ def judge_pairs(
     rows = []
     for pair in pairs:
         benchmark, old, new = pair
+        kind = classify_benchmark(benchmark)
+        is_sized = kind == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
         assert old.value is not None, "pairs have values"
         assert new.value is not None, "pairs have values"
         facts = describe(benchmark, old.params)
@@ -46,23 +50,23 @@ def judge_pairs(
         judgement = judgements.get(id(pair)) or judge_exact(old.value, new.value)
         if is_one_measurement(base, head, pair):
             judgement = replace(judgement, reasons=(REUSED,))
-        elif classify_benchmark(benchmark) == TIMED:
+        elif kind == TIMED:
             judgement = add_doubts(
                 judgement, pair, unchanged=unchanged, throttle_reasons=_explain_throttling(base, head, pair)
             )
         rows.append(
             Row(
                 name=pair.name,
-                kind=classify_benchmark(benchmark),
+                kind=kind,
                 unit=head.benchmarks[benchmark].unit,
                 base=old.value,
                 head=new.value,
                 judgement=judgement,
-                useful_bytes=facts.useful_bytes,
+                useful_bytes=facts.useful_bytes if is_sized else None,
                 copies=_pair_copies(pair),
                 benchmark=benchmark,
                 params=old.params,
-                kernel=facts.kernel,
+                kernel=facts.kernel or benchmark,
                 code_unchanged=unchanged,
                 verified=facts.verified or "arch" in old.params,
                 conditions=facts.conditions,

@@ -17,16 +17,16 @@ UNPAIRED = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", 
 
 
 class ConfigurationFacts(NamedTuple):
-    """The facts about a configuration that the suite knows.
+    """The facts about a configuration that the suite knows, the same for all benchmarks of a class.
 
-    `kernel` is the launched kernel, or the benchmark if the suite does not know the launch. `code_name` names the
+    `kernel` is the launched kernel. `code_name` names the
     machine code. `verified` is false if the suite's kernel has no reference. `generated` is true if a package makes the
     kernel's PTX. `useful_bytes` are the bytes that a launch must move. `conditions` describe how the launch is timed,
     such as "from L2". `block` has the threads of a block and its bytes of dynamic shared memory, as the checkout
     launches it. Unknown facts are None.
     """
 
-    kernel: str
+    kernel: str | None
     code_name: str | None = None
     verified: bool = True
     generated: bool = False
@@ -98,7 +98,7 @@ def pair_configurations(base: CommitMeasurements, head: CommitMeasurements, desc
                     continue
             point, category = old or new, _choose_category(base_state, head_state)
             if point and category:
-                kernel = describe(benchmark, point.params).kernel
+                kernel = describe(benchmark, point.params).kernel or benchmark
                 absences = {ONLY_BASE: f"{head_state} in head", ONLY_HEAD: f"{base_state} in base"}
                 failing_side = base if category == REPAIRED else head
                 reason = absences.get(category) or _find_cause(failing_side, benchmark, kernel)
@@ -200,11 +200,10 @@ def is_code_unchanged(
     """
     if name is None:
         return None
-    first_arch = next(iter((*base.cubins.archs, *head.cubins.archs)), "")  # for a machine without a GPU
-    base_key, head_key = (
-        (side.commit, side.name_architecture(benchmark, params) or first_arch, name) for side in (base, head)
-    )
-    hashes = [(base.cubins.find_code_hash(*base_key), head.cubins.find_code_hash(*head_key))]
-    if base.compiler == head.compiler:  # a cubin contains its compiler's name, so those of two compilers always differ
-        hashes.append((base.cubins.find_cubin_hash(*base_key), head.cubins.find_cubin_hash(*head_key)))
-    return next((old == new for old, new in hashes if None not in (old, new)), None)
+    first_arch = next(iter(base.cubins.archs or head.cubins.archs), "")  # for a machine without a GPU
+    base_key = base.commit, base.name_architecture(benchmark, params) or first_arch, name
+    head_key = head.commit, head.name_architecture(benchmark, params) or first_arch, name
+    old, new = base.cubins.find_code_hash(*base_key), head.cubins.find_code_hash(*head_key)
+    if None in (old, new) and base.compiler == head.compiler:  # a cubin contains its compiler's name
+        old, new = base.cubins.find_cubin_hash(*base_key), head.cubins.find_cubin_hash(*head_key)
+    return None if None in (old, new) else old == new

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
@@ -13,8 +15,7 @@ from ptxcount.util.grammar import count_noun
 _PLAIN = ("copy", "dtype", "arch")
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A configuration with a value in both commits.
 
     `name` is `benchmark` with `params`, as in asv's tables. `kind` is one of KINDS. `base` and `head` are the values,
@@ -36,7 +37,7 @@ class Row:
     useful_bytes: int | None = None
     copies: tuple[float, float] | None = None
     benchmark: str = ""
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = {}
     kernel: str = ""
     code_unchanged: bool | None = None
     verified: bool = True
@@ -98,7 +99,7 @@ class Row:
 
     def sort_key(self) -> tuple[int, float, str]:
         """Return the sort key, worst first: by verdict, then by size of the change."""
-        return list(Verdict).index(self.judgement.verdict), -self.size, self.name
+        return self.judgement.verdict.rank, -self.size, self.name
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
+
 
 class Verdict(Enum):
     """Verdicts, worst first.
@@ -23,6 +25,10 @@ class Verdict(Enum):
     REPAIRED = "REPAIRED"
     FASTER = "FASTER"
     SAME = "SAME"
+
+    def __init__(self, _: str) -> None:
+        #: Place in this list.
+        self.rank = len(type(self).__members__)
 
 
 #: Verdicts on a number that rose and is not acknowledged. NOTED does not decide.
@@ -79,8 +85,7 @@ class Reason:
 REUSED = Reason(ReasonKind.REUSED)
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """A verdict with its ratio, threshold, statistics and reasons.
 
     `ratio` is head / base; it is infinite if only base is 0. `threshold` is the largest relative change that is SAME;

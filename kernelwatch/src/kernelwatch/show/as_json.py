@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.groups import group_rows
@@ -64,6 +65,6 @@ def describe_row(row: Row) -> dict[str, Any]:
 def _describe_comparison(row: Row, peak: float | None) -> dict[str, Any]:
     """Return the fields of a row, with those of its judgement beside them, and the share of the peak bandwidth."""
     share = [rate / peak for rate in row.rates] if row.rates and peak else None
-    fields = {"configuration": row.name, **vars(row), **vars(row.judgement), "reason": row.judgement.reason}
+    fields = {"configuration": row.name, **asdict(row), **asdict(row.judgement), "reason": row.judgement.reason}
     fields |= {"bytes_per_second": row.rates, "share_of_peak": share}
     return {name: value for name, value in fields.items() if name not in ("name", "judgement", "conditions")}

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from kernelwatch.store import record
 from kernelwatch.store.cubins import CubinHashes
@@ -134,9 +136,10 @@ def _add_circumstances(
     for entry in (entry for run in runs for entry in run.get("held_back") or ()):
         if entry["commit"] == results.commit_hash:
             throttle_reasons.setdefault(entry["configuration"], {}).update(dict.fromkeys(map(str, entry["reasons"])))
+    runs_with_uuids = [(run, _read_facts(run).uuid) for run in runs]
     for point in history.iter_points(results, name):
         texts = ", ".join(point.params.values())
-        gpus = frozenset(_read_facts(run).uuid for run in runs if record.has_selected(run, name, texts))
+        gpus = frozenset(uuid for run, uuid in runs_with_uuids if record.has_selected(run, name, texts))
         reasons = ", ".join(throttle_reasons.get(point.format_name(name), ()))
         copy = copies.get(tuple(point.params.items())) if point.value is not None else None
         yield replace(point, gpus=gpus, throttle_reasons=reasons, copies=copy)

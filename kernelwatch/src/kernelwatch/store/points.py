@@ -1,11 +1,11 @@
 """The result of one configuration."""
 
 import itertools
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """The stored result of one configuration at a commit."""
 
     #: Parameter -> its value.

@@ -216,9 +216,10 @@ class History:
         names, commit = self._benchmarks[benchmark].param_names, results.commit_hash
         origins, runs = self.find_origins(commit, benchmark), self.list_runs(results, benchmark)[::-1]
         for params, value, samples in result_rows.iter_configurations(results.get_row(benchmark)):
-            texts, counts, source_run = ", ".join(params), tuple[int, ...](), dict[str, Any]()
+            texts = ", ".join(params)
+            counts: tuple[int, ...] = ()
             if samples:
-                source_run = next((run for run in runs if record.has_selected(run, benchmark, texts)), source_run)
+                source_run = next((run for run in runs if record.has_selected(run, benchmark, texts)), {})
                 counts = record.find_round_sizes(source_run, commit, benchmark, texts, len(samples))
             parameters = dict(zip(names, params, strict=True))
             yield Point(

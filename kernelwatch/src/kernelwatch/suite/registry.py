@@ -84,6 +84,11 @@ class Suite:
         return benchmarks | {f"{compiled}{name}": (Kind.COMPILED, self.compiled) for name in RESOURCES}
 
     @cached_property
+    def sweeps(self) -> dict[str, Sweep]:
+        """Benchmark class, with its module -> its sweep."""
+        return {name.rpartition(".")[0]: sweep for name, (_, sweep) in self.benchmarks.items()}
+
+    @cached_property
     def benchmarks_by_class(self) -> dict[str, list[str]]:
         """Benchmark class, with its module -> its benchmarks. A timed class has the time first, then its control."""
         by_class: dict[str, list[str]] = {}
@@ -222,16 +227,16 @@ def time_benchmark_name(sweep: Sweep) -> str:
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
 
 
-def cache_by_suite(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
-    """Cache a function of a configuration, separately for each suite: a review of a history repeats calls."""
-
-    @cache
-    def compute_once(_suite: int, benchmark: str, *params: tuple[str, P]) -> T:
-        return compute(benchmark, dict(params))
+def cache_by_class(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
+    """Cache a function of a configuration that returns the same for all benchmarks of a class. Suites do not share."""
+    results: dict[object, T] = {}
 
     @wraps(compute)
     def wrapper(benchmark: str, params: Mapping[str, P]) -> T:
-        return compute_once(_suite_identity(), benchmark, *params.items())
+        key = _suite_identity(), benchmark.rpartition(".")[0], *params.items()
+        if key not in results:
+            results[key] = compute(benchmark, params)
+        return results[key]
 
     return wrapper
 
@@ -241,15 +246,15 @@ def _suite_identity() -> int:
     return id(_registered[-1] if _registered else _load_suite())
 
 
-@cache_by_suite
+@cache_by_class
 def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
     """Return a configuration's launch; None without a suite, or if the parameters determine none.
 
-    Results may be older or newer than the suite. For an unknown benchmark, only the parameters are used.
+    Results may be older or newer than the suite. For an unknown class of benchmarks, only the parameters are used.
     """
     try:
-        if benchmark in current_suite().benchmarks:
-            return current_suite().benchmarks[benchmark][1].launch(params)
+        if sweep := current_suite().sweeps.get(benchmark.rpartition(".")[0]):
+            return sweep.launch(params)
         launch_fields = read_parameters(params)
         return Launch(**launch_fields) if "kernel" in launch_fields else None
     except (ValueError, KernelwatchError):
@@ -265,7 +270,7 @@ def find_definition(benchmark: str, params: Mapping[str, object]) -> Kernel | No
         return None
 
 
-@cache_by_suite
+@cache_by_class
 def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the bytes that a configuration must move; None if these bytes are unknown."""
     launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
@@ -278,7 +283,7 @@ def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | Non
     return None
 
 
-@cache_by_suite
+@cache_by_class
 def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
     """Return the floating-point operations that a configuration must do; None if zero or unknown."""
     launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)

@@ -18,7 +18,7 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
 from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-from kernelwatch.suite.metrics import GLOBAL_SECTORS, METRICS
+from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError, Selection
 
 
@@ -37,7 +37,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         metrics = [name.replace("_", " ") for name in (*METRICS, *registry.RESOURCES)]
         settings.refuse_unknown_names(limits, metrics, ".limits")
         old, new = _load_sides(selection)
-        describe = registry.cache_by_suite(describe_configuration)  # a review asks several times
+        describe = registry.cache_by_class(describe_configuration)  # a review asks several times
         pairing = pair_configurations(old, new, describe)
         is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
         thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
@@ -71,25 +71,25 @@ def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasure
 def describe_configuration(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     """Return the suite's facts about a configuration.
 
-    `useful_bytes` is set only for times and sectors, `block` only for compiled numbers.
+    `block` is set only for compiled numbers, `useful_bytes` only for others.
     """
     launch, kernel = registry.find_launch(benchmark, params), registry.find_definition(benchmark, params)
-    is_sized = classify_benchmark(benchmark) == TIMED or benchmark.rpartition(".track_")[2] in GLOBAL_SECTORS
+    is_compiled = "arch" in params
     return ConfigurationFacts(
-        kernel=benchmark if launch is None else launch.kernel,
+        kernel=launch.kernel if launch else None,
         code_name=registry.find_code_name(benchmark, params),
         verified=registry.is_verified(kernel),
         generated=kernel is not None and kernel.is_generated,
-        useful_bytes=registry.find_useful_bytes(benchmark, params) if is_sized else None,
+        useful_bytes=None if is_compiled else registry.find_useful_bytes(benchmark, params),
         conditions=_list_conditions(benchmark),
-        block=_find_block(kernel, params.get("dtype", "")) if kernel and "arch" in params else None,
+        block=_find_block(kernel, params.get("dtype", "")) if kernel and is_compiled else None,
     )
 
 
 def _list_conditions(benchmark: str) -> tuple[str, ...]:
     """Return the conditions of times that most times do not have: from L2, isolated, or the bytes that L2 fetches."""
     try:
-        _, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
+        sweep = registry.current_suite().sweeps.get(benchmark.rpartition(".")[0])
     except NoSuiteError:
         return ()
     if sweep is None:
@@ -139,4 +139,4 @@ def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
     shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))
-        yield from iter_noise(old, new, registry.cache_by_suite(describe_configuration))
+        yield from iter_noise(old, new, registry.cache_by_class(describe_configuration))

@@ -164,7 +164,7 @@ def list_failing(history: History, commit: str) -> list[str]:
     """
     names = history.list_benchmarks("time") + history.list_benchmarks("track")
     kernels = (
-        describe_configuration(name, point.params).kernel
+        describe_configuration(name, point.params).kernel or name
         for results in history.load_environments(commit).values()
         for name in names
         for point in history.iter_points(results, name)
