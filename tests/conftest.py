@@ -110,7 +110,7 @@ def pytest_configure() -> None:
     words = ["git", "-C", str(ROOT), "ls-files", "--others", "-z", "--", "results"]
     names = subprocess.run(words, capture_output=True, text=True).stdout.split("\0")
     untracked, listed = {ROOT / name for name in names}, reading.list_paths
-    reading.list_paths = lambda folder, pattern: [path for path in listed(folder, pattern) if path not in untracked]
+    reading.list_paths = lambda *words, **named: [path for path in listed(*words, **named) if path not in untracked]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

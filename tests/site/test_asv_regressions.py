@@ -77,7 +77,8 @@ def test_page_is_short(tmp_path: Path) -> None:
     conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
     repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()
     line = set(git.text(ROOT, "rev-list", "--first-parent", "HEAD").split())
-    paths = [path for name in list_machines(folder) for path in reading.list_paths(folder / name, "????????-*.json")]
+    all_paths = [path for name in list_machines(folder) for path in reading.list_paths(folder / name, suffix=".json")]
+    paths = [path for path in all_paths if "-" in path.name]
     documents = (Results.load(str(path), machine_name=path.parent.name) for path in paths)
     stored = [document for document in documents if document.commit_hash in line]
     revisions = repo.get_revisions({results.commit_hash for results in stored})

@@ -83,7 +83,7 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
     replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
-    for folder in reading.list_paths(results, "*"):
+    for folder in reading.list_paths(results):
         for line in _iter_stored(folder):
             first = by_key.setdefault((line.counter, line.key), line)
             if line.text == first.text and line.accesses and not first.accesses:

@@ -7,6 +7,7 @@ a whole review.
 import functools
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def compute_p_value(base: Samples, head: Samples) -> float:
         tail = _cumulate_u(*sorted((len(base), len(head))))[count - int(statistic)]
         return min(1.0, 2 * float(tail))
     total = len(base) + len(head)
-    ties = np.unique(np.concatenate([base, head]), return_counts=True)[1].astype(float)
+    ties = np.array(list(Counter((*base, *head)).values()), dtype=float)
     variance = count / 12 * ((total + 1) - float((ties**3 - ties).sum()) / (total * (total - 1)))
     # Continuity correction: half a step belongs to the tail.
     deviation = (statistic - count / 2 - 0.5) / math.sqrt(variance) if variance > 0 else -math.inf

@@ -47,7 +47,7 @@ class CubinHashes:
         self._cubin_hashes: dict[tuple[str, str], dict[str, str]] = {}
         self._code_hashes: dict[tuple[str, str], dict[str, str]] = {}
         self._blocks: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
-        for machine_folder in reading.list_paths(folder.parent, "*"):
+        for machine_folder in reading.list_paths(folder.parent):
             if machine_folder != folder:
                 self._read_machine(machine_folder)
         own_archs = self._read_machine(folder)  # last, so that its own hashes are preferred

@@ -44,7 +44,7 @@ def project_results(root: Path) -> Path:
 
 def list_machines(folder: Path) -> list[str]:
     """Return the sorted names of the machines with a machine.json in a folder of results."""
-    return [path.name for path in reading.list_paths(folder, "*") if (path / "machine.json").exists()]
+    return [path.name for path in reading.list_paths(folder) if (path / "machine.json").exists()]
 
 
 @contextmanager

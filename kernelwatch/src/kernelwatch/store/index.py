@@ -103,9 +103,9 @@ class CommitStamps:
 
     def __init__(self, folder: Path, root: Path) -> None:
         self._own_folders = _list_folders(folder)
-        machines = (path for path in reading.list_paths(folder.parent, "*") if path != folder)
+        machines = (path for path in reading.list_paths(folder.parent) if path != folder)
         self._other_folders = [other for machine in machines for other in _list_folders(machine)]
-        own_paths = (path for own in self._own_folders for path in reading.list_paths(own, "*.jsonl"))
+        own_paths = (path for own in self._own_folders for path in reading.list_paths(own, suffix=".jsonl"))
         shared = [path for path in own_paths if path.name[8:9] != "-"]  # names of one commit's files are "12345678-..."
         shared += [other / CUBINS_FILE for other in self._other_folders]
         self._shared = (
@@ -118,8 +118,8 @@ class CommitStamps:
 
     def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
         """Return the stamps of a commit's own files, and of other machines' hashes of its machine code."""
-        prefix = f"{commit[:8]}-*"
-        cubins = (path for other in self._other_folders for path in reading.list_paths(other, f"{prefix}{CUBINS_FILE}"))
+        prefix = f"{commit[:8]}-"
+        cubins = (path for other in self._other_folders for path in reading.list_paths(other, prefix, CUBINS_FILE))
         own = (path for folder in self._own_folders for path in reading.list_paths(folder, prefix))
         return _list_stamps([*own, *cubins])
 

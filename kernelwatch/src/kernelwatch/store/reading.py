@@ -1,12 +1,10 @@
 """Typed reading of stored files. Iterators report and leave out result files and lines that do not fit their models."""
 
 import bisect
-import fnmatch
 import functools
 import itertools
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -68,12 +66,11 @@ def parse_json(path: Path) -> Any:
         raise UnreadableError(f"{path}: is not JSON: {one_line(error)}") from None
 
 
-def list_paths(folder: Path, pattern: str) -> list[Path]:
-    """Return the sorted paths of a folder whose names match a pattern such as "*.json"; none if it is missing."""
+def list_paths(folder: Path, prefix: str = "", suffix: str = "") -> list[Path]:
+    """Return the sorted paths of a folder whose names begin and end with these texts; none if it is missing."""
     names = _list_names(folder)
-    prefix = re.split(r"[*?[]", pattern, maxsplit=1)[0]
     start, end = (bisect.bisect_left(names, bound) for bound in (prefix, f"{prefix}\U0010ffff"))
-    return [folder / name for name in fnmatch.filter(names[start:end], pattern)]
+    return [folder / name for name in names[start:end] if name.endswith(suffix)]
 
 
 def _list_names(folder: Path) -> Sequence[str]:
@@ -98,8 +95,10 @@ def _read_names(folder: Path, _modified: int) -> Sequence[str]:
 
 def result_paths(folder: Path, commit: str = "") -> list[Path]:
     """Return the paths of a machine's files of asv, for all its compilers; with `commit`, only those of this commit."""
-    stem = f"{commit[:8] or '????????'}-*"
-    paths = [*list_paths(folder, f"{stem}.json"), *list_paths(folder / COMPILERS_FOLDER, f"{stem}.jsonl")]
+    paths = [
+        *list_paths(folder, commit[:8], ".json"),
+        *list_paths(folder / COMPILERS_FOLDER, commit[:8], ".jsonl"),
+    ]
     names = (path for path in paths if models.RESULT_NAME.fullmatch(path.name))
     return sorted(names, key=lambda path: path.name)
 

@@ -48,7 +48,11 @@ def list_record_paths(folder: Path, suffix: str, commit: str = "") -> list[Path]
     First comes the file of all runs before 2026-11-26, if it exists. Then come the files of single commits; with
     `commit`, only those of this commit.
     """
-    return [*reading.list_paths(folder, suffix), *reading.list_paths(folder, f"{commit[:8] or '????????'}-*.{suffix}")]
+    file_of_all_runs = folder / suffix
+    return [
+        *([file_of_all_runs] if file_of_all_runs.exists() else ()),
+        *reading.list_paths(folder, commit[:8], f".{suffix}"),
+    ]
 
 
 def read_records(
