@@ -62,19 +62,14 @@ def weigh_against_times(
         yield _weigh_row(row, time_verdicts, decides=decides, reason=reason)
 
 
-#: Verdicts on times that a number's reason counts, in this order.
-_TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
-
-
 def _weigh_row(row: Row, time_verdicts: Counter[Verdict], *, decides: bool, reason: Reason | None) -> Row:
     """Return a changed number with its final verdict.
 
     `time_verdicts` counts the verdicts on the times of its machine code. `decides` and `reason` hold without times.
     """
     slower, faster = time_verdicts[Verdict.SLOWER], time_verdicts[Verdict.FASTER]
-    counts = [
-        f"{time_verdicts[verdict]} {verdict.value.lower()}" for verdict in _TIME_VERDICTS if time_verdicts[verdict]
-    ]
+    in_order = [verdict for verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME) if time_verdicts[verdict]]
+    counts = [f"{time_verdicts[verdict]} {verdict.value.lower()}" for verdict in in_order]
     explanation: tuple[Reason, ...] = (reason,) if reason else ()
     times: tuple[Reason, ...] = (Reason(ReasonKind.TIMES, (", ".join(counts),)),)
     if row.judgement.verdict is Verdict.FASTER:
@@ -106,7 +101,7 @@ def _decide_without_times(
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
         ReasonKind.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        ReasonKind.SECTORS: (row.metric == "requests" and _is_explained(row, base_sectors, head_sectors))
+        ReasonKind.SECTORS: (row.metric == "requests" and _is_explained_by_sectors(row, base_sectors, head_sectors))
         or (row.metric == "cluster requests" and "cluster sectors" in counted),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
         ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
@@ -121,11 +116,10 @@ def _decide_without_times(
     return reason is None, reason
 
 
-def _is_explained(requests: Row, base_sectors: float, head_sectors: float) -> bool:
-    """Return whether the sectors explain a changed number of requests, and so decide instead of the requests.
+def _is_explained_by_sectors(requests: Row, base_sectors: float, head_sectors: float) -> bool:
+    """Return whether the sectors explain a changed number of requests.
 
-    They do if the sectors changed in the same direction, or in the other direction by at least the ratio of the
-    requests.
+    They do if they changed in the same direction, or in the other direction by at least the ratio of the requests.
     """
     if head_sectors == base_sectors:
         return False

@@ -112,7 +112,7 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:
-        elsewhere = None not in (row.arch, arch) and row.arch != arch
+        elsewhere = row.arch is not None and arch is not None and row.arch != arch
         by_group[row.kernel, row.flags, elsewhere].append(row)
     timed, exact, foreign = list[ChangeGroup](), list[ChangeGroup](), list[ChangeGroup]()
     for (kernel, flags, elsewhere), members in by_group.items():

@@ -67,7 +67,7 @@ def _read_document(path: Path) -> models.Document | None:
     """Return a file's document, in which null may stand for NaN; None if the file is not readable."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
         content = reading.read_content(path)
-        strings = content.split(b'"')[1::2]  # if there are no escapes
+        strings = content.split(b'"')[1::2]  # right only without escapes
         if b"\\" not in content and not any(b"NaN" in string for string in strings):
             # This parser is faster, but rejects NaN.
             return msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
@@ -86,8 +86,8 @@ def stamp_file(path: Path) -> Stamp:
 class CommitStamps:
     """The stamps of the files on which the noise between a machine's commits depends.
 
-    These are the machine's own files, and the hashes of machine code of other machines. The list of benchmarks and the
-    code count by their content.
+    These are the machine's own files, and other machines' hashes of machine code. Digests also depend on the content of
+    the list of benchmarks and of the code.
 
     Parameters
     ----------

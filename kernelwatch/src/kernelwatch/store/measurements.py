@@ -36,7 +36,7 @@ class BenchmarkMeasurements:
 
     `type` is asv's, "time" or "track". `points` maps the parameters of a configuration, as (name, value) pairs, to its
     result. `absence` says why there are no points. `failures` are the reasons of failures from the newest run that
-    recorded any. `skips` are the reasons of skips, from the newest run of all configurations that recorded any.
+    recorded any. `skips` are the reasons of skips from the newest complete run that recorded any.
     """
 
     type: str

@@ -58,7 +58,7 @@ def review_between(history: History, base: str, head: str, environment: str, nam
 
 
 class _CachedTracker(msgspec.Struct):
-    """The regressions and drifts of a history up to a commit; None if drifts were not searched."""
+    """The regressions and drifts of a history up to a commit; `drifts` is None if they were not searched."""
 
     tracker: RegressionTracker
     drifts: list[Drift] | None = None
