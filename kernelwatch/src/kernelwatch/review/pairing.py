@@ -190,7 +190,8 @@ def is_code_unchanged(
 ) -> bool | None:
     """Return whether the named machine code is the same at both commits; None without a name or recorded hashes.
 
-    The hashes of the machine code alone are compared, or else those of the cubins if one compiler made both.
+    The hashes of the machine code alone are compared. If one is missing, and one compiler built both commits, the
+    hashes of the cubins are compared.
     """
     if name is None:
         return None

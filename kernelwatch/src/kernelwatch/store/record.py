@@ -86,8 +86,8 @@ def find_origins(
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
     """Return the number of samples of each round of a configuration, from the record of its run.
 
-    The result is () if the run did not record rounds, but SAMPLES_PER_ROUND is assumed for old records. `total` is the
-    number of stored samples.
+    Runs before 2026-11-23 did not record it: SAMPLES_PER_ROUND is assumed. asv itself does not record it either: the
+    result is (). `total` is the number of stored samples.
     """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:

@@ -99,7 +99,7 @@ def list_steps(history: History, heads: Iterable[str]) -> Iterator[HistoryStep]:
 
 
 def find_step(history: History, head: str, load_measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
-    """Return the step of a commit; None if it has no measured ancestor. `load_measured` returns `list_measured`.
+    """Return the step of a commit; None if it has no measured ancestor. `load_measured(commit)` is `list_measured`.
 
     A run may measure only a part of the suite. So each configuration is compared with the nearest ancestor that
     measured it. If the configuration failed at this ancestor, but not at `head`, it is also compared with the nearest

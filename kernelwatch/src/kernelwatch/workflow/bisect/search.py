@@ -65,7 +65,7 @@ def is_different(row: Row) -> bool:
 def search_culprit(
     metric: str, configurations: Sequence[SuiteConfiguration], good: str, bad: str, numbers: CommitNumbers
 ) -> SearchOutcome:
-    """Search the commit that changed a number: the one with the worst verdict, and of these the largest change.
+    """Search the commit that changed a number: the number with the worst verdict, and then the largest change.
 
     Raises CannotCompareError if GOOD is not an ancestor of BAD, a commit has no number, or git's search stopped.
     """
