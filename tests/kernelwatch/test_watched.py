@@ -99,7 +99,7 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
         ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; declare"),
         ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
-        ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name yours in "),
+        ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name your suite in "),
         (
             "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
             "3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",

@@ -75,11 +75,11 @@ def test_entry_without_a_row_is_noted() -> None:
     registers = make_compiled(12, metric="registers", kernel=TIME)
     names = [(TIME, "time"), (TIME, "registers"), (TIME, "sectors_loaded"), ("Blur", "time")]
     entries = [Acknowledgement(kernel, number, REASON) for kernel, number in names]
-    texts = ["'sectors_loaded' of 'time_x.X.time_back_to_back', which", "'time' of 'Blur', which"]
+    texts = ["'sectors_loaded' of 'time_x.X.time_back_to_back', but", "'time' of 'Blur', but"]
     # Without times, an entry on times may be for another machine.
     for rows, count in (([WORSE, registers], 2), ([registers], 1)):
         for note, text in zip(list_unmatched(rows, entries), texts[:count], strict=True):
-            assert note.startswith(f"acknowledged.toml accepts {text} the commits do not have")
+            assert note.startswith(f"acknowledged.toml accepts {text} the commits have no such number")
 
 
 def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from tests.stored import (
         (["--", "--help", HEAD], "'--help' is not a commit"),
         (["bbbb", HEAD, "--machine", "x"], "has no results of x, only of gpu; choose one"),
         (["bbbb", "eeee"], "'eeee' is not a commit"),
-        (["bbbb", "d" * 40], "no machine has results of one environment for both 'bbbb' .*; results exist for gpu"),
+        (["bbbb", "d" * 40], "no machine measured both 'bbbb' .* in one environment; results exist for gpu"),
         (["", ""], "'' is not a commit"),
     ],
 )
@@ -134,8 +134,8 @@ def test_results_of_other_axes_are_left_out(
     ("named", "text", "message"),
     [
         (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*\n"),
-        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is not a suite; name yours in "),
-        (True, None, "cannot compare: there is no module own_suite; name yours in "),
+        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is not a suite; name your suite in "),
+        (True, None, "cannot compare: there is no module own_suite; name your suite in "),
         (False, None, ""),
     ],
 )

@@ -95,7 +95,7 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
     "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
     "the copy changed": (
-        1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio of times in copies: 1.000)",
+        1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio relative to the copy: 1.000)",
     ),
     "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
     "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),

@@ -70,8 +70,8 @@ ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
 BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: all of its entries are ignored",))
 HOST_LAUNCH = SourceChanges(launch_files=("main.cu",))
 HOST_NOTE = (
-    "lines with <<<...>>> differ in main.cu; the suite launches what its classes declare, so change a new grid, block "
-    "or shared memory there, too"
+    "lines with <<<...>>> differ in main.cu; the suite launches what its classes declare, so if grid, block or shared "
+    "memory changed, change the classes, too"
 )
 OTHER_DRIVER = "different driver: 1 for base, 2 for head; to measure both alike: kernelwatch measure bbbbbbbb cccccccc"
 

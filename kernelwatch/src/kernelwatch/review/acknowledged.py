@@ -15,28 +15,27 @@ _TIME = "time"
 
 def select_entries(row: Row, acknowledgements: Iterable[Acknowledgement]) -> list[Acknowledgement]:
     """Return the acknowledgements that name this row's kernel and metric (or "time")."""
-    return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _make_key(row)]
+    return [entry for entry in acknowledgements if (entry.kernel, entry.number) == _name_kernel_and_number(row)]
 
 
-def _make_key(row: Row) -> tuple[str, str]:
-    """Return kernel and number as acknowledged.toml names them, such as ("saxpy", "time")."""
+def _name_kernel_and_number(row: Row) -> tuple[str, str]:
     return row.kernel, _TIME if row.kind == TIMED else row.metric
 
 
 def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgement]) -> Iterator[str]:
-    """Yield a note for each acknowledgement that fits no row. If nothing was timed, entries for times are ignored."""
-    keys = set(map(_make_key, rows))
+    """Yield a note for each acknowledgement that accepts no row; if nothing was timed, ignore entries for times."""
+    keys = set(map(_name_kernel_and_number, rows))
     is_timed = any(number == _TIME for _, number in keys)
     for entry in acknowledgements:
         if (entry.kernel, entry.number) not in keys and (is_timed or entry.number != _TIME):
             yield (
-                f"acknowledged.toml accepts {entry.number!r} of {entry.kernel!r}, which the commits do not have; "
+                f"acknowledged.toml accepts {entry.number!r} of {entry.kernel!r}, but the commits have no such number; "
                 "write kernel and number as the review prints them"
             )
 
 
 def accept_row(row: Row, acknowledgements: Iterable[Acknowledgement]) -> Row:
-    """Return the row. If acknowledgements accept its regression, the verdict is ACKNOWLEDGED, with their reasons."""
+    """Return the row; ACKNOWLEDGED, with the reasons of the entries, if it became worse and entries accept it."""
     if row.judgement.verdict not in (Verdict.SLOWER, Verdict.TRADE):
         return row
     if not (entries := select_entries(row, acknowledgements)):

@@ -1,5 +1,6 @@
 """Compare two measured commits: judge each pair of configurations, and conclude. No files are read."""
 
+import itertools
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from kernelwatch.review.pairing import BROKEN, FAILED, REPAIRED, Describe, Pairi
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
-from kernelwatch.review.verdict import FAILING, Verdict
+from kernelwatch.review.verdict import Verdict
 from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.source_changes import SourceChanges
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
@@ -28,9 +29,8 @@ class Review(ReviewSides):
 
     `rows` are sorted worst first. `unpaired` maps each category of UNPAIRED to its configurations. BROKEN and REPAIRED
     also have kernels that can be launched at only one commit. `peak` is the theoretical bandwidth of the machine's GPU
-    in bytes per second, `arch` is the GPU's architecture. Each is None if unknown. `thresholds` are those of the times.
-    `notes` are sentences about the measurements and the source. `changes` are the changes of the source. `trade`, one
-    of TRADE_POLICIES, says when a TRADE passes.
+    in bytes per second, `arch` is the GPU's architecture. Each is None if unknown. `notes` are sentences about the
+    measurements and the source. `trade` is one of TRADE_POLICIES.
     """
 
     rows: list[Row]
@@ -50,17 +50,13 @@ class Review(ReviewSides):
     @cached_property
     def failures(self) -> list[Failure]:
         """The failures, worst first, one per verdict, kernel and reason."""
-        by_verdict = zip(FAILING, (self.unpaired[outcome] for outcome in (BROKEN, FAILED, REPAIRED)), strict=True)
-        return [
-            failure for verdict, configurations in by_verdict for failure in group_failures(verdict, configurations)
-        ]
+        categories = {Verdict.BROKEN: BROKEN, Verdict.FAILED: FAILED, Verdict.REPAIRED: REPAIRED}
+        grouped = (group_failures(verdict, self.unpaired[category]) for verdict, category in categories.items())
+        return list(itertools.chain.from_iterable(grouped))
 
     @property
     def exit_code(self) -> int:
-        """0: the review passes; 1: something became worse; 2: FAILED or UNDECIDED.
-
-        What is acknowledged or noted passes, and a TRADE that `trade` lets pass.
-        """
+        """0: the review passes; 1: something became worse; 2: FAILED or UNDECIDED."""
         return exit_code(self.conclusion, self.rows, self.trade)
 
     def sort_key(self) -> tuple[int, int]:
@@ -82,8 +78,8 @@ def compare_commits(
 ) -> Review:
     """Return the review of two commits: of all configurations, or of those whose `Row.name` is in `names`.
 
-    Configurations outside of `names` still affect which numbers decide. `limits` maps a metric to a ratio of head to
-    base. A number above its limit counts as one that decides, even if it otherwise only explains.
+    Configurations outside of `names` still affect which numbers decide. `limits` maps a metric to its largest allowed
+    ratio of head to base. A number above its limit decides the verdict, even if such a number otherwise only explains.
     """
     pairs, unpaired = pairing
     times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
@@ -91,24 +87,22 @@ def compare_commits(
     selected = [pair for pair in pairs if names is None or pair.name in names]
     rows = judge_pairs(base, head, selected, thresholds, describe)
     if len(selected) < len(pairs) and any(row.kind != TIMED and row.judgement.is_change for row in rows):
-        # Judge the other configurations separately: they affect which numbers decide, but not Holm's correction.
+        # Judge the unselected configurations separately, so that Holm's correction does not count them.
         unselected = [pair for pair in pairs if names is not None and pair.name not in names]
         rows += judge_pairs(base, head, unselected, thresholds, describe)
     arch = head.arch or base.arch
     weighed = list(weigh_against_times(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(selected)]
-    unpaired = {category: list(configurations) for category, configurations in unpaired.items()}
+    unpaired = {
+        category: [configuration for configuration in configurations if names is None or configuration.name in names]
+        for category, configurations in unpaired.items()
+    }
     for verdict, configuration in find_unlaunchable(weighed, partial(find_recorded_blocks, base, head)):
         unpaired[BROKEN if verdict is Verdict.BROKEN else REPAIRED].append(configuration)
     peaks = (side.peak for side in (head, base))
     return Review(
         **{name: getattr(sides, name) for name in ReviewSides.__dataclass_fields__},
         rows=sorted((accept_row(row, changes.acknowledgements) for row in weighed), key=Row.sort_key),
-        unpaired={
-            category: [
-                configuration for configuration in configurations if names is None or configuration.name in names
-            ]
-            for category, configurations in unpaired.items()
-        },
+        unpaired=unpaired,
         peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
         thresholds=thresholds,
         notes=[

@@ -7,16 +7,12 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from kernelwatch.review.launchable import LaunchedBlocks, count_blocks
+from kernelwatch.review.launchable import BLOCK_SHARED, THREAD_REGISTERS, LaunchedBlocks, count_blocks, read_resources
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
 from ptxcount.util.architectures import MULTIPROCESSORS
-
-#: Resources that limit the blocks on a multiprocessor. They decide only if the number of threads that fit changes or is
-#: unknown, or if they exceed a limit.
-_RESOURCES = ("registers", "shared bytes")
 
 #: Metric of the stack frame in local memory. ptxas may need less of it than the PTX declares.
 _FRAME = "stack bytes"
@@ -24,16 +20,16 @@ _FRAME = "stack bytes"
 #: Counted metrics, named as in `Row.metric`.
 _RATIOS, _TOTALS = (frozenset(name.replace("_", " ") for name in metrics) for metrics in (RATIOS, TOTALS))
 
-#: Metric of shared-memory accesses after merging. It does not change if accesses are separate only in the PTX.
+#: Metric of the wavefronts that remain if ptxas merges neighbouring accesses to shared memory.
 _MERGED = "merged wavefronts"
 
 #: Metrics of accesses to other blocks' shared memory.
 _OF_CLUSTERS = ("cluster sectors", "cluster requests")
 
-#: The metric of constant memory that decides. In a launch without it, the requests decide.
+#: Metric of constant memory that decides. In a launch without it, the requests decide.
 _ADDRESSES = "constant addresses"
 
-#: Key of a counted launch, or of compiled machine code on an architecture -> metric -> its row.
+#: Key of a counted launch, or of machine code on an architecture -> metric -> its row.
 _RowsByMetric = Mapping[object, Mapping[str, Row]]
 
 
@@ -43,15 +39,13 @@ def weigh_against_times(
     limits: Mapping[str, float] = MappingProxyType({}),
     find_launched: Callable[[Row], LaunchedBlocks] = lambda _: (None, None),
 ) -> Iterator[Row]:
-    """Yield the rows in the same order.
+    """Yield the rows in the same order; changed counted and compiled numbers get their final verdict and `decides`.
 
-    Counted and compiled numbers that changed get their final verdict and `decides`. A deciding number that rose becomes
-    a TRADE if some times of its machine code became faster and none slower. Another number that rose becomes NOTED if
-    its machine code has judged times, or if it does not decide.
+    A deciding number that rose becomes a TRADE if some times of its machine code became faster and none slower. Any
+    other number that rose becomes NOTED if its machine code has judged times, or if it does not decide.
 
-    `arch` is the architecture of the timing GPU; the times do not affect numbers of other architectures. `limits` maps
-    a metric to a ratio of head to base. A number above this ratio counts as one that decides, even if it otherwise only
-    explains. `find_launched` returns the blocks with which base and head launch a compiled kernel.
+    `arch` is the architecture of the GPU that timed. Its times do not affect numbers of other architectures. `limits`
+    is as in `compare_commits`. `find_launched` returns the blocks with which base and head launch a compiled kernel.
     """
     times: dict[object, Counter[Verdict]] = defaultdict(Counter)
     related: defaultdict[object, dict[str, Row]] = defaultdict(dict)
@@ -69,42 +63,35 @@ def weigh_against_times(
         yield _weigh_row(row, time_verdicts, decides=decides, reason=reason)
 
 
-#: Verdicts on times that a number's reason counts, in this order.
-_TIME_VERDICTS = (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME)
-
-
 def _weigh_row(row: Row, time_verdicts: Counter[Verdict], *, decides: bool, reason: Reason | None) -> Row:
     """Return a changed number with its final verdict.
 
-    `time_verdicts` counts the verdicts on the times of its machine code. `decides` and `reason` are what would hold if
-    there were no times.
+    `time_verdicts` counts the verdicts on the times of its machine code. `decides` and `reason` hold without times.
     """
     slower, faster = time_verdicts[Verdict.SLOWER], time_verdicts[Verdict.FASTER]
-    counts = [
-        f"{time_verdicts[verdict]} {verdict.value.lower()}" for verdict in _TIME_VERDICTS if time_verdicts[verdict]
-    ]
-    summary, verdict = ", ".join(counts), row.judgement.verdict
-    if verdict is Verdict.FASTER:
+    in_order = [verdict for verdict in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME) if time_verdicts[verdict]]
+    counts = [f"{time_verdicts[verdict]} {verdict.value.lower()}" for verdict in in_order]
+    explanation: tuple[Reason, ...] = (reason,) if reason else ()
+    times: tuple[Reason, ...] = (Reason(ReasonKind.TIMES, (", ".join(counts),)),)
+    if row.judgement.verdict is Verdict.FASTER:
         is_contradicted = decides and slower and not faster
-        summary, reason = summary if is_contradicted else "", None
+        verdict, reasons = Verdict.FASTER, times if is_contradicted else ()
     elif decides and faster and not slower:
-        verdict = Verdict.TRADE
+        verdict, reasons = Verdict.TRADE, times + explanation
     elif time_verdicts:
-        verdict, reason = Verdict.NOTED, None
+        verdict, reasons = Verdict.NOTED, times
     else:
-        verdict = Verdict.SLOWER if decides else Verdict.NOTED
-    reasons = (Reason(ReasonKind.TIMES, (summary,)) if summary else None, reason)
-    judged = replace(row.judgement, verdict=verdict, reasons=tuple(filter(None, reasons)))
+        verdict, reasons = Verdict.SLOWER if decides else Verdict.NOTED, explanation
+    judged = replace(row.judgement, verdict=verdict, reasons=reasons)
     return replace(row, judgement=judged, decides=decides)
 
 
 def _decide_without_times(
     row: Row, related: _RowsByMetric, limits: Mapping[str, float], find_launched: Callable[[Row], LaunchedBlocks]
 ) -> tuple[bool, Reason | None]:
-    """Return whether a changed number would decide the review without times, and the reason."""
     if row.judgement.ratio > limits.get(row.metric, math.inf):
         return True, Reason(ReasonKind.ABOVE_LIMIT, (limits[row.metric],))
-    if row.metric in _RESOURCES:
+    if row.metric in (THREAD_REGISTERS, BLOCK_SHARED):
         return _decide_by_occupancy(row, related[row.code_key, row.arch], find_launched(row))
     counted = related[row.launch_key] if row.arch is None else {}
     moved = [counted_row for counted_row in counted.values() if counted_row.counts_global_sectors]
@@ -115,7 +102,7 @@ def _decide_without_times(
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
         ReasonKind.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        ReasonKind.SECTORS: (row.metric == "requests" and _is_explained(row, base_sectors, head_sectors))
+        ReasonKind.SECTORS: (row.metric == "requests" and _is_explained_by_sectors(row, base_sectors, head_sectors))
         or (row.metric == "cluster requests" and "cluster sectors" in counted),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
         ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
@@ -130,11 +117,10 @@ def _decide_without_times(
     return reason is None, reason
 
 
-def _is_explained(requests: Row, base_sectors: float, head_sectors: float) -> bool:
-    """Return whether the sectors explain a changed number of requests, and so decide instead of the requests.
+def _is_explained_by_sectors(requests: Row, base_sectors: float, head_sectors: float) -> bool:
+    """Return whether the sectors explain a changed number of requests.
 
-    They do if the sectors changed in the same direction, or in the other direction by at least the ratio of the
-    requests.
+    They do if they changed in the same direction, or in the other direction by at least the ratio of the requests.
     """
     if head_sectors == base_sectors:
         return False
@@ -145,26 +131,26 @@ def _is_explained(requests: Row, base_sectors: float, head_sectors: float) -> bo
 
 
 def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: LaunchedBlocks) -> tuple[bool, Reason]:
-    """Return whether a changed resource changes the number of threads that fit on a multiprocessor, and the reason.
+    """Return whether a changed resource decides, and the reason.
 
-    The number of threads must fall if the resource rose, else rise: both with all resources, and if only this resource
-    limited the threads. An unknown number counts as a change. `launched` has the blocks of base and head.
+    It decides if fewer threads fit on a multiprocessor after a rise, or more after a fall. This must hold with all
+    resources, and also if this resource alone limits the threads. Unknown numbers of threads decide, too.
     """
+    base_block, head_block = launched
+    if base_block is None or head_block is None or row.arch not in MULTIPROCESSORS:
+        return True, Reason(ReasonKind.OCCUPANCY_UNKNOWN)
+    arch = row.arch
 
-    def count_threads(*metrics: str) -> tuple[int, ...]:
-        """Return how many threads fit on a multiprocessor in base and in head, if only these resources limit them."""
+    def count_threads(*limiting: str) -> tuple[int, ...]:
         totals = []
-        for block, side in zip(launched, ("base", "head"), strict=True):
-            threads, dynamic = block or (0, 0)
-            values = {name: int(getattr(resources[name], side)) for name in resources.keys() & metrics}
-            registers, static = (values.get(name, 0) for name in _RESOURCES)
-            shared = static + (dynamic if "shared bytes" in metrics else 0)
-            totals.append(threads * count_blocks(row.arch or "", threads, registers, shared))
+        for (threads, dynamic), side in ((base_block, "base"), (head_block, "head")):
+            registers, static = read_resources(resources, side)
+            needed_registers = registers if THREAD_REGISTERS in limiting else 0
+            needed_shared = static + dynamic if BLOCK_SHARED in limiting else 0
+            totals.append(threads * count_blocks(arch, threads, needed_registers, needed_shared))
         return tuple(totals)
 
-    if None in launched or row.arch not in MULTIPROCESSORS:
-        return True, Reason(ReasonKind.OCCUPANCY_UNKNOWN)
-    limited_by_it, limited_by_all = count_threads(row.metric), count_threads(*_RESOURCES)
+    limited_by_it, limited_by_all = count_threads(row.metric), count_threads(THREAD_REGISTERS, BLOCK_SHARED)
     base_threads, head_threads = limited_by_all
     if all(new < old if row.head > row.base else new > old for old, new in (limited_by_it, limited_by_all)):
         return True, Reason(ReasonKind.OCCUPANCY_CHANGED, (head_threads, base_threads))
@@ -178,29 +164,29 @@ MAX_DOUBT_SHARE = 1 / 100
 #: The same maximum for the times of one kernel with the same flags.
 MAX_DOUBT_SHARE_OF_KERNEL = 1 / 10
 
-#: Policies for a TRADE. NONE: it never passes. NUMBERS: it passes if no time or number is SLOWER; a number that rose
-#: beside faster times of its code is a TRADE. ALL: it always passes.
+#: Policies for a TRADE. NONE: it never passes. NUMBERS: it passes if no row is SLOWER. ALL: it always passes.
 TRADE_POLICIES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 
 
 def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
     """Return the verdict on a whole review: the worst one, but TRADE instead of SLOWER if something is better.
 
-    NOTED rows, and UNDECIDED rows up to a small share, do not count. Beside times, numbers that fell do not count,
-    either. `failing` has the verdicts of the failures: BROKEN, FAILED or REPAIRED. Without rows and failures, the
-    verdict is UNDECIDED.
+    NOTED rows, and UNDECIDED rows up to a small share, do not count. `failing` has the verdicts of the failures:
+    BROKEN, FAILED or REPAIRED. Without rows and failures, the verdict is UNDECIDED.
     """
     verdicts = {row.judgement.verdict for row in rows} | {*failing}
-    rules = {
-        Verdict.BROKEN: Verdict.BROKEN in verdicts,
-        Verdict.TRADE: Verdict.SLOWER in verdicts and is_better(rows),
-        Verdict.SLOWER: Verdict.SLOWER in verdicts,
-        Verdict.FAILED: Verdict.FAILED in verdicts,
-        Verdict.UNDECIDED: not verdicts or any(iter_reasons_for_undecided(rows)),
-    }
-    remaining = (verdict for verdict in (Verdict.TRADE, Verdict.ACKNOWLEDGED, Verdict.REPAIRED) if verdict in verdicts)
-    better = Verdict.FASTER if is_better(rows) else Verdict.SAME
-    return next((verdict for verdict, holds in rules.items() if holds), next(remaining, better))
+    if Verdict.BROKEN in verdicts:
+        return Verdict.BROKEN
+    if Verdict.SLOWER in verdicts:
+        return Verdict.TRADE if is_better(rows) else Verdict.SLOWER
+    if Verdict.FAILED in verdicts:
+        return Verdict.FAILED
+    if not verdicts or any(iter_reasons_for_undecided(rows)):
+        return Verdict.UNDECIDED
+    for verdict in (Verdict.TRADE, Verdict.ACKNOWLEDGED, Verdict.REPAIRED):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.FASTER if is_better(rows) else Verdict.SAME
 
 
 def is_better(rows: Sequence[Row]) -> bool:
@@ -216,8 +202,9 @@ def exit_code(conclusion: Verdict, rows: Sequence[Row], trade: str) -> int:
     `trade` is one of TRADE_POLICIES.
     """
     if conclusion is Verdict.TRADE:
-        worse = ALL if any(row.judgement.verdict is Verdict.SLOWER for row in rows) else NUMBERS
-        return int(TRADE_POLICIES.index(worse) > TRADE_POLICIES.index(trade))
+        is_slower = any(row.judgement.verdict is Verdict.SLOWER for row in rows)
+        passes = trade == ALL or (trade == NUMBERS and not is_slower)
+        return 0 if passes else 1
     return {Verdict.BROKEN: 1, Verdict.SLOWER: 1, Verdict.FAILED: 2, Verdict.UNDECIDED: 2}.get(conclusion, 0)
 
 
@@ -231,10 +218,8 @@ def iter_reasons_for_undecided(rows: Sequence[Row]) -> Iterator[str]:
     kernels: dict[str, list[Row]] = defaultdict(list)
     for row in times:
         kernels[f"{row.kernel} {row.flags}".strip()].append(row)
-    for label, group, limit in (
-        ("all kernels", times, MAX_DOUBT_SHARE),
-        *((name, group, MAX_DOUBT_SHARE_OF_KERNEL) for name, group in kernels.items()),
-    ):
+    of_kernels = [(name, group, MAX_DOUBT_SHARE_OF_KERNEL) for name, group in kernels.items()]
+    for label, group, limit in [("all kernels", times, MAX_DOUBT_SHARE), *of_kernels]:
         count = sum(row.judgement.could_be_slower for row in group)
         if count > limit * len(group):
             yield f"{count} of {len(group)} times of {label} are undecided and could be slower"

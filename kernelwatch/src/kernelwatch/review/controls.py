@@ -13,7 +13,7 @@ from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.default_thresholds import LONG_LAUNCH
 from kernelwatch.store.measurements import CommitMeasurements
 
-#: Minimum number of controls for which a review uses them.
+#: Minimum number of controls; a review with fewer does not use them.
 MIN_CONTROLS = 12
 
 #: Largest ratio of a kernel's time to the copy's for which controls apply.

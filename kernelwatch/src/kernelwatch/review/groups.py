@@ -48,7 +48,7 @@ class ChangeGroup:
     empty if the benchmark has none. `times` has all times, also unchanged ones; none if `elsewhere`. `numbers` has the
     changed numbers; if `elsewhere`, those of other architectures. `evidence` describes the changes of numbers and
     machine code, for example "registers -10 %", "5 more instructions (1 of 2) on sm_90", "machine code changed".
-    Changes in the direction of the times come first.
+    Numbers that changed in the same direction as the times come first.
     """
 
     kernel: str
@@ -67,7 +67,7 @@ class ChangeGroup:
     def counts(self) -> dict[str, int]:
         """The number of times by verdict, and of exact numbers that rose, fell, or are noted or acknowledged.
 
-        If some numbers decide, only these count as risen or fallen. Beside times, only times count as acknowledged.
+        If some numbers decide, only these count as risen or fallen. In a group with times, "acknowledged" counts times.
         """
         times, deciding, numbers = (
             Counter(row.judgement.verdict for row in rows) for rows in (self.times, self._deciding, self.numbers)
@@ -82,7 +82,7 @@ class ChangeGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on the group's times; if all are the same, on `_deciding`."""
+        """The worst verdict on the group's times; if no time changed, on the numbers that decide."""
         rows = select_changed(self.times) or self._deciding
         return min((row.judgement.verdict for row in rows), key=lambda verdict: verdict.rank, default=Verdict.SAME)
 
@@ -94,7 +94,6 @@ class ChangeGroup:
 
     @property
     def _deciding(self) -> Sequence[Row]:
-        """The group's numbers that decide; if none decides, all its numbers."""
         return [row for row in self.numbers if row.decides] or self.numbers
 
 
@@ -107,14 +106,13 @@ def select_changed(rows: Iterable[Row], at_least: float = 0.0) -> tuple[Row, ...
 def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> list[ChangeGroup]:
     """Return the changes grouped by kernel and flags; `arch` is the architecture of the machine's GPU.
 
-    Groups with changed times come first: slower ones before others, then by the size of the change. Groups with only
-    counted or compiled changes follow; such groups are merged if flags make no difference. Machine code of other
-    architectures comes last; if `arch` is None, there is none. Groups of counts whose evidence a group with times shows
-    are left out. So are relative changes below `at_least`; this does not affect the verdicts on rows.
+    Groups with changed times come first, the slower ones before the others. Groups with only counted or compiled
+    changes follow. Machine code of other architectures comes last; if `arch` is None, there is none. Groups without
+    times are merged if flags make no difference. Relative changes below `at_least` are left out.
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:
-        elsewhere = None not in (row.arch, arch) and row.arch != arch
+        elsewhere = row.arch is not None and arch is not None and row.arch != arch
         by_group[row.kernel, row.flags, elsewhere].append(row)
     timed, exact, foreign = list[ChangeGroup](), list[ChangeGroup](), list[ChangeGroup]()
     for (kernel, flags, elsewhere), members in by_group.items():
@@ -132,44 +130,39 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
                 of_kind = tuple(row for row in members if row.kind == kind)
                 evidence = _join_texts((*_describe_traffic(of_kind), *_list_differences(of_kind, at_least)))
                 exact.append(ChangeGroup(kernel, flags, times, select_changed(of_kind, at_least), evidence))
-    shown_evidence = {(group.kernel, difference) for group in timed for difference in group.evidence}
+    timed_evidence = {(group.kernel, difference) for group in timed for difference in group.evidence}
 
-    def is_shown(group: ChangeGroup) -> bool:
-        """Return whether a group of counts repeats groups with times: counts are equal for all flags."""
-        is_counted = all(row.kind == Kind.COUNTED.value for row in group.numbers)
-        return is_counted and all((group.kernel, difference) in shown_evidence for difference in group.evidence)
+    def repeats_timed(group: ChangeGroup) -> bool:
+        is_counted = all(row.kind == Kind.COUNTED.value for row in group.numbers)  # equal for all flags
+        return is_counted and timed_evidence.issuperset((group.kernel, difference) for difference in group.evidence)
 
-    exact = [group for group in exact if group.numbers and not is_shown(group)]
+    exact = [group for group in exact if group.numbers and not repeats_timed(group)]
     flag_sets = {(kernel, flags) for kernel, flags, _ in by_group}
     merged = (_merge_alike(groups, flag_sets) for groups in (exact, foreign))
     return [group for groups in (timed, *merged) for group in sorted(groups, key=lambda group: group.sort_key)]
 
 
 def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
-    """Yield the groups; groups of one kernel with equal evidence become one, with all flags.
-
-    `flag_sets` has each kernel with each of its sets of flags.
-    """
+    """Merge the groups of each kernel with equal evidence; `flag_sets` has pairs of a kernel and a set of its flags."""
     alike: dict[tuple[str, tuple[str, ...]], list[ChangeGroup]] = defaultdict(list)
     for group in groups:
         alike[group.kernel, group.evidence].append(group)
     for (kernel, _), members in alike.items():
-        flags = sorted({group.flags for group in members})
-        has_all_flags = len(flags) > 1 and {*flags} == {flags for name, flags in flag_sets if name == kernel and flags}
+        own_flags = sorted({group.flags for group in members})
+        all_flags = sorted(flags for name, flags in flag_sets if name == kernel and flags)
+        text = ANY_FLAGS if len(own_flags) > 1 and own_flags == all_flags else ", ".join(own_flags)
         times = {row.name: row for group in members for row in group.times}
         numbers = tuple(row for group in members for row in group.numbers)
-        text = ANY_FLAGS if has_all_flags else ", ".join(flags)
         yield replace(members[0], flags=text, times=tuple(times.values()), numbers=numbers)
 
 
 def _average_ratios(times: Iterable[Row]) -> float | None:
-    """Return the geometric mean of head / base; None without times, or if a ratio is 0 or infinite."""
     ratios = [row.judgement.ratio for row in times]
     return geometric_mean(ratios) if ratios and all(0 < ratio < math.inf for ratio in ratios) else None
 
 
 def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = None) -> tuple[str, ...]:
-    """Return the texts of differences. If times changed by `time_ratio`, changes in the other direction come last."""
+    """Return the texts of differences. Numbers that changed opposite to the times come last."""
 
     def is_opposed(difference: _Difference) -> bool:
         return time_ratio is not None and (time_ratio - 1) * difference.direction < 0
@@ -178,35 +171,35 @@ def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = N
 
 
 def _list_differences(rows: Iterable[Row], at_least: float, *, named: bool = False) -> Iterator[_Difference]:
-    """Yield the changes of exact numbers: first those that decide, then those that explain, the largest of each first.
+    """Yield the changes of exact numbers: those that decide before those that explain, then the largest first.
 
-    A text names its architectures if not all architectures changed alike, or if `named`.
+    A text names architectures if another architecture changed differently, or if `named`.
     """
     metrics: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         metrics[row.metric][row.arch or ""].append(row)
     for metric, by_arch in sorted(metrics.items(), key=_sort_metric):
-        archs_by_amount: dict[_Difference, list[str]] = defaultdict(list)
+        archs_by_difference: dict[_Difference, list[str]] = defaultdict(list)
         for arch, arch_rows in sorted(by_arch.items()):
             if differing := select_changed(arch_rows, at_least):
                 text = _format_change(metric, differing) + _format_part(len(differing), len(arch_rows))
-                rises = {row.head > row.base for row in differing}
-                archs_by_amount[_Difference(text, (True in rises) - (False in rises))].append(arch)
-        for amount, arch_names in archs_by_amount.items():
-            # Join with "and", because a comma separates two differences.
-            is_named = named or len(arch_names) < len(by_arch)
-            yield replace(amount, text=f"{amount.text} on {' and '.join(arch_names)}") if is_named else amount
+                directions = {1 if row.head > row.base else -1 for row in differing}
+                archs_by_difference[_Difference(text, sum(directions))].append(arch)
+        for difference, archs in archs_by_difference.items():
+            if named or len(archs) < len(by_arch):
+                # Join with "and", because a comma separates two differences.
+                yield replace(difference, text=f"{difference.text} on {' and '.join(archs)}")
+            else:
+                yield difference
 
 
 def _sort_metric(item: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
-    """Return the sort key of (metric, architecture -> rows): deciding metrics first, then by the largest change."""
     metric_rows = [row for rows in item[1].values() for row in rows]
     decides = any(row.decides and row.base != row.head for row in metric_rows)
     return not decides, -max(row.size for row in metric_rows)
 
 
 def _format_part(count: int, total: int) -> str:
-    """Return a suffix such as " (1 of 2)"; empty if `count` is `total`."""
     return "" if count == total else f" ({count} of {total})"
 
 
@@ -231,9 +224,9 @@ def _format_change(metric: str, rows: Sequence[Row]) -> str:
 
 
 def _describe_traffic(rows: Iterable[Row]) -> Iterator[_Difference]:
-    """Yield the bytes that launches move divided by the bytes that they need, before and now, as one difference.
+    """Yield one difference: moved bytes over needed bytes, at head and base, of the launches with changed sectors.
 
-    Only launches with changed sectors count. Yield nothing if both ratios print alike, or a ratio is below 1.
+    Yield nothing if both ratios print alike, or a ratio is below 1.
     """
     launches: dict[object, list[Row]] = defaultdict(list)
     for row in rows:
@@ -251,13 +244,9 @@ def _describe_traffic(rows: Iterable[Row]) -> Iterator[_Difference]:
 
 
 def _describe_machine_code(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield whether the machine code changed, and for how many dtypes; nothing if no run recorded machine code."""
     recorded = (row for row in rows if row.code_unchanged is not None and row.arch is None)
     unchanged_by_dtype = {row.params.get("dtype"): row.code_unchanged for row in recorded}
-    changed_count = list(unchanged_by_dtype.values()).count(False)
-    if unchanged_by_dtype:
-        yield (
-            f"machine code changed{_format_part(changed_count, len(unchanged_by_dtype))}"
-            if changed_count
-            else "machine code unchanged"
-        )
+    if changed_count := list(unchanged_by_dtype.values()).count(False):
+        yield f"machine code changed{_format_part(changed_count, len(unchanged_by_dtype))}"
+    elif unchanged_by_dtype:
+        yield "machine code unchanged"

@@ -76,10 +76,10 @@ def judge_pairs(
 
 
 def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, throttle_reasons: str) -> Judgement:
-    """Return the judgement on a time with its doubts: UNDECIDED if the machine may have caused the change.
+    """Return the judgement on a time; UNDECIDED if the machine may have caused the change.
 
-    That is possible if the GPU was throttled. With equal machine code, it is also possible if GPUs differ, or the copy
-    changed as much.
+    The machine may have caused it if the GPU was throttled. If the machine code is unchanged, two other causes are
+    possible: several GPUs took the times, or the time of the copy changed as much.
     """
     if judgement.verdict is Verdict.SAME:
         return judgement
@@ -89,7 +89,7 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
     elif unchanged and len(pair.gpus) > 1:
         doubt = Reason(ReasonKind.SEVERAL_GPUS)
     elif unchanged and copies and relative_change(compute_ratio(*copies)) <= judgement.threshold:
-        # In times divided by the copy's, influences on both kernel and copy cancel.
+        # An influence on both kernel and copy cancels in the time divided by the copy's time.
         doubt = Reason(ReasonKind.COPY, (compute_ratio(*copies),))
     reasons = judgement.reasons or ((doubt,) if doubt else ())
     reasons += (Reason(ReasonKind.UNCHANGED),) if unchanged else ()
@@ -98,7 +98,6 @@ def add_doubts(judgement: Judgement, pair: Pair, *, unchanged: bool | None, thro
 
 
 def _pair_copies(pair: Pair) -> tuple[float, float] | None:
-    """Return the times of base and head divided by the copy's; None if the copy was not timed at both commits."""
     base, head = pair.base.copies, pair.head.copies
     return None if base is None or head is None else (base, head)
 
@@ -106,7 +105,7 @@ def _pair_copies(pair: Pair) -> tuple[float, float] | None:
 def _explain_throttling(base: CommitMeasurements, head: CommitMeasurements, pair: Pair) -> str:
     """Return why the GPU was throttled or shared, in base and in head; empty if the GPU was neither.
 
-    If one interleaved run measured both commits with the same reasons, return an empty text: some GPUs always throttle.
+    The text is also empty if one interleaved run had the same reasons at both commits: some GPUs always throttle.
     """
     runs = [side.benchmarks[pair.benchmark].runs for side in (base, head)]
     reasons = {"base": pair.base.throttle_reasons, "head": pair.head.throttle_reasons}

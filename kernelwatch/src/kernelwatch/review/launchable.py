@@ -5,14 +5,14 @@ results.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import Verdict
 from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS, WARP, fit_warps, round_up
 
-#: Resources of a block, as `Row.metric` has them.
-_REGISTERS, _SHARED = "registers", "shared bytes"
+#: Resources that limit the blocks on a multiprocessor, named as in `Row.metric`.
+THREAD_REGISTERS, BLOCK_SHARED = "registers", "shared bytes"
 
 #: (threads of a block, its bytes of dynamic shared memory) in base and in head; None if unknown.
 LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
@@ -33,36 +33,37 @@ def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
 def find_unlaunchable(
     rows: Iterable[Row], find_recorded: Callable[[Row], LaunchedBlocks]
 ) -> Iterator[tuple[Verdict, UnpairedConfiguration]]:
-    """Yield each kernel that can be launched at only one commit: with BROKEN if at base, with REPAIRED if at head.
+    """Yield each kernel that can be launched at only one commit: BROKEN if this is base, REPAIRED if it is head.
 
-    `find_recorded` returns the blocks that runs of both commits launched. A kernel that cannot be launched at either
-    commit never ran on this architecture, and is left out. So are architectures that MULTIPROCESSORS lacks, and kernels
-    without a recorded block in head. Without one in base, that of head is used.
+    `find_recorded` returns the blocks that runs of both commits launched. If base has no recorded block, that of head
+    is used. Kernels without a recorded block in head are left out, and so are architectures that MULTIPROCESSORS lacks.
     """
     kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        if row.metric in (_REGISTERS, _SHARED) and row.arch in MULTIPROCESSORS:
+        if row.metric in (THREAD_REGISTERS, BLOCK_SHARED) and row.arch in MULTIPROCESSORS:
             kernels[row.code_key, row.arch][row.metric] = row
     for (_, arch), resources in kernels.items():
         first = next(iter(resources.values()))
         base, head = find_recorded(first)
         if head is None:
             continue
-        problems = [
-            _find_problem(arch, resources, side, block or head) for side, block in (("base", base), ("head", head))
-        ]
-        if bool(problems[0]) != bool(problems[1]):
-            verdict = Verdict.BROKEN if problems[1] else Verdict.REPAIRED
-            reason = problems[0] or problems[1]
+        base_problem = _find_problem(arch, resources, "base", base or head)
+        head_problem = _find_problem(arch, resources, "head", head)
+        # A kernel that cannot be launched at either commit never ran on this architecture.
+        if bool(base_problem) != bool(head_problem):
+            verdict = Verdict.BROKEN if head_problem else Verdict.REPAIRED
+            reason = base_problem or head_problem
             yield verdict, UnpairedConfiguration(first.name, first.benchmark, reason, first.kernel, first.params)
 
 
+def read_resources(resources: Mapping[str, Row], side: str) -> tuple[int, int]:
+    """Return the registers of a thread and the static shared bytes of a block at a commit; 0 for a missing row."""
+    values = {name: int(getattr(row, side)) for name, row in resources.items()}
+    return values.get(THREAD_REGISTERS, 0), values.get(BLOCK_SHARED, 0)
+
+
 def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
-    """Return why a block with a kernel's resources at a commit cannot be launched; empty if it can."""
-    threads, dynamic = block
-    registers, shared = (
-        int(getattr(resources[name], side)) if name in resources else 0 for name in (_REGISTERS, _SHARED)
-    )
+    (threads, dynamic), (registers, shared) = block, read_resources(resources, side)
     if not count_blocks(arch, threads, registers, 0):
         return (
             f"cannot be launched on {arch}: {threads} threads need {registers} registers each, a multiprocessor has "

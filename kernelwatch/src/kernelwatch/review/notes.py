@@ -55,15 +55,15 @@ def list_notes(
         yield (
             f"{number} controls (equal machine code, from {LONG_LAUNCH * 1e6:g} µs on, "
             f"at most {MAX_COPIES:g} times the copy) differ by up to {largest * 100:.2g} %; "
-            f"times like these are the same up to {thresholds.between_gpus * 100:.3g} %, "
-            f"others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
+            f"changes of such times are SAME up to {thresholds.between_gpus * 100:.3g} %, "
+            f"of other times up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"
 
 
 def list_changed_launches(rows: Iterable[Row], command: str) -> Iterator[str]:
-    """Yield one note: the kernels whose counts changed with equal machine code, if any, and how to measure again."""
+    """Yield one note, if any: kernels whose counts changed with equal machine code, and how to measure them again."""
     counts = (row for row in rows if row.kind != TIMED and row.arch is None and row.base != row.head)
     if kernels := ", ".join(sorted({row.kernel for row in counts if row.code_unchanged})):
         yield (
@@ -78,15 +78,12 @@ def list_source_notes(changes: SourceChanges) -> Iterator[str]:
     if changes.launch_files:
         yield (
             f"lines with <<<...>>> differ in {', '.join(changes.launch_files)}; the suite launches what its classes "
-            "declare, so change a new grid, block or shared memory there, too"
+            "declare, so if grid, block or shared memory changed, change the classes, too"
         )
 
 
 def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
-    """Yield one note: the kernels that execute at least twice as many PTX instructions, if any.
-
-    Kernels whose times or limits decide are left out.
-    """
+    """Yield one note, if any: kernels with at least twice the PTX instructions, unless times or limits decide."""
     ratios: dict[str, float] = {}
     for row in rows:
         if Reason(ReasonKind.INSTRUCTIONS) in row.judgement.reasons and row.judgement.ratio >= _MANY_INSTRUCTIONS:
@@ -97,7 +94,7 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
-    """Yield each fact of _FACTS that differs between the last runs of a benchmark at both commits, with both values."""
+    """Yield a text for each fact of _FACTS that differs between the last runs of a benchmark at base and head."""
     for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue

@@ -76,10 +76,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def rates(self) -> tuple[float, float] | None:
-        """Useful bytes per second in base and in head.
-
-        None unless the row is a time with useful bytes, and both times are positive.
-        """
+        """Useful bytes per second in base and in head; None if unknown, or if the values are not positive times."""
         if self.kind != TIMED or self.useful_bytes is None or min(self.base, self.head) <= 0:
             return None
         return self.useful_bytes / self.base, self.useful_bytes / self.head
@@ -104,7 +101,7 @@ class Row(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class UnpairedConfiguration:
-    """A configuration that is not compared or cannot be launched, and the reason: mostly a missing value."""
+    """A configuration that is not compared or cannot be launched, and the reason."""
 
     name: str
     benchmark: str
@@ -115,7 +112,7 @@ class UnpairedConfiguration:
 
 @dataclass(frozen=True)
 class Failure:
-    """The configurations of a kernel that fail for the same reason; `verdict` is one of FAILING."""
+    """The configurations of a kernel that fail for the same reason; `verdict` is BROKEN, FAILED or REPAIRED."""
 
     verdict: Verdict
     kernel: str
@@ -123,8 +120,9 @@ class Failure:
     configurations: tuple[UnpairedConfiguration, ...]
 
     def __str__(self) -> str:
-        timed = {classify_benchmark(configuration.benchmark) == TIMED for configuration in self.configurations}
-        noun = "configuration" if len(timed) > 1 else "time" if True in timed else "count"
+        kinds = {classify_benchmark(configuration.benchmark) for configuration in self.configurations}
+        nouns = {"time" if kind == TIMED else "count" for kind in kinds}
+        noun = nouns.pop() if len(nouns) == 1 else "configuration"
         where = {Verdict.BROKEN: "head alone", Verdict.FAILED: "both", Verdict.REPAIRED: "base alone"}[self.verdict]
         return f"{count_noun(len(self.configurations), noun)} failed in {where}: {self.kernel}: {self.reason}"
 

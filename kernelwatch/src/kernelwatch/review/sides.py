@@ -19,7 +19,7 @@ class ReviewSides:
     """The two sides of a review: results of one machine in one of asv's environments.
 
     `distance` is the distance from base to head, such as "3 commits"; empty if it is 0 or unknown. `where` names the
-    machine, and the environment if both commits have several.
+    machine. It also names the environment if several environments measured both commits.
     """
 
     machine: str

@@ -51,8 +51,7 @@ def _cumulate_u(fewer: int, more: int) -> NDArray[np.float64]:
     """Return the cumulative distribution of Mann and Whitney's U without ties, for `fewer` and `more` samples.
 
     Element k is the share of the orders of all samples in which one side wins at most k pairs. The number of orders
-    with k won pairs is a coefficient of a polynomial. This polynomial is the Gaussian binomial, the product of
-    (1 - q^(more + i)) / (1 - q^i).
+    with k won pairs is a coefficient of the Gaussian binomial, the product of (1 - q^(more + i)) / (1 - q^i).
     """
     orders = np.zeros(fewer * more + 1, dtype=np.int64)
     orders[0] = 1
@@ -75,10 +74,7 @@ def ratio_interval(base: Samples, head: Samples) -> tuple[float, float]:
 
 @functools.cache
 def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
-    """Return, for each number of samples, an array of integers: how often each resample draws each sample.
-
-    The shape of an array is (samples, RESAMPLES). The draws have a fixed seed.
-    """
+    """Return an array (samples, RESAMPLES) for each number of samples: how often each resample draws each sample."""
     rng = np.random.default_rng(SEED)
     sides = []
     for count in counts:
@@ -90,11 +86,7 @@ def _draw_resamples(*counts: int) -> tuple[NDArray[np.integer], ...]:
 
 
 def _resample_medians(samples: Samples, drawn: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Return the median of each resample, in the unit of the samples.
-
-    `drawn` is an array of `_draw_resamples`. A median is the middle draw in order of size. For an even number of draws,
-    it is the mean of the two middle ones.
-    """
+    """Return the median of each resample; `drawn` is an array of `_draw_resamples`."""
     values = np.array(samples)
     order = values.argsort()
     ordered, counted = values[order], drawn[order]

@@ -59,7 +59,7 @@ class _StandingRegression:
     relative_time: float
 
     def apply_step(self, later: Row) -> bool:
-        """Take in the row of a later commit; return whether the regression is fixed.
+        """Add the row of a later commit; return whether the regression is fixed.
 
         A time is fixed if the product of the ratios of all its changes since base is within the threshold. Another
         number is fixed if it is at most its value at base.
@@ -84,8 +84,8 @@ class _UnchangedStretch(NamedTuple):
 class RegressionTracker:
     """The regressions, failures and unchanged times of a machine's history up to a commit.
 
-    Commits are added oldest first, each with its reviews against its ancestors. `heads` are the added commits.
-    `failing` has base and head of the step at which a configuration failed, and the configuration.
+    Commits are added oldest first. `heads` are the added commits. `failing` has the commits before and at which a
+    configuration began to fail, and the configuration.
     """
 
     heads: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class RegressionTracker:
     stretches: dict[Key, _UnchangedStretch] = field(default_factory=dict)
 
     def add_step(self, head: str, reviews: Iterable[Review]) -> None:
-        """Add the next commit with its reviews: add its regressions and failures; drop what it fixed or accepts."""
+        """Add a commit, reviewed against its ancestors: add new regressions, drop those that it fixes or accepts."""
         self.heads.append(head)
         for review in reviews:
             base, environment = review.base.commit, review.environment
@@ -102,7 +102,7 @@ class RegressionTracker:
                 key = environment, row.name
                 self._extend_stretch(key, base, head, row)
                 earlier = self.standing.pop(key, [])
-                # An acknowledgement may be added after the regression.
+                # A commit may accept a regression of an earlier commit.
                 accepts = earlier and select_entries(row, review.changes.acknowledgements)
                 standing = [regression for regression in earlier if not (accepts or regression.apply_step(row))]
                 if row.judgement.verdict is Verdict.SLOWER:
@@ -115,10 +115,7 @@ class RegressionTracker:
                 self.failing.pop((environment, configuration.name), None)
 
     def _extend_stretch(self, key: Key, base: str, head: str, row: Row) -> None:
-        """Extend a time's stretch by the step from base to head; end it if the time changed or GPUs are too different.
-
-        Begin a new stretch if the previous one ended with another time.
-        """
+        """Extend a time's stretch by a step; end it if the time changed or its threshold is that of different GPUs."""
         # A reused time adds no information.
         if row.kind != TIMED or min(row.base, row.head) <= 0 or REUSED in row.judgement.reasons:
             return
@@ -130,10 +127,7 @@ class RegressionTracker:
         self.stretches[key] = _UnchangedStretch(stretch.first, head, stretch.commits + 1, row.head)
 
     def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
-        """Yield the drifts: times without a change from commit to commit that are slower in the last than in the first.
-
-        `review_ends` returns the review of the first and the last commit.
-        """
+        """Yield the drifts: times that change at no single commit, but are slower at the last than at the first."""
         ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         for (environment, name), stretch in self.stretches.items():
             if stretch.commits >= MIN_DRIFT_COMMITS:

@@ -20,18 +20,18 @@ from kernelwatch.store.default_thresholds import (
 )
 from kernelwatch.store.measurements import CommitMeasurements
 
-#: Maximum number of pairs of neighbouring commits whose noise is used, newest first. Minimum number of changes with
-#: which a default is narrowed.
+#: Maximum number of pairs of neighbouring commits whose noise is used, the newest first; minimum number of changes that
+#: narrow a default.
 MAX_PAIRS, MIN_CHANGES = 30, 100
 
-#: Quantile of the changes that counts as the noise. Larger changes may be real: equal machine code can have another
-#: grid.
+#: Quantile of the changes that counts as the noise. Larger changes may be real: equal machine code may be
+#: launched with another grid.
 NOISE_QUANTILE = 0.99
 
-#: Safety factor on this quantile, since one false SLOWER fails a build.
+#: Safety factor on the noise, since one false SLOWER fails a build.
 SAFETY = 2
 
-#: Thresholds are rounded up to multiples of this, so a new commit seldom changes a threshold.
+#: Step to whose multiples thresholds are rounded up, so that a new commit seldom changes a threshold.
 STEP = 0.001
 
 
@@ -58,10 +58,9 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of a time that two GPUs took, if controls apply: SAFETY times the largest change of a control.
+        """The threshold of a time that several GPUs took, if controls apply: SAFETY times the controls' largest change.
 
-        The result is rounded up. It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS, as
-        without controls.
+        It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
         """
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS
@@ -80,8 +79,7 @@ class Thresholds:
 def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
     """Return the default thresholds, narrowed for each class of durations with at least MIN_CHANGES changes.
 
-    The threshold of such a class is SAFETY times the NOISE_QUANTILE of its changes, rounded up, if the default is
-    larger. `changes` must be only noise: changes of times with equal machine code.
+    A narrowed threshold is SAFETY times the NOISE_QUANTILE of the changes, rounded up. `changes` must be only noise.
     """
     by_class: dict[float, list[float]] = {least: [] for least in DEFAULT_THRESHOLDS}
     for seconds, relative in changes:
@@ -92,19 +90,17 @@ def narrow_thresholds(changes: Iterable[Change]) -> Thresholds:
 
 
 def _compute_threshold(changes: list[float]) -> float:
-    """Return SAFETY times the noise in these changes, rounded up. Infinite if there are fewer than MIN_CHANGES."""
     if len(changes) < MIN_CHANGES:
         return math.inf
     return _round_up(SAFETY * sorted(changes)[math.ceil(NOISE_QUANTILE * len(changes)) - 1])
 
 
 def _round_up(change: float) -> float:
-    """Return a change rounded up to a multiple of STEP, at least STEP."""
     return max(1, math.ceil(change / STEP)) * STEP
 
 
 def iter_noise(base: CommitMeasurements, head: CommitMeasurements, describe: Describe) -> Iterator[Change]:
-    """Yield the changes of times between two commits that are only noise: same machine code, same GPU, two runs."""
+    """Yield the changes of times that are only noise: two runs of the same machine code on the same GPU."""
     for benchmark, measured in head.benchmarks.items():
         runs = measured.runs[-1:], base.benchmarks[benchmark].runs[-1:]
         # Interleaved runs agree better; they would underestimate the noise.

@@ -14,7 +14,7 @@ from kernelwatch.review.significance import compute_p_value, ratio_interval
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict, compute_ratio
 from kernelwatch.store.points import Point
 
-#: Minimum number of samples per commit. With 6 + 6, the significance that asv requires is not reachable either.
+#: Minimum number of samples per commit. With 6 + 6 samples, asv's own test cannot be significant either.
 FEWEST_SAMPLES = 7
 
 #: Probability of at least one false alarm in a comparison, if all samples were independent.
@@ -22,17 +22,17 @@ ALPHA = 0.05
 
 
 def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float]) -> list[Judgement]:
-    """Return the judgement on each pair of times (base, head). `thresholds` has the threshold of each pair.
+    """Return the judgement on each pair of times (base, head); `thresholds` has the threshold of each pair.
 
-    A change of positive times up to the threshold is SAME. Holm's correction covers pairs with enough samples and
-    positive times, unless base and head have identical samples.
+    Holm's correction covers the pairs with enough samples and positive times, unless base and head have identical
+    samples.
     """
     tested = [
         index
         for index, pair in enumerate(pairs)
         if min(len(point.samples) for point in pair) >= FEWEST_SAMPLES
         and _is_positive(*pair)
-        and pair[0].samples != pair[1].samples  # both commits share one measurement: nothing to test
+        and pair[0].samples != pair[1].samples  # identical samples are one measurement
     ]
     p_values = [compute_p_value(*(point.samples for point in pairs[index])) for index in tested]
     corrected = dict(zip(tested, apply_holm_correction(p_values), strict=True))
@@ -43,7 +43,7 @@ def judge_times(pairs: Sequence[tuple[Point, Point]], thresholds: Sequence[float
 
 
 def _judge_one(base: Point, head: Point, threshold: float, p: float | None, tested_count: int) -> Judgement:
-    """Return the judgement on one pair of times. `p` is corrected for `tested_count` pairs; None if not tested."""
+    """Return the judgement on a pair; `p` is corrected for `tested_count` pairs, and None if the pair is not tested."""
     assert base.value is not None, "only configurations with values are judged"
     assert head.value is not None, "only configurations with values are judged"
     time_ratio = compute_ratio(base.value, head.value)
@@ -65,14 +65,15 @@ def _judge_one(base: Point, head: Point, threshold: float, p: float | None, test
         (low <= 1 if time_ratio > 1 else high >= 1, ReasonKind.INTERVAL, interval),
     )
     doubts = tuple(Reason(why, figures) for holds, why, figures in rules if holds)[:1]
-    verdict = Verdict.UNDECIDED if doubts else Verdict.SLOWER if time_ratio > 1 else Verdict.FASTER
+    direction = Verdict.SLOWER if time_ratio > 1 else Verdict.FASTER
+    verdict = Verdict.UNDECIDED if doubts else direction
     # The range covers the interval and the ratios of all pairs of rounds.
     could_be = min(low, min(new) / max(old)), max(high, max(new) / min(old))
     return Judgement(verdict, time_ratio, threshold, p, interval, doubts, could_be)
 
 
 def apply_holm_correction(p_values: Sequence[float]) -> list[float]:
-    """Return p-values after Holm's correction, to compare with ALPHA; the tests may depend on one another.
+    """Return p-values after Holm's correction, which is valid even if the tests depend on one another.
 
     Source: S. Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6 (1979).
     """
@@ -85,5 +86,4 @@ def apply_holm_correction(p_values: Sequence[float]) -> list[float]:
 
 
 def _is_positive(base: Point, head: Point) -> bool:
-    """Return whether the times of both commits, and all their samples, are positive."""
     return all(min((point.value or 0.0, *point.samples)) > 0 for point in (base, head))

@@ -11,8 +11,8 @@ class Verdict(Enum):
     """Verdicts, worst first.
 
     For a single configuration, TRADE and NOTED are verdicts on a counted or compiled number, not on a time. A whole
-    review is BROKEN if some configurations fail only in head, FAILED if some fail in both commits. It is REPAIRED if
-    some fail only in base, and a TRADE if some became worse and some better. If several apply, `conclude` chooses.
+    review is BROKEN if some configurations fail only in head, FAILED if some fail in both commits, REPAIRED if some
+    fail only in base. It is a TRADE if some became worse and some better. `conclude` chooses among several.
     """
 
     BROKEN = "BROKEN"
@@ -34,9 +34,6 @@ class Verdict(Enum):
 #: Verdicts on a number that rose and is not acknowledged. NOTED does not decide.
 RISES = (Verdict.SLOWER, Verdict.TRADE, Verdict.NOTED)
 
-#: Verdicts on a configuration that failed in one commit or both.
-FAILING = (Verdict.BROKEN, Verdict.FAILED, Verdict.REPAIRED)
-
 #: Verdicts on a time that changed.
 CHANGED_TIMES = (Verdict.SLOWER, Verdict.ACKNOWLEDGED, Verdict.FASTER)
 
@@ -51,7 +48,7 @@ class ReasonKind(Enum):
     INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not exclude 1"
     THROTTLED = "the GPU was throttled or shared {}"
     SEVERAL_GPUS = "measured on different GPUs"
-    COPY = "the copy changed as much (ratio of times in copies: {:.3f}); the machine changed, not the kernel"
+    COPY = "the copy changed as much (ratio relative to the copy: {:.3f}); the machine changed, not the kernel"
     UNCHANGED = "machine code unchanged"
     REUSED = "same machine code, not measured again"
     TIMES = "times: {}"
@@ -59,9 +56,11 @@ class ReasonKind(Enum):
     TOTALS = "explains the totals, which decide"
     SECTORS = "explains the sectors, which changed and decide"
     MERGED = "explains the merged wavefronts, which decide"
-    NEW_SHARED_MEMORY = "it used no shared memory before, and saves at least as many sectors"
+    NEW_SHARED_MEMORY = "the launch used no shared memory before, and saves at least as many sectors"
     ADDRESSES = "explains the addresses of constant memory, which decide"
-    NEW_CONSTANT_LOADS = "each request to constant memory has one address, and it saves at least as many sectors"
+    NEW_CONSTANT_LOADS = (
+        "new requests to constant memory have one address each, and the launch saves at least as many sectors"
+    )
     IN_REGISTERS = "ptxas needs no stack frame; the array is in registers"
     ABOVE_LIMIT = "above the project's limit, {:.3g} times base"
     OCCUPANCY_UNKNOWN = "the number of threads that fit on a multiprocessor is unknown"
@@ -72,7 +71,7 @@ class ReasonKind(Enum):
 
 @dataclass(frozen=True)
 class Reason:
-    """A kind of reason, with the values for its format string. The fields are keys of the JSON output."""
+    """A kind of reason, with the values for its format string. The names of the fields are keys of the JSON output."""
 
     why: ReasonKind
     figures: tuple[float | str, ...] = ()

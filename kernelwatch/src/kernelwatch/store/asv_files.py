@@ -21,7 +21,7 @@ _COMMENT_LINE = re.compile(rb"^\s*//.*$", re.MULTILINE)
 
 
 class BenchmarkDescription(msgspec.Struct):
-    """A benchmark as asv lists it: its axes, title, unit and type."""
+    """A benchmark in asv's list."""
 
     name: str
     type: str
@@ -32,7 +32,6 @@ class BenchmarkDescription(msgspec.Struct):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        """Reject axes that do not match their names in number."""
         if len(self.params) != len(self.param_names):
             raise ValueError(f"{self.name} has {len(self.params)} params and {len(self.param_names)} param_names")
 
@@ -49,8 +48,7 @@ class Configuration(msgspec.Struct):
     show_commit_url: str = "#"
 
     def __post_init__(self) -> None:
-        """Reject an empty list of branches, as asv does."""
-        if not self.branches:
+        if not self.branches:  # asv rejects it, too
             raise ValueError("branches is empty; name a branch, or leave it out")
 
 
@@ -65,7 +63,6 @@ def load_configuration(path: Path) -> Configuration:
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:
-    """Return a configuration that asv's parser reads. Raises UnreadableError if asv rejects it."""
     from asv.config import Config  # noqa: PLC0415 -- only if comments follow values
     from asv.util import UserError  # noqa: PLC0415
 

@@ -15,7 +15,7 @@ from kernelwatch.store import git
 
 @contextmanager
 def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
-    """Yield a temporary folder with a commit's package, or all files if the settings name none.
+    """Yield a temporary folder with a commit's package, or with all its files if the settings name no package.
 
     The worktree stays as it is.
 
@@ -38,7 +38,7 @@ def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
 
 
 def run_python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `python -m WORDS` with the package in a folder; return the ended process with its output."""
+    """Run `python -m WORDS` with the package in a folder; return the completed process."""
     command, variables = [sys.executable, "-m", *words], make_environment(folder)
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 

@@ -15,7 +15,7 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class _HashLine(msgspec.Struct):
-    """A line of the record, with hashes by the name of the machine code: a launch's text without its arguments."""
+    """A line of the record. Its hashes are by the name of the machine code: a launch's text without its arguments."""
 
     commit: str
     arch: str
@@ -29,8 +29,8 @@ class CubinHashes:
     """The hashes of one machine's cubins by one compiler, completed with those of other machines by the same compiler.
 
     The same source, options, architecture and nvcc give the same bytes on any machine; a test with PyCUDA checks this.
-    So hashes from a machine without a GPU are valid for a GPU machine that recorded none. For one commit, architecture
-    and nvcc, a hash of the machine itself is preferred. Else that of the last machine by name counts.
+    So hashes from a machine without a GPU are valid for a GPU machine that recorded none. Hashes of the machine itself
+    are preferred, then those of the last machine by name.
 
     Parameters
     ----------
@@ -56,17 +56,15 @@ class CubinHashes:
 
     def _read_machine(self, folder: Path) -> set[str]:
         """Add the hashes in a machine's folder, which replace earlier ones; return their architectures."""
-        all_lines = (
-            line
-            for path in list_record_paths(folder, CUBINS_FILE, self._commit)
-            for line in _read_lines(path, self._commit)
-        )
-        lines = [line for line in all_lines if line.cubins and compilers.series_name(line.nvcc) == self._compiler]
-        for line in lines:
-            self._cubin_hashes.setdefault((line.commit, line.arch), {}).update(line.cubins)
-            self._code_hashes.setdefault((line.commit, line.arch), {}).update(line.code)
-            self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
-        return {line.arch for line in lines}
+        archs = set[str]()
+        for path in list_record_paths(folder, CUBINS_FILE, self._commit):
+            for line in _read_lines(path, self._commit):
+                if line.cubins and compilers.series_name(line.nvcc) == self._compiler:
+                    archs.add(line.arch)
+                    self._cubin_hashes.setdefault((line.commit, line.arch), {}).update(line.cubins)
+                    self._code_hashes.setdefault((line.commit, line.arch), {}).update(line.code)
+                    self._blocks.setdefault((line.commit, line.arch), {}).update(line.blocks)
+        return archs
 
     def find_cubin_hash(self, commit: str, arch: str, code_name: str) -> str | None:
         """Return the hexadecimal SHA-256 of the cubin with the named machine code; None if not stored."""
@@ -81,10 +79,10 @@ class CubinHashes:
         return self._blocks.get((commit, arch), {}).get(f"{kernel} {dtype}")
 
     def list_hash_changes(self, commits: Sequence[str], arch: str) -> dict[str, list[tuple[int, str | None]]]:
-        """Return name of machine code -> its changes, each as (index in `commits`, new hash).
+        """Return name of machine code -> its changes, each as (index in `commits`, new hash or None if not stored).
 
-        `commits` are oldest first. The hash is None from a commit on at which none is stored. Names without any hash
-        are left out. Example: {"saxpy float32": [(0, "44"), (3, "55")]} for a hash that changed at the fourth commit.
+        `commits` are oldest first. Names without any hash are left out. If a hash changes at the fourth commit:
+        {"saxpy float32": [(0, "44"), (3, "55")]}.
         """
         stored = [self._cubin_hashes.get((commit, arch), {}) for commit in commits]
         return {
@@ -98,7 +96,6 @@ class CubinHashes:
 
 
 def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
-    """Yield the lines of a record's file, only those of `commit` if given; the keys become names of machine code."""
     for _, line in reading.iter_lines(path, _HashLine, commit):
         line.cubins, line.code = (
             {code_name: sha256 for key, sha256 in hashes.items() if (code_name := _find_code_name(key)) is not None}
@@ -107,12 +104,8 @@ def _read_lines(path: Path, commit: str) -> Iterator[_HashLine]:
         yield line
 
 
-@functools.cache
+@functools.cache  # all runs repeat the keys
 def _find_code_name(key: str) -> str | None:
-    """Return the name of the machine code for a key of a record; None if the key is not a launch.
-
-    The name is cached, because all runs repeat the keys.
-    """
     try:
         return Launch.parse(key).code_name
     except ArgumentError:

@@ -29,7 +29,7 @@ LOCK = "run.lock"
 def results_folder(root: Path, config: Any = None) -> Path:
     """Return the folder of results: KERNELWATCH_RESULTS if it is set, else that of the project.
 
-    `config` is asv's configuration, if asv is running and has loaded it. Raises UnreadableError as `project_results`.
+    `config` is asv's configuration, if asv is running. Raises UnreadableError if the configuration is not readable.
     """
     return Path(os.environ.get(RESULTS) or (config.results_dir if config else project_results(root)))
 
@@ -118,10 +118,7 @@ class CommitFiles:
         return result_rows.merge_documents(*contents) if contents else None
 
     def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Save a document of asv, and add lines of records: suffix of a record's files -> lines.
-
-        Results that a file tracked by git has already are left out.
-        """
+        """Save a document of asv without results that tracked files have; add lines of records: suffix -> lines."""
         tracked = result_rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
         merged = result_rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
         changed = {
@@ -142,10 +139,10 @@ class CommitFiles:
         index.list_results(self._folder)  # so that the next review reads only the files of its commits
 
     def _name_file(self, compiler: str | None) -> Path:
-        """Return the path of a new result file. `compiler` is None for the default compiler.
+        """Return the path of a new result file.
 
-        The file of the default compiler is in the machine's folder. The file of another compiler is in COMPILERS_FOLDER
-        if the machine's folder has results of a different compiler.
+        It is in COMPILERS_FOLDER if the compiler is not the default (None), and the machine's folder has results of a
+        different compiler.
         """
         entries = index.list_results(self._folder).items()
         compilers_here = {
@@ -157,14 +154,14 @@ class CommitFiles:
 
 
 def append_lines(path: Path, *entries: Mapping[str, Any]) -> None:
-    """Append to a file of JSON lines the entries that it lacks, atomically; create the file if it is missing."""
+    """Append the entries that a file of JSON lines lacks, atomically; create a missing file."""
     existing_lines = path.read_bytes().splitlines() if path.exists() else []
     if new_lines := [line for line in (json.dumps(entry).encode() for entry in entries) if line not in existing_lines]:
         atomic_write.write(path, b"".join(line + b"\n" for line in (*existing_lines, *new_lines)))
 
 
 def _strip_code(description: Any) -> Any:
-    """Return a description of benchmarks without source texts and lines, which change without a new version."""
+    """Return a description without source texts and line numbers: they may change without a new version."""
     if not isinstance(description, dict):
         return description
     return {name: _strip_code(value) for name, value in description.items() if name not in ("code", "setup_cache_key")}
@@ -173,8 +170,7 @@ def _strip_code(description: Any) -> Any:
 def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
     """Copy asv's descriptions of a machine and of the benchmarks from `source` into `folder` if they differ.
 
-    Source texts of benchmarks are not compared. Raises UnreadableError if a description is not readable, or `folder`
-    describes another machine by this name.
+    Raises UnreadableError if a description is not readable, or `folder` describes another machine by this name.
     """
     for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
         new, path = reading.parse_json(source / name), folder / name

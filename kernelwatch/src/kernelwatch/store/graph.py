@@ -75,7 +75,7 @@ class CommitGraph:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Commit of `line` -> number of commits, measured or not, that it and earlier commits of `line` reach."""
+        """Commit of `line` -> number of commits, measured or not, that can be reached from this part of the line."""
         positions, reached = dict[str, int](), set[str]()
         for commit in self.line:
             pending = [commit]
@@ -104,7 +104,7 @@ class CommitGraph:
         }
 
     def _trace_line(self, tips: Sequence[str | None]) -> tuple[set[str], Set[str]]:
-        """Return the tips and all commits on their first parents; and the tips and all commits that the tips reach."""
+        """Return the tips and the commits on their first parents; and the tips and all commits that they reach."""
         parents, line = self._list_parents(*filter(None, tips)), set[str]()
         for tip in tips:
             commit = tip
@@ -114,10 +114,7 @@ class CommitGraph:
         return line, parents.keys()
 
     def _resolve_branch(self, branch: str) -> list[str]:
-        """Return the tips of a branch in this repository and at origin; none in a shallow clone without the branch.
-
-        Raises UnreadableError if a full clone does not have the branch.
-        """
+        """Return the tips of a branch in this repository and at origin; only a shallow clone may have none."""
         tips = git.find_commits(self._root, branch, f"origin/{branch}")
         if not any(tips) and not git.is_shallow(self._root):
             advice = "fetch it, or choose another"
@@ -125,12 +122,11 @@ class CommitGraph:
         return list(filter(None, tips))
 
     def _list_parents(self, *words: str) -> dict[str, list[str]]:
-        """Return commit -> its parents, in the order of `git rev-list` with some arguments; empty if git fails."""
+        """Return commit -> its parents, in the order of `git rev-list WORDS`; empty if git fails."""
         output = git.try_text(self._root, "rev-list", "--parents", *words) or ""
         return {commit: parents for commit, *parents in map(str.split, output.splitlines())}
 
     def _find_branch(self, commit: str) -> str:
-        """Return the first branch that contains a commit; without one NO_BRANCH, or UNKNOWN if git lacks the commit."""
         if commit not in self.parents:
             return UNKNOWN
         words = ["for-each-ref", "--format=%(refname:short)", "--contains", commit, "refs/heads", "refs/remotes"]

@@ -40,10 +40,7 @@ class IndexEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 def list_results(folder: Path) -> dict[Path, IndexEntry]:
-    """Return path -> entry of the readable files of a machine's results, sorted by name.
-
-    Only new, changed and unreadable files are read.
-    """
+    """Return path -> entry of the readable files of a machine's results, sorted by name; open only changed files."""
     cache_file = cache_path("results", folder)
     cached = load_cached(cache_file, dict[str, IndexEntry]) or {}
     entries: dict[str, IndexEntry] = {}
@@ -61,19 +58,18 @@ def list_results(folder: Path) -> dict[Path, IndexEntry]:
 
 
 def _read_entry(path: Path, stamp: Stamp) -> IndexEntry | None:
-    """Return the index entry of a result file with this stamp; None if the file is not readable."""
     if (document := _read_document(path)) is None:
         return None
     return IndexEntry(stamp, document.commit_hash, document.env_name, document.date, document.env_vars)
 
 
 def _read_document(path: Path) -> models.Document | None:
-    """Return a file's document for its facts; None if it is not readable. Its results may have null instead of NaN."""
+    """Return a file's document, in which null may stand for NaN; None if the file is not readable."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError, reading.UnreadableError):
         content = reading.read_content(path)
-        strings = content.split(b'"')[1::2]  # if there are no escapes
+        strings = content.split(b'"')[1::2]  # right only without escapes
         if b"\\" not in content and not any(b"NaN" in string for string in strings):
-            # The fast parser does not accept NaN, so NaN is replaced. It checks the same model.
+            # This parser is faster, but rejects NaN.
             return msgspec.json.decode(content.replace(b"NaN", b"null"), type=models.Document)
     return next((document for _, _, document in reading.read_files([path])), None)
 
@@ -90,8 +86,8 @@ def stamp_file(path: Path) -> Stamp:
 class CommitStamps:
     """The stamps of the files on which the noise between a machine's commits depends.
 
-    These are the machine's own files, and the hashes of machine code of other machines. The list of benchmarks and the
-    code count by their content.
+    These are the machine's own files, and other machines' hashes of machine code. Digests also depend on the content of
+    the list of benchmarks and of the code.
 
     Parameters
     ----------
@@ -117,7 +113,6 @@ class CommitStamps:
         return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
 
     def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
-        """Return the stamps of a commit's own files, and of other machines' hashes of its machine code."""
         prefix = f"{commit[:8]}-"
         cubins = (path for other in self._other_folders for path in reading.list_paths(other, prefix, CUBINS_FILE))
         own = (path for folder in self._own_folders for path in reading.list_paths(folder, prefix))
@@ -125,12 +120,10 @@ class CommitStamps:
 
 
 def _list_folders(machine: Path) -> list[Path]:
-    """Return the folders of a machine's results: the folder of the first compiler, and that of further compilers."""
     return [machine, machine / reading.COMPILERS_FOLDER]
 
 
 def _list_stamps(paths: Iterable[Path]) -> list[tuple[str, Stamp]]:
-    """Return (path, stamp) for each path."""
     return [(str(path), stamp_file(path)) for path in paths]
 
 
@@ -152,7 +145,7 @@ def digest_code(root: Path) -> str:
 
 
 def cache_path(name: str, folder: Path) -> Path:
-    """Return the path of the cache's file for the value `name` of a machine, whose folder of results is `folder`."""
+    """Return the path of the cached file `name` for the machine with this folder of results."""
     return cache_dir.cache_folder("index") / f"{digest_texts(str(folder.resolve()))}-{name}.msgpack"
 
 
@@ -171,7 +164,7 @@ def save_cached(path: Path, content: object) -> None:
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove old cached files, at most once a day, because there may be tens of thousands."""
+    # At most once a day: there may be tens of thousands of files.
     stamp = folder / "looked-for-old-files"
     with contextlib.suppress(OSError):
         if stamp.exists() and abs(time.time() - stamp.stat().st_mtime) < _SEARCH_INTERVAL:

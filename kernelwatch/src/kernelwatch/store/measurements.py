@@ -18,10 +18,7 @@ from kernelwatch.toolchain import releases as compilers
 
 
 class RunFacts(NamedTuple):
-    """The facts of a run that may explain a change. A fact that the run did not record is None, or empty.
-
-    `identity` is equal only for the same run. `uuid` is that of the GPU.
-    """
+    """The facts of a run that may explain a change; None or empty if not recorded. `uuid` is that of the GPU."""
 
     identity: tuple[object, ...] = ()
     uuid: str | None = None
@@ -31,7 +28,7 @@ class RunFacts(NamedTuple):
     arch: str | None = None
     l2_fetch_bytes: int | None = None
     generators: str | None = None
-    #: Files that the run imported although they were not committed.
+    #: Files that the run imported with uncommitted changes.
     uncommitted: str = ""
 
 
@@ -41,7 +38,7 @@ class BenchmarkMeasurements:
 
     `type` is asv's, "time" or "track". `points` maps the parameters of a configuration, as (name, value) pairs, to its
     result. `absence` says why there are no points. `failures` are the reasons of failures from the newest run that
-    recorded any. `skips` are the reasons of skips, from the newest run of all configurations that recorded any.
+    recorded any. `skips` are the reasons of skips from the newest complete run that recorded any.
     """
 
     type: str
@@ -86,7 +83,7 @@ class CommitMeasurements:
 def load_commit(
     history: History, commit: str, environment: str, types: tuple[str, ...] = ("time", "track")
 ) -> CommitMeasurements:
-    """Return a machine's measurements of a commit in an environment, for some of asv's types of benchmarks.
+    """Return a machine's measurements of a commit in one of asv's environments, for some of asv's types of benchmarks.
 
     The last results are cached, because neighbouring reviews of a history share commits.
     """
@@ -112,7 +109,6 @@ def load_commit(
 
 
 def _load_benchmark(history: History, results: Document, name: str) -> BenchmarkMeasurements:
-    """Return the measurements of a benchmark at the commit of `results`."""
     asv_type, unit, absence = history.get_type(name), history.get_unit(name), history.explain_absence(results, name)
     failures = _find_reasons("failed", history.list_runs(results), results.commit_hash, name)
     if absence:
@@ -146,7 +142,6 @@ def _add_circumstances(
 
 
 def _read_facts(run: Mapping[str, Any]) -> RunFacts:
-    """Return the facts in the record of a run."""
     gpu_before = run.get("before") or {}
     identity = run.get("run"), run.get("started"), run.get("ended"), tuple(run["commits"])
     of_gpu: dict[str, Any] = {name: gpu_before.get(name) for name in ("uuid", "driver", "l2_fetch_bytes")}

@@ -47,7 +47,6 @@ class StoredRow(msgspec.Struct, array_like=True, eq=False):
     profile: Any = None
 
     def __post_init__(self) -> None:
-        """Reject columns that do not have one value per configuration."""
         count = count_configurations(self.params)
         for column in _OF_CONFIGURATIONS:
             values = getattr(self, column)
@@ -93,7 +92,6 @@ class Document(msgspec.Struct, eq=False, weakref=True):
         return msgspec.structs.replace(self, results=rows)
 
     def __post_init__(self) -> None:
-        """Reject other columns than asv's, and too many configurations."""
         if self.result_columns != list(StoredRow.__struct_fields__):
             raise ValueError(f"result_columns is {self.result_columns}; asv has {list(StoredRow.__struct_fields__)}")
         count_configurations(*(row.params for row in self.results.values()))
@@ -130,10 +128,11 @@ class RunLine(Record):
     #: Facts of the GPU from NVML, before and after the run.
     before: Facts = {}
     after: Facts = {}
-    #: Since 2026-11-23: the run's identity; commit -> benchmark -> asv's start time; and commit -> benchmark -> samples
-    #: per round, such as "5 7" for two rounds -> configurations (an empty list means all others).
+    #: Identity of the run, since 2026-11-23, as the next two fields.
     run: Name | None = None
+    #: Commit -> benchmark -> asv's start time.
     began: dict[Hash, dict[Name, Time]] = {}
+    #: Commit -> benchmark -> samples per round, such as "5 7" for two rounds -> configurations; [] means all others.
     processes: dict[Hash, dict[Name, dict[Text, list[Text]]]] = {}
     gpu: Text | None = None
     arch: Name | None = None
@@ -142,7 +141,7 @@ class RunLine(Record):
     asv_runner: Text | None = None
     #: Generator of PTX, such as Triton -> its version.
     generators: dict[Name, Text] = {}
-    #: Files of the suite and the libraries that were imported as they were, not as in HEAD.
+    #: Files of the suite and the libraries that were imported with uncommitted changes.
     uncommitted: list[Text] = []
     host: Facts = {}
     held_back: list[ThrottledConfiguration] = []

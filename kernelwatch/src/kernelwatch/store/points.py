@@ -8,7 +8,6 @@ import msgspec
 class Point(msgspec.Struct, frozen=True):
     """The stored result of one configuration at a commit."""
 
-    #: Parameter -> its value.
     params: dict[str, str]
     #: The value, lower is better; None if the configuration failed or was skipped, or the value is not finite.
     value: float | None
@@ -20,8 +19,8 @@ class Point(msgspec.Struct, frozen=True):
     origin: str = ""
     #: Number of samples of each round.
     counts: tuple[int, ...] = ()
-    #: The UUIDs of the GPUs that timed it; None for a run that recorded no UUID. `load_commit` sets this and the next
-    #: two fields, for times only.
+    #: The UUIDs of the GPUs that timed the configuration; None for a run that recorded no UUID. `load_commit` sets this
+    #: field and the next two, for times only.
     gpus: frozenset[str | None] = frozenset()
     #: Reasons why the GPU was throttled or shared, separated by commas; empty if it was not.
     throttle_reasons: str = ""
@@ -32,8 +31,8 @@ class Point(msgspec.Struct, frozen=True):
     def rounds(self) -> list[tuple[float, ...]]:
         """The samples of each round, in seconds.
 
-        asv stores the rounds one after another. Files from before 2026-11-21 16:00, and plain asv, do not record the
-        sizes of rounds. Then the samples are split in halves. A few samples in the wrong half hardly change a median.
+        asv stores the rounds one after another. Without recorded sizes of rounds, as before 2026-11-21 16:00 and with
+        plain asv, the samples are split in halves. A few samples in the wrong half hardly change a median.
         """
         count = len(self.samples)
         sizes = self.counts if sum(self.counts) == count else (-(-count // 2), count // 2)

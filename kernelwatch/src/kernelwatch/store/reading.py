@@ -1,4 +1,4 @@
-"""Typed reading of stored files. Iterators report and leave out result files and lines that do not fit their models."""
+"""Typed reading of stored files. Iterators report and leave out files and lines that do not fit their models."""
 
 import bisect
 import functools
@@ -74,10 +74,7 @@ def list_paths(folder: Path, prefix: str = "", suffix: str = "") -> list[Path]:
 
 
 def _list_names(folder: Path) -> Sequence[str]:
-    """Return the sorted names in a folder; none if the folder is missing.
-
-    Names are cached: a review needs them 100 times.
-    """
+    """Return the sorted names in a folder, from a cache, since a review needs them 100 times; none if it is missing."""
     try:
         modified = folder.stat().st_mtime_ns
         # The clock of file times is coarse: a folder may change again without a new time.
@@ -104,15 +101,12 @@ def result_paths(folder: Path, commit: str = "") -> list[Path]:
 
 
 def iter_files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield each readable result file of a machine: its path, its parsed JSON, and that JSON as a `Document`.
-
-    With `commit`, yield only the files of this commit.
-    """
+    """Yield path, JSON and document of each readable result file of a machine; with `commit`, only of this commit."""
     return read_files(result_paths(folder, commit))
 
 
 def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield path, JSON and document of files of asv. Unreadable files are reported and left out."""
+    """Yield path, parsed JSON and document of asv's files. Unreadable files are reported and left out."""
     for path in paths:
         try:
             json_content = parse_json(path)
@@ -122,10 +116,7 @@ def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Docume
 
 
 def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
-    """Yield a machine's documents, one per commit and environment; with `commit`, only those of this commit.
-
-    If several files have numbers of a benchmark, the latest are used.
-    """
+    """Yield a machine's documents, one per commit and environment; with `commit`, only those of this commit."""
     return merge_files(folder, iter_files(folder, commit))
 
 
@@ -154,16 +145,15 @@ def merge_files(folder: Path, files: Iterable[tuple[Path, Any, models.Document]]
 
 
 def iter_lines(path: Path, model: type[M], word: str = "") -> Iterator[tuple[bytes, M]]:
-    """Yield the lines of a record's file that contain a word, as bytes and as the model.
+    """Yield the lines of a record's file that contain a word, as bytes and as the model; none if the file is missing.
 
-    A missing file has no lines. Lines without the word are not decoded, except incomplete ones: they may have lost the
-    word. Lines that do not fit the model are reported and left out. Raises UnreadableError if the file cannot be read.
+    Lines that do not fit the model are reported and left out. Raises UnreadableError if the file cannot be read.
     """
     encoded_word = word.encode()
     if not path.exists():
         return
     for number, line in enumerate(read_content(path).splitlines(), start=1):
-        is_whole = line.startswith(b"{") and line.rstrip().endswith(b"}")
+        is_whole = line.startswith(b"{") and line.rstrip().endswith(b"}")  # a torn line may have lost the word
         try:
             if line.strip() and (encoded_word in line or not is_whole):
                 yield line, msgspec.json.decode(line, type=model)

@@ -1,8 +1,8 @@
 """The records of runs: which run and commit measured each stored number, machine code, and costs of source lines.
 
-They are `.jsonl` files, because asv reads every `.json` under `results/`, where facts would split its series. asv drops
-unknown keys of its files, so a result cannot name its run. Instead, the record of a run has the start time of each
-benchmark in milliseconds. asv stores the same time with the results.
+They are `.jsonl` files, because asv reads every `.json` file as results. asv drops unknown keys of its files, so a
+result cannot name its run. Instead, the record of a run has the start time of each benchmark in milliseconds. asv
+stores the same time with the results.
 """
 
 import json
@@ -18,16 +18,16 @@ from kernelwatch.toolchain import releases as compilers
 #: Suffix of the files with the facts of runs: one line per run of a commit.
 RUNS_FILE = "runs.jsonl"
 
-#: Suffix of the files with hashes, with one line per run, commit and architecture. A line has the SHA-256 of each cubin
-#: and of its machine code alone. Later lines of the same nvcc add to earlier ones. A line without nvcc is of the
-#: default compiler.
+#: Suffix of the files with hashes: one line per run, commit and architecture. A line has the SHA-256 of each cubin, and
+#: of its machine code alone. Later lines of the same nvcc add to earlier ones. Lines without nvcc are of the default
+#: compiler.
 CUBINS_FILE = "cubins.jsonl"
 
-#: Suffix of the files with one line per run and commit: fingerprints of measured configurations, and origins of reused
-#: numbers.
+#: Suffix of the files with fingerprints of measured configurations and origins of reused numbers: one line per run and
+#: commit.
 FINGERPRINTS_FILE = "fingerprints.jsonl"
 
-#: Suffix of the files with one line per kernel: the costs of its source lines.
+#: Suffix of the files with the costs of source lines: one line per kernel.
 LINES_FILE = "lines.jsonl"
 
 #: Suffix of a record's files -> the model of its lines.
@@ -38,15 +38,15 @@ RECORDS: dict[str, type[models.Record]] = {
     LINES_FILE: models.CostsLine,
 }
 
-#: Number of samples per round of the runs from 2026-11-21 16:00 to 2026-11-23, which did not record it.
+#: Number of samples per round in runs from 2026-11-21 16:00 to 2026-11-23, which did not record this number.
 SAMPLES_PER_ROUND = 10
 
 
 def list_record_paths(folder: Path, suffix: str, commit: str = "") -> list[Path]:
     """Return the paths of a machine's files whose names end with `suffix`.
 
-    First comes the file of all runs before 2026-11-26, if it exists. Then come the files of single commits; with
-    `commit`, only those of this commit.
+    The file of all runs before 2026-11-26 comes first. The files of single commits follow; with `commit`, only those of
+    this commit.
     """
     file_of_all_runs = folder / suffix
     return [
@@ -90,11 +90,8 @@ def find_origins(
 def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params: str, total: int) -> tuple[int, ...]:
     """Return the number of samples of each round of a configuration, from the record of its run.
 
-    Old records lack these numbers: then SAMPLES_PER_ROUND is assumed. The result is () if asv took the samples, or if
-    the record lacks the configuration.
-
-    `total` is the number of the configuration's stored samples. The field `processes` maps sizes of rounds, such as "5
-    5 5", to the configurations with these sizes. An entry without configurations is the default.
+    Runs before 2026-11-23 did not record it: SAMPLES_PER_ROUND is assumed. asv itself does not record it either: the
+    result is (). `total` is the number of stored samples.
     """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
@@ -111,8 +108,8 @@ def find_measuring_runs(
 ) -> list[dict[str, Any]]:
     """Return the runs that measured the stored numbers of a benchmark at a commit, oldest first.
 
-    There are several if later runs measured only some configurations. `began` is the start time that is stored with the
-    numbers, in milliseconds. This time identifies the run that wrote the numbers last.
+    There are several if later runs measured only some configurations. `began` is the stored start time of the run that
+    wrote the numbers last, in milliseconds.
     """
     candidates = [run for run in runs if commit in run["commits"] and _has_measured(run, commit, benchmark, began)]
     with_began = [
@@ -129,7 +126,6 @@ def find_measuring_runs(
 
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
-    """Return whether a run of a commit may have measured a benchmark that began at a time in milliseconds."""
     if run.get("selected") and benchmark not in run["selected"]:
         return False  # runs of fleets before 2026-11-26 have a time in `began` if only its control was selected
     if "began" in run:
@@ -142,7 +138,7 @@ def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: fl
 
 
 def has_selected(run: Mapping[str, Any], benchmark: str, params: str) -> bool:
-    """Return whether a run measured a configuration of a benchmark; `params` is the text of its values in reports."""
+    """Return whether a run measured a configuration; `params` is the text of the configuration's values in reports."""
     selected = list_selected(run, benchmark)
     return not selected or any(text.replace("'", "") == params for text in selected)
 
@@ -153,6 +149,6 @@ def format_generators(run: Mapping[str, Any]) -> str:
 
 
 def list_selected(run: Mapping[str, Any], benchmark: str) -> list[str]:
-    """Return the configurations of a benchmark that a run selected, as asv's texts; none for a run of all."""
+    """Return the configurations of a benchmark that a partial run selected, as asv writes them; none for other runs."""
     selected: list[str] = run.get("selected", {}).get(benchmark, [])
     return selected

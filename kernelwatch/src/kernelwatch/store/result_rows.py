@@ -23,7 +23,7 @@ _TIME_COLUMNS = ("started_at", "duration", "profile")
 
 
 def list_configurations(axes: Iterable[Sequence[str]]) -> list[str]:
-    """Return the texts of a benchmark's configurations as asv writes them, in the order of a row with these axes."""
+    """Return the texts of the configurations of these axes as asv writes them, in the order of a row."""
     return list(map(", ".join, itertools.product(*axes)))
 
 
@@ -46,17 +46,11 @@ def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], floa
     configurations = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
     columns = (itertools.chain(row.get(name) or (), itertools.repeat(None)) for name in ("result", "samples"))
     for params, value, samples in zip(configurations, *columns, strict=False):
-        finite = (
-            [float(sample) for sample in samples if sample is not None and math.isfinite(sample)] if samples else []
-        )
-        yield params, value, finite
+        yield params, value, [float(sample) for sample in samples or () if sample is not None and math.isfinite(sample)]
 
 
 def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
-    """Return a row with its values in the order of other axes.
-
-    Configurations that the row lacks are not measured: NaN. Configurations that the axes lack are dropped.
-    """
+    """Return a row for other axes: without configurations that the axes lack, and with NaN for new configurations."""
     if row["params"] == axes:
         return row
     places = {text: place for place, text in enumerate(list_configurations(row["params"]))}
@@ -70,24 +64,18 @@ def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
 
 
 def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
-    """Return a row whose unmeasured configurations have the values of `fallback`; the row itself if none has one.
-
-    A fallback of another version of the benchmark is not used.
-    """
+    """Return a row with values of `fallback` for unmeasured configurations, unless its benchmark version differs."""
     if row["version"] != fallback["version"] or not isinstance(row["result"], list):
         return row
     reindexed = reindex(fallback, row["params"])
-    blank = {
-        index
-        for index, result in enumerate(row["result"])
-        if _is_nan(result) and not _is_nan(_get_value(reindexed["result"], index))
-    }
-    if not blank:
+    unmeasured = {index for index, result in enumerate(row["result"]) if _is_nan(result)}
+    missing = {index for index in unmeasured if not _is_nan(_get_value(reindexed["result"], index))}
+    if not missing:
         return row
     filled = dict(row)
     for column in (name for name in row if name not in BENCHMARK_COLUMNS):
         values = [
-            _get_value(reindexed.get(column) if index in blank else row[column], index)
+            _get_value(reindexed.get(column) if index in missing else row[column], index)
             for index in range(len(row["result"]))
         ]
         filled[column] = None if all(value is None for value in values) else values
@@ -95,10 +83,7 @@ def fill_missing(row: RowColumns, fallback: RowColumns) -> RowColumns:
 
 
 def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one document from several of a commit and environment.
-
-    A benchmark has its latest numbers. Configurations without a latest number have earlier numbers.
-    """
+    """Return one document with the latest number of each configuration, from documents of a commit and environment."""
     merged_rows: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name for document in documents for name in document["results"]):
         candidates = [read_row(document, name) for document in reversed(documents) if name in document["results"]]
@@ -109,10 +94,7 @@ def merge_documents(*documents: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
-    """Return whether two rows are equal after each takes missing values from the other.
-
-    Columns in `_TIME_COLUMNS` are not compared.
-    """
+    """Return whether two rows are equal, except `_TIME_COLUMNS`, after each takes missing values from the other."""
     first_text, second_text = (  # as text, because NaN equals NaN there
         json.dumps({column: values for column, values in filled.items() if column not in _TIME_COLUMNS})
         for filled in (fill_missing(first, second), fill_missing(second, first))
@@ -121,7 +103,6 @@ def have_same_numbers(first: RowColumns, second: RowColumns) -> bool:
 
 
 def _get_value(values: object, place: int) -> Any:
-    """Return the value of a column at an index. A column of nulls may itself be null."""
     return values[place] if isinstance(values, list) and place < len(values) else None
 
 

@@ -24,7 +24,6 @@ _MAX_DOCUMENTS = 16
 
 
 def _finite_or_none(value: float | None) -> float | None:
-    """Return a value; None if it is NaN or infinite."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -78,7 +77,6 @@ class History:
         self._choose_compiler(compiler or compilers.primary_compiler(used_compilers))
 
     def _choose_compiler(self, compiler: str | None) -> None:
-        """Set the attributes that depend on the compiler."""
         #: Name of the compiler of these results; None is the default.
         self.compiler = compiler
         entries = [
@@ -103,7 +101,7 @@ class History:
         return [name for name in sorted(self._benchmarks) if self.get_type(name) == asv_type]
 
     def find_commit(self, prefix: str) -> Document | None:
-        """Return the results of a commit, named by the beginning of its hash, in the last environment; None if none."""
+        """Return the results of the commit whose hash begins with `prefix`, in its last environment; None if none."""
         commits = (commit for commit in self._dates if commit.startswith(prefix))
         return next((self.load_document(commit, self._environments[commit][-1]) for commit in commits), None)
 
@@ -136,7 +134,6 @@ class History:
         return self._read_document(commit_hash, environment)
 
     def _read_files(self, commit_hash: str, environment: str) -> Document:
-        """Return one document, merged from all files of a commit and environment."""
         key = commit_hash, environment
         paths = (path for path, entry in self._files.items() if (entry.commit, entry.environment) == key)
         (document,) = reading.merge_files(self.folder, reading.read_files(paths))
@@ -147,7 +144,7 @@ class History:
         return self._read_cubin_hashes(compilers.compiler_of_results(results.env_vars), commit_hash)
 
     def find_axes(self, benchmark: str) -> dict[str, list[str]]:
-        """Return axis -> values, as results/benchmarks.json has them now; {} for an unknown benchmark."""
+        """Return axis -> its values in results/benchmarks.json; {} for an unknown benchmark."""
         if (description := self._benchmarks.get(benchmark)) is None:
             return {}
         values = [[text.strip("'") for text in axis] for axis in description.params]
@@ -177,10 +174,7 @@ class History:
         return list(map(_finite_or_none, stored))
 
     def explain_absence(self, results: Document, benchmark: str) -> str:
-        """Return why a benchmark has no usable results at a commit; empty if it has some.
-
-        The benchmark was not run, is not in asv's list, or had another version or number of axes.
-        """
+        """Return why a benchmark has no usable results at a commit; empty if it has some."""
         row, description = results.results.get(benchmark), self._benchmarks.get(benchmark)
         if row is None or description is None:
             return "not run"
@@ -210,7 +204,6 @@ class History:
         return iter(by_benchmark[benchmark])
 
     def _read_points(self, results: Document, benchmark: str) -> Iterator[Point]:
-        """Yield the points of `iter_points` from the stored row and the records of its runs."""
         if self.explain_absence(results, benchmark):
             return
         names, commit = self._benchmarks[benchmark].param_names, results.commit_hash
@@ -233,7 +226,7 @@ class History:
         return self._origins[commit_hash].get(measurement_group(benchmark), {})
 
     def find_value(self, results: Document, benchmark: str, params: Mapping[str, str]) -> float | None:
-        """Return the value of the first configuration with some parameters; None without one, or if it has no value."""
+        """Return the value of the first configuration with these parameters; None if there is no such value."""
         values = (
             point.value for point in self.iter_points(results, benchmark) if params.items() <= point.params.items()
         )
@@ -265,8 +258,7 @@ class History:
     def list_gpus(self, *commits: Document, benchmark: str = "", point: Point | None = None) -> set[str | None]:
         """Return the UUIDs of the GPUs that measured commits, one of their benchmarks, or one configuration.
 
-        None means that a run recorded no UUID. Only partial runs, as in a fleet, record which configurations they
-        measured.
+        None means that a run recorded no UUID.
         """
         texts = ", ".join(point.params.values()) if point else ""
         runs = (run for results in commits for run in self.list_runs(results, benchmark or None))
@@ -274,7 +266,7 @@ class History:
         return {(run.get("before") or {}).get("uuid") for run in selecting_runs}
 
     def find_last_run(self, results: Document, benchmark: str | None = None) -> dict[str, Any]:
-        """Return the last record of `list_runs`; empty without one."""
+        """Return the last record of `list_runs`; {} without one."""
         return (self.list_runs(results, benchmark) or [{}])[-1]
 
     def find_last_timed_run(self, results: Document) -> dict[str, Any]:

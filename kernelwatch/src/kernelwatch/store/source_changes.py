@@ -40,8 +40,8 @@ class SourceChanges:
     """The changes of the source from base to head.
 
     `acknowledgements` are those of head's acknowledged.toml that base's file lacks, so that an entry accepts only
-    changes between these commits. `problems` are messages on files that are not valid. Then, or if git lacks a commit,
-    there are no acknowledgements. `launch_files` are the files of CUDA C++ in which lines with `<<<` differ.
+    changes between these commits. There are none if a file is not valid, or git lacks a commit. `problems` are messages
+    on files that are not valid. `launch_files` are the files of CUDA C++ in which lines with `<<<` differ.
     """
 
     acknowledgements: tuple[Acknowledgement, ...] = ()
@@ -50,7 +50,7 @@ class SourceChanges:
 
 
 def locate_project(results: Path, root: Path) -> Path:
-    """Return the folder of acknowledged.toml: the parent of the folder of results if the file is there, else `root`."""
+    """Return the folder of acknowledged.toml: the parent of `results` if the file is there, else `root`."""
     return results.parent if (results.parent / ACKNOWLEDGED_FILE).exists() else root
 
 
@@ -94,6 +94,6 @@ def load_changes(root: Path, base: str, head: str) -> SourceChanges:
 
 
 def _list_launch_files(root: Path, base: str, head: str) -> tuple[str, ...]:
-    """Return the files of CUDA C++ in which lines with `<<<` differ, except marks of a merge conflict."""
+    # The pattern excludes marks of a merge conflict.
     words = ("diff", "--name-only", "--no-renames", "-z", "-G(^|[^<])<<<($|[^<])", base, head, "--", *_CUDA_FILES)
     return tuple((git.try_text(root, *words) or "").split("\0")[:-1])

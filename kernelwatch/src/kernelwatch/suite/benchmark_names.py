@@ -3,7 +3,7 @@
 from enum import Enum
 from functools import cache
 
-#: First parts of the names of benchmarks of each kind. Benchmarks whose names begin otherwise are timed.
+#: Modules of the benchmarks of each kind: the first parts of their names. Benchmarks of other modules are timed.
 COUNTED_MODULE, COMPILED_MODULE, CONTROL_MODULE = "track_counted", "track_compiled", "track_control"
 
 
@@ -43,10 +43,10 @@ def control_name(name: str) -> str:
 
 
 def measurement_group(name: str) -> str:
-    """Return the key that the benchmarks of one measurement share: a time and its control, or all counts of a class.
+    """Return the key that the benchmarks of one measurement share: a time and its control, or all numbers of a class.
 
     `name` is a benchmark, or the module and class as in records.
     """
-    group = name.split(".")[1]
-    kind = find_kind(name)
-    return f"time.{group}" if kind in (Kind.TIMED, Kind.CONTROL) else f"{name.split('.', maxsplit=1)[0]}.{group}"
+    module, class_name = name.split(".")[:2]
+    is_time = find_kind(name) in (Kind.TIMED, Kind.CONTROL)
+    return f"{'time' if is_time else module}.{class_name}"

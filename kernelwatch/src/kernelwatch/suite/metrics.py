@@ -14,11 +14,7 @@ ARCH = "sm_90"
 
 
 class Metric(NamedTuple):
-    """One number that asv tracks for a launch.
-
-    A metric has a unit, a title, and a function of the counters. Metrics with `shared` apply only to kernels that use
-    shared memory.
-    """
+    """A number that asv tracks for a launch. Metrics with `shared` apply only to kernels that use shared memory."""
 
     unit: str
     title: str
@@ -27,9 +23,9 @@ class Metric(NamedTuple):
 
 
 def _make_ratio(numerator: str, denominator: str) -> Callable[[LaunchCounters], float]:
-    """Return a function that computes the ratio of a launch's totals; the numerator itself if the denominator is 0.
+    """Return a function that computes the ratio of two totals of a launch, or the numerator if the denominator is 0.
 
-    {} in the names stands for "load" and "store", whose totals are added.
+    {} in both names stands for "load" and "store", whose totals are added.
     """
 
     def compute(counters: LaunchCounters) -> float:
@@ -48,10 +44,7 @@ _CLUSTER = ("cluster",)
 
 
 def _make_sum(attribute: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) -> Callable[[LaunchCounters], float]:
-    """Return a function that sums an attribute, such as "sectors", over a launch's accesses to some spaces.
-
-    If `kinds` are given, only accesses of these kinds count, such as "load".
-    """
+    """Return a function that sums an attribute over a launch's accesses to some spaces, only of `kinds` if given."""
     return lambda counters: float(
         sum(
             getattr(access, attribute)
@@ -62,13 +55,12 @@ def _make_sum(attribute: str, *kinds: str, spaces: tuple[str, ...] = _GLOBAL) ->
 
 
 def _count_merged_wavefronts(counters: LaunchCounters) -> float:
-    """Return the wavefronts of a launch in shared memory, with neighbouring accesses merged as ptxas merges them."""
     merged = counters.merged
     unmerged = (access for access in counters.accesses if access.space == "shared" and access.kind not in merged)
     return float(sum(wavefronts for _, wavefronts in merged.values()) + sum(access.wavefronts for access in unmerged))
 
 
-#: Ratios by name; the name identifies stored numbers. Add a new ratio here, and a new total to TOTALS.
+#: Name of a ratio -> its metric. The name identifies stored numbers.
 RATIOS = {
     "load_sectors": Metric("sectors/request", "sectors per load request", _make_ratio("load_sectors", "load_requests")),
     "store_sectors": Metric(

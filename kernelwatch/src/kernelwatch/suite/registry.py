@@ -90,7 +90,7 @@ class Suite:
 
     @cached_property
     def benchmarks_by_class(self) -> dict[str, list[str]]:
-        """Benchmark class, with its module -> its benchmarks. A timed class has the time first, then its control."""
+        """Benchmark class, as "MODULE.CLASS" -> its benchmarks; a timed class has the time first, then its control."""
         by_class: dict[str, list[str]] = {}
         for name, (kind, _) in self.benchmarks.items():
             if kind is not Kind.CONTROL:
@@ -115,7 +115,7 @@ class Suite:
         return dtypes
 
 
-#: Suite of watched kernels in this process; it replaces the suite of the settings.
+#: Suite of watched kernels in this process, if any.
 _registered: list[Suite] = []
 
 
@@ -138,7 +138,7 @@ def current_suite() -> Suite:
 
 @cache
 def _load_suite() -> Suite | KernelwatchError:
-    """Return the suite of the settings, or its error. Each is cached, because a failing import may take seconds."""
+    """Return the suite of the settings, or its error, also from the cache: a failing import may take seconds."""
     setting = settings.suite_name()
     module, _, name = setting.partition(":")
     try:
@@ -149,17 +149,15 @@ def _load_suite() -> Suite | KernelwatchError:
         return suite
     problem = f"{setting!r} is not a suite" if imported else f"there is no module {module}"
     return (SuiteError if settings.has_suite() else NoSuiteError)(
-        f'{problem}; name yours in {ROOT / "pyproject.toml"}, as [tool.kernelwatch] suite = "package.module:SUITE", '
+        f"{problem}; name your suite in {ROOT / 'pyproject.toml'}, "
+        'as [tool.kernelwatch] suite = "package.module:SUITE", '
         "or run kernelwatch init, which writes benchmarks/kernels.py"
     )
 
 
 def _import_module(module: str) -> Any:
-    """Import a module of the suite from the checkout; return None if the module does not exist.
-
-    Other modules are imported from the measured commit first. Raises SuiteError if the import fails.
-    """
-    if str(ROOT) not in sys.path:
+    """Import a module of the suite from the checkout; return None if the module does not exist."""
+    if str(ROOT) not in sys.path:  # at the end, so that other modules come from the measured commit
         sys.path.append(str(ROOT))
     try:
         _pin_package(module.partition(".")[0])
@@ -184,7 +182,7 @@ def _pin_package(package: str) -> None:
 
 
 def _find_place(error: Exception) -> str:
-    """Return file and line of the project's last frame in an error's traceback, or of the text that is not Python."""
+    """Return file and line of a syntax error, or of the project's last frame in an error's traceback."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")]
@@ -228,7 +226,7 @@ def time_benchmark_name(sweep: Sweep) -> str:
 
 
 def cache_by_class(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
-    """Cache a function of a configuration that returns the same for all benchmarks of a class. Suites do not share."""
+    """Cache a function of a configuration for each suite, if all benchmarks of a class have the same result."""
     results: dict[object, T] = {}
 
     @wraps(compute)
@@ -250,7 +248,8 @@ def _suite_identity() -> int:
 def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
     """Return a configuration's launch; None without a suite, or if the parameters determine none.
 
-    Results may be older or newer than the suite. For an unknown class of benchmarks, only the parameters are used.
+    Results may be older or newer than the suite, which then lacks their benchmark class. Then the parameters alone are
+    used.
     """
     try:
         if sweep := current_suite().sweeps.get(benchmark.rpartition(".")[0]):
@@ -285,7 +284,7 @@ def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | Non
 
 @cache_by_class
 def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the floating-point operations that a configuration must do; None if zero or unknown."""
+    """Return the number of floating-point operations that a configuration must do; None if it is 0 or unknown."""
     launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
     with suppress(TypeError, KernelwatchError):  # the launch has other arguments than today's kernel
         if launch and kernel:

@@ -28,7 +28,7 @@ class Sweep:
     shared: bool = True
 
     def launch(self, params: Mapping[str, object]) -> Launch:
-        """Return the launch of a configuration; parameters are as asv passes or stores them.
+        """Return the launch of a configuration, from its parameters as asv passes or stores them.
 
         Raises
         ------
@@ -46,5 +46,7 @@ class Sweep:
 
     def summary_point(self) -> dict[str, str | int]:
         """Return axis -> its value in summaries: that of `shown` if the axis has it, or else the first."""
-        shown = ((axis, self.shown.get(axis), values) for axis, values in self.axes.items())
-        return {axis: values[0] if value is None or value not in values else value for axis, value, values in shown}
+        return {
+            axis: self.shown[axis] if self.shown.get(axis) in values else values[0]
+            for axis, values in self.axes.items()
+        }

@@ -20,10 +20,9 @@ M = TypeVar("M")
 def load_values_by_commit(
     name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
 ) -> dict[str, M]:
-    """Return commit -> `read_commit(commit)` for all commits of a history.
+    """Return commit -> `read_commit(commit)` for all commits of a history, from the cache `name` if possible.
 
-    A value comes from the cache if the inputs of its commit are unchanged. `name` is that of the cached value, `model`
-    its type. New values are encoded and decoded, so they equal cached ones.
+    `model` is the type of a value. New values are encoded and decoded, so they equal cached ones.
     """
     path = index.cache_path(name, history.folder)
     cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]
@@ -40,7 +39,7 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
     """Return commit -> digest of its inputs: results up to the commit, benchmarks, settings, code, acknowledgements.
 
     The results include other machines' hashes of machine code. The acknowledgements of the checked-out commit are those
-    in its folder; for other commits, the hash of the commit determines them.
+    in its folder. Those of another commit are part of the commit.
     """
     files: dict[str, list[str]] = {}
     cubins = (path for path in history.results.glob(f"*/*{CUBINS_FILE}") if path.parent != history.folder)

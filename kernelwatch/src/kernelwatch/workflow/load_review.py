@@ -25,9 +25,9 @@ from kernelwatch.workflow.select_results import CannotCompareError, Selection
 def review_selection(selection: Selection, root: Path, names: Set[str] | None = None) -> Review:
     """Return the review of two selected commits: of all configurations, or of those whose name is in `names`.
 
-    Raises CannotCompareError if the suite cannot be imported, a limit is not a ratio, or results cannot be read. Raises
-    KernelwatchError if any other setting is invalid. In a project without a suite, the stored numbers are
-    reviewed without the suite's facts.
+    Without a suite, stored numbers are reviewed without the suite's facts. Raises CannotCompareError if the suite
+    cannot be imported, a limit is not a ratio, or results cannot be read. Raises KernelwatchError if any other setting
+    is invalid.
     """
     history, (base, head) = selection.history, (side.commit for side in selection.base_and_head)
     try:
@@ -58,7 +58,6 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
 
 
 def _load_sides(selection: Selection) -> tuple[CommitMeasurements, CommitMeasurements]:
-    """Return the measurements of base and head. Two compilers have different histories and environments."""
     base, head = (
         load_commit(history, side.commit, environment)
         for history, side, environment in zip(
@@ -87,7 +86,7 @@ def describe_configuration(benchmark: str, params: Mapping[str, str]) -> Configu
 
 
 def _list_conditions(benchmark: str) -> tuple[str, ...]:
-    """Return the conditions of times that most times do not have: from L2, isolated, or the bytes that L2 fetches."""
+    """Return the unusual conditions of a benchmark's times: from L2, isolated, or the bytes that L2 fetches."""
     try:
         sweep = registry.current_suite().sweeps.get(benchmark.rpartition(".")[0])
     except NoSuiteError:
@@ -100,7 +99,6 @@ def _list_conditions(benchmark: str) -> tuple[str, ...]:
 
 
 def _find_block(kernel: Kernel, dtype: str) -> tuple[int, int] | None:
-    """Return the threads and bytes of dynamic shared memory of a kernel's block in this checkout; None if unknown."""
     try:
         return kernel.find_fixed_block(dtype)
     except ERRORS:
@@ -108,10 +106,7 @@ def _find_block(kernel: Kernel, dtype: str) -> tuple[int, int] | None:
 
 
 def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
-    """Return a machine's thresholds, from its history up to a commit, so that later commits do not change verdicts.
-
-    The noise between two commits is cached until a file on which the noise depends changes.
-    """
+    """Return a machine's thresholds from its history up to a commit, so that later commits do not change verdicts."""
     line = [head, *history.graph.iter_ancestors(head)]
     pairs = itertools.islice(itertools.pairwise(line), MAX_PAIRS)
     return narrow_thresholds(change for commit, base in pairs for change in _load_noise(history, base, commit, root))
@@ -119,7 +114,7 @@ def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
 
 @lru_cache(maxsize=2 * MAX_PAIRS)
 def _load_noise(history: History, base: str, head: str, root: Path) -> list[Change]:
-    """Return the changes of times between two commits that are only noise, from the cache if possible."""
+    """Return the changes of times that are only noise, cached until a file on which they depend changes."""
     digest = _make_stamps(history, root).digest_commits(str(history.compiler), base, head)
     path = index.cache_path(f"noise-{digest}", history.folder)
     changes = index.load_cached(path, list[Change])
@@ -135,7 +130,6 @@ def _make_stamps(history: History, root: Path) -> index.CommitStamps:
 
 
 def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
-    """Yield the noise between two commits in each of asv's environments that measured both."""
     shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))

@@ -40,10 +40,10 @@ class Selection(ReviewSides):
 
 
 def select_commits(base: str, head: str, machine: str | None, root: Path) -> list[Selection]:
-    """Return the stored results of two revisions, which are git's or abbreviated hashes of commits with results.
+    """Return one selection for each machine, and each of its environments of asv, that measured two revisions.
 
-    There is one selection for each machine, and for each environment of asv on it, that measured both commits. If
-    `machine` is given, only this machine counts. `root` is the folder of `asv.conf.json` and the repository.
+    A revision is one of git's, or the abbreviated hash of a commit with results. If `machine` is given, only this
+    machine counts. `root` is the folder of `asv.conf.json` and the repository.
 
     Raises CannotCompareError if a revision is unknown, or its results are missing or not readable.
     """
@@ -64,17 +64,18 @@ def select_commits(base: str, head: str, machine: str | None, root: Path) -> lis
             if history.list_commits()
         )
         missing = {commit: name for commit, name in zip(commits, names, strict=True) if commit not in measured}
-        problem = "there are no results of " if missing else "no machine has results of one environment for both "
+        problem = f"no machine measured both {' and '.join(names)} in one environment"
+        if missing:
+            problem = f"there are no results of {' and '.join(missing.values())}"
         raise CannotCompareError(
-            f"{problem}{' and '.join(missing.values() or names)}; results exist for "
-            f"{'; '.join(listed) or 'no machine'}; run: "
+            f"{problem}; results exist for {'; '.join(listed) or 'no machine'}; run: "
             + " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)
         )
     return selections
 
 
 def select_environments(history: History, revisions: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
-    """Return one machine's selections of two commits, one for each of asv's environments that measured both."""
+    """Return one selection for each of asv's environments on a machine that measured both commits."""
     base, head = (history.list_environments(commit) for commit in commits)
     shared = [name for name in base if name in head]  # environments are separate series
     return [
@@ -139,9 +140,7 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
 
 
 def load_histories(machine: str | None, root: Path) -> list[History]:
-    """Return the history of one machine, or with None those of all machines, as a list.
-
-    The environment variable `compilers.VARIABLE` selects the compiler.
+    """Return the history of one machine, or those of all machines if `machine` is None.
 
     Raises CannotCompareError if there are no results, or they cannot be read.
     """
@@ -163,7 +162,7 @@ def load_histories(machine: str | None, root: Path) -> list[History]:
 
 
 def _list_measured(histories: Sequence[History]) -> list[str]:
-    """Return the hashes of the measured commits, newest first."""
+    """Return the hashes of the commits in some histories, newest first."""
     dates = {commit: date for history in histories for commit, date in history.commit_dates().items()}
     return sorted(dates, key=lambda commit: (-dates[commit], commit))
 

@@ -29,9 +29,8 @@ MeasuredValues = Mapping[str, Mapping[str, float | None]]
 class HistoryStep:
     """A measured commit `head` of a history, and the ancestors to compare it with.
 
-    `previous` is its nearest measured ancestor. `new` is the number of configurations that no ancestor has. `shared`
-    maps (ancestor, asv's environment) to the configurations of which this is the nearest ancestor that measured them.
-    They include those of which the ancestor is the nearest with a value.
+    `previous` is its nearest measured ancestor. `new` is the number of configurations that no ancestor measured.
+    `shared` maps (ancestor, asv's environment) to the configurations to compare with this ancestor.
     """
 
     head: str
@@ -41,10 +40,7 @@ class HistoryStep:
 
 
 def review_step(history: History, step: HistoryStep, root: Path) -> tuple[list[Review], list[str]]:
-    """Return the reviews of a step's commit against its ancestors, and the messages of comparisons that failed.
-
-    A review has only the configurations that `step.shared` has for its ancestor.
-    """
+    """Return the reviews of a step's commit against its ancestors, and the messages of comparisons that failed."""
     reviews, problems = list[Review](), list[str]()
     for (base, environment), names in step.shared.items():
         try:
@@ -62,7 +58,7 @@ def review_between(history: History, base: str, head: str, environment: str, nam
 
 
 class _CachedTracker(msgspec.Struct):
-    """The regressions of a history up to a commit, and the drifts up to it; None if drifts were not searched."""
+    """The regressions and drifts of a history up to a commit; `drifts` is None if they were not searched."""
 
     tracker: RegressionTracker
     drifts: list[Drift] | None = None
@@ -71,9 +67,8 @@ class _CachedTracker(msgspec.Struct):
 def find_regressions(history: History, root: Path) -> list[Regression]:
     """Return a machine's unfixed regressions on the published branches, newest first, and then the drifts.
 
-    The regressions up to the newest commit, and those up to the commit before it, are cached. If the newest commit gets
-    new results, the search continues from the commit before it. Raises CannotCompareError if a file that a review needs
-    is not valid.
+    The regressions up to each of the two newest commits are cached, because the newest commit may get new results.
+    Raises CannotCompareError if a file that a review needs is not valid.
     """
     heads, keys = history.graph.line, commit_cache.compute_keys(history, root)
     # Digests of the steps up to each commit.
@@ -104,10 +99,11 @@ def list_steps(history: History, heads: Iterable[str]) -> Iterator[HistoryStep]:
 
 
 def find_step(history: History, head: str, load_measured: Callable[[str], MeasuredValues]) -> HistoryStep | None:
-    """Return the step of a commit; None if it has no measured ancestor. `load_measured` is as `list_measured`.
+    """Return the step of a commit; None if it has no measured ancestor. `load_measured(commit)` is `list_measured`.
 
     A run may measure only a part of the suite. So each configuration is compared with the nearest ancestor that
-    measured it. If it failed only there, it is also compared with the nearest ancestor that has a value.
+    measured it. If the configuration failed at this ancestor, but not at `head`, it is also compared with the nearest
+    ancestor that has a value.
     """
     previous = next(history.graph.iter_ancestors(head), None)
     if previous is None:
@@ -129,18 +125,16 @@ def find_step(history: History, head: str, load_measured: Callable[[str], Measur
 
 
 def _select_valued(values: Mapping[str, float | None]) -> set[str]:
-    """Return the configurations with a value."""
     return {name for name, value in values.items() if value is not None}
 
 
 def list_measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
-    """Return environment of asv -> configuration -> its value at a commit; None if it failed, absent if skipped."""
+    """Return asv's environment -> configuration -> its value; None if it failed, absent if it was skipped."""
     environments = history.load_environments(commit)
     return {environment: dict(_iter_values(history, results)) for environment, results in environments.items()}
 
 
 def _iter_values(history: History, results: Document) -> Iterator[tuple[str, float | None]]:
-    """Yield the name and the value of each configuration that was not skipped; None if it failed."""
     for benchmark, row in results.results.items():
         if history.explain_absence(results, benchmark):
             continue
@@ -152,16 +146,13 @@ def _iter_values(history: History, results: Document) -> Iterator[tuple[str, flo
 
 @cache
 def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
-    """Return the names of a benchmark's configurations, as `Point.format_name` gives them, in the order of a row."""
+    """Return the names of a benchmark's configurations as `Point.format_name` does, in the order of a row."""
     unquoted = [[text.strip("'") for text in axis] for axis in axes]
     return [f"{benchmark}({text})" if axes else benchmark for text in result_rows.list_configurations(unquoted)]
 
 
 def list_failing(history: History, commit: str) -> list[str]:
-    """Return the kernels with a configuration that failed at a commit.
-
-    Reports need these kernels for commits without an ancestor to compare with.
-    """
+    """Return the kernels with a configuration that failed at a commit."""
     names = history.list_benchmarks("time") + history.list_benchmarks("track")
     kernels = (
         describe_configuration(name, point.params).kernel or name

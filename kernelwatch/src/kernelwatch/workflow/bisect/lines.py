@@ -23,19 +23,16 @@ def list_changed_lines(base: str, head: str, launch: Launch, root: Path) -> Iter
     with ThreadPoolExecutor() as pool:
         sides = list(pool.map(partial(_read_costs, launch, root), (base, head)))
     old, new = ([line[1:] for line in lines] for lines in sides)
-    for tag, first, last, *head_ends in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, old_start, old_end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
-            for mark, lines, ends in zip("-+", sides, ((first, last), head_ends), strict=True):
-                for number, text, *costs in lines[slice(*ends)]:
+            for mark, lines in (("-", sides[0][old_start:old_end]), ("+", sides[1][new_start:new_end])):
+                for number, text, *costs in lines:
                     yield f"{mark}{number:>5}  {text}"
                     yield from (f"{mark}       ^ {cost}" for cost in costs)
 
 
 def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]]:
-    """Return the source lines that access memory at a commit, each as (number, text, cost, ...).
-
-    They come from the output of `kernelwatch count`. Raises CannotCompareError if this command fails.
-    """
+    """Return the source lines that access memory at a commit, each as (number, text, cost, ...)."""
     try:
         with commit_checkout.unpack_commit(commit, root) as folder:
             words = ("kernelwatch", "count", *str(launch).split())

@@ -45,7 +45,6 @@ class SuiteConfiguration:
 
 
 def _split_words(text: str) -> list[str]:
-    """Return the words of a text; brackets and commas separate them."""
     return re.sub(r"[(),]", " ", text).split()
 
 
@@ -61,9 +60,9 @@ def list_configurations() -> tuple[SuiteConfiguration, ...]:
 
 
 def match_configurations(metric: str) -> list[SuiteConfiguration]:
-    """Return the configurations that have all words of METRIC; only that one whose whole name METRIC is, if any.
+    """Return the configurations that have all words of METRIC, or only the configuration that METRIC names in full.
 
-    Raises CannotCompareError if no configuration has all words, or there are none. The message suggests similar words.
+    Raises CannotCompareError, with similar words, if METRIC is empty or no configuration has all its words.
     """
     words = _split_words(_SPACED.sub(lambda match: match[1].replace(" ", "_"), metric))
     matches = [configuration for configuration in list_configurations() if configuration.words.issuperset(words)]

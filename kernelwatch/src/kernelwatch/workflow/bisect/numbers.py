@@ -61,10 +61,8 @@ class CommitNumbers:
             raise CannotCompareError(
                 f"several machines have times of both commits: {listed}; choose one, --machine NAME"
             )
-        unmatched = (
-            configuration for review in reviews for group in review.unpaired.values() for configuration in group
-        )
-        first_reason = next((f": {configuration.reason}" for configuration in unmatched), "")
+        unpaired = itertools.chain.from_iterable(group for review in reviews for group in review.unpaired.values())
+        first_reason = next((f": {configuration.reason}" for configuration in unpaired), "")
         runs = (
             f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!"
             for commit in lacking or [base[:8], head[:8]]
@@ -92,8 +90,8 @@ class CommitNumbers:
     ) -> Iterator[str | None]:
         """Yield the machine to read numbers from; None for any machine in the folder of results.
 
-        Within the `with` block, the environment variable RESULTS selects the folder with the numbers. This is the
-        project's folder if the numbers are stored there, else the folder into which the runner measured them.
+        Within the `with` block, the environment variable RESULTS selects the folder: the project's if it has the
+        numbers, else the folder into which the runner measured them.
         """
         if self.is_stored:
             yield self.machine
@@ -106,7 +104,7 @@ class CommitNumbers:
         yield None
 
     def _has_all(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> bool:
-        """Return whether all numbers are counted or compiled, and the machine has stored them with this compiler."""
+        """Return whether the machine has stored all numbers with this compiler; False for times, which are measured."""
         if any(configuration.kind is Kind.TIMED for configuration in configurations):
             return False
         try:
@@ -117,7 +115,6 @@ class CommitNumbers:
         return history.compiler == releases.installed_release() and None not in numbers
 
     def _measure(self, commits: Sequence[str], configurations: Sequence[SuiteConfiguration]) -> None:
-        """Measure configurations of commits with the runner; the runner's output goes to standard error."""
         selected = (word for pattern in format_patterns(configurations) for word in ("--bench", pattern))
         words = ["run", "--interleave-rounds", "--record-samples", *selected, "HASHFILE:-"]
         subprocess.run(
@@ -132,7 +129,6 @@ class CommitNumbers:
 
 
 def _read_value(history: History, commit: str, configuration: SuiteConfiguration) -> float | None:
-    """Return the stored number of a configuration at a commit; None without one."""
     results = history.find_commit(commit)
     for point in history.iter_points(results, configuration.benchmark) if results else ():
         if point.format_name(configuration.benchmark) == configuration.name:
@@ -153,10 +149,11 @@ def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
 
 @contextmanager
 def open_numbers(configurations: Sequence[SuiteConfiguration], name: str | None, root: Path) -> Iterator[CommitNumbers]:
-    """Yield the numbers of commits for some configurations, which this machine measures into a temporary folder.
+    """Yield the numbers of commits for some configurations.
 
-    If KERNELWATCH_RESULTS is set, its folder is used. If this machine has no GPU, or `name` is another machine, times
-    are the stored ones instead. Raises CannotCompareError if the configurations include both times and other numbers.
+    Numbers are measured into the folder KERNELWATCH_RESULTS, by default a temporary one. But if this machine has no
+    GPU, or `name` is another machine, times are the stored ones. Raises CannotCompareError if the configurations
+    include both times and other numbers.
     """
     timed = {configuration.kind is Kind.TIMED for configuration in configurations}
     if len(timed) > 1:

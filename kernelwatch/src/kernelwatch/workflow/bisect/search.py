@@ -31,7 +31,7 @@ class SearchOutcome:
 
     `matched` is the number of configurations that METRIC matches. `commits` are those after `good` that touch the
     package, oldest first. `change` is the row of the searched number, None if no configuration differs. `log` has
-    (commit, verdict) for each commit that git judged. One of `suspects` is the culprit. If `culprit` is empty, `reason`
+    (commit, verdict) for each commit that was judged. One of `suspects` is the culprit. If `culprit` is empty, `reason`
     says why. `review` compares the culprit with its parent. `lines` are the changed source lines of the launch
     `counted`.
     """
@@ -58,16 +58,16 @@ class SearchOutcome:
 
 
 def is_different(row: Row) -> bool:
-    """Return whether the review judges a number as different in base and head, with or without an acknowledgement."""
+    """Return whether the review judges a number as different in base and head."""
     return row.judgement.verdict not in (Verdict.SAME, Verdict.UNDECIDED)
 
 
 def search_culprit(
     metric: str, configurations: Sequence[SuiteConfiguration], good: str, bad: str, numbers: CommitNumbers
 ) -> SearchOutcome:
-    """Search the commit that changed a number: that of the configuration with the worst verdict and largest change.
+    """Search the commit that changed a number: the number with the worst verdict, and then the largest change.
 
-    Raises CannotCompareError if GOOD is not an earlier ancestor of BAD, either has no number, or git's search stopped.
+    Raises CannotCompareError if GOOD is not an ancestor of BAD, a commit has no number, or git's search stopped.
     """
     root, package = numbers.root, settings.package_name() or "."
     if good == bad:
@@ -81,31 +81,25 @@ def search_culprit(
     outcome = SearchOutcome(metric, good, bad, len(configurations), touching.split())
     review = numbers.review_commits(good, bad, configurations)
     rows = review.rows  # worst first
-    if numbers.is_stored:  # of several machines, the only one with times of both
+    if numbers.is_stored:  # this machine is the only one with times of both commits
         numbers = replace(numbers, machine=review.machine)
     outcome.change = next(filter(is_different, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
     if outcome.change is None:
-        doubt = f"{len(doubts)} of {len(rows)} are undecided: {doubts[0].judgement.reason}" if doubts else ""
+        doubt = f"{len(doubts)} of {len(rows)} numbers are undecided: {doubts[0].judgement.reason}" if doubts else ""
         outcome.reason = doubt or f"the review's verdict is SAME (numbers compared: {len(rows)})"
     elif not outcome.commits:
-        outcome.reason = f"no commit between them touches {settings.package_name() or 'the project'}"
+        outcome.reason = f"no commit from GOOD to BAD touches {settings.package_name() or 'the project'}"
     else:
         _bisect(outcome, outcome.change, numbers, package)
         if len(outcome.suspects) == 1:
-            _examine(
-                outcome,
-                next(configuration for configuration in configurations if configuration.name == outcome.change.name),
-                numbers,
-            )
+            (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
+            _examine(outcome, searched, numbers)
     return outcome
 
 
 def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package: str) -> None:
-    """Let git bisect between GOOD and BAD with `kernelwatch judge`; set `log`, `suspects` and `reason` of the outcome.
-
-    Raises CannotCompareError if git's search stopped.
-    """
+    """Let git bisect with `kernelwatch judge`; set `log`, `suspects` and `reason` of the outcome."""
     words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
     words += ["--machine", numbers.machine] if numbers.machine else []
     environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
@@ -129,10 +123,7 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
 
 @contextmanager
 def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
-    """Yield a new worktree at a commit, without its files.
-
-    The worktree is removed at the end, even after Ctrl-C or SIGTERM.
-    """
+    """Yield a new worktree at a commit, without its files; remove it at the end, even after Ctrl-C or SIGTERM."""
     previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
@@ -145,9 +136,9 @@ def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
-    """Review the last suspect against its parent, with exact numbers of its kernel, dtype, and flags or default flags.
+    """Review the last suspect against its parent: the searched number, and exact numbers of the same kernel and dtype.
 
-    If the searched number differs, set `culprit`, `review`, `notes` and the changed source lines, else `reason`.
+    If the searched number differs, set `culprit`, `review`, `notes`, `lines` and `counted`, else `reason`.
     """
     root, (commit,), launch = numbers.root, outcome.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
@@ -167,7 +158,8 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     outcome.culprit, outcome.review = commit, review
     if merged:
         merge_base = git.text(root, "merge-base", parent, merged[0])
-        outcome.notes.append(f"it merges a branch; to search in this branch: GOOD={merge_base[:8]} BAD={merged[0][:8]}")
+        ends = f"GOOD={merge_base[:8]} BAD={merged[0][:8]}"
+        outcome.notes.append(f"the culprit merges a branch; to search in this branch: {ends}")
     if counted := [candidate.launch for candidate in related if candidate.kind is Kind.COUNTED]:
         launch = launch if launch in counted else counted[0]
         try:
