@@ -27,13 +27,11 @@ MOST_STEPS = 260
 
 
 def list_array_shapes(kernel: Kernel, dtype: str = DTYPE, /, **extents: Any) -> list[tuple[int, ...]]:
-    """Return the shapes of a launch's arrays, in the entry point's order."""
     arguments = kernel.bind_arguments(dtype, **extents)
     return [argument.shape for argument in arguments if isinstance(argument, ArrayArgument)]
 
 
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
-    """Return the number of output elements per thread of a launch."""
     geometry = KERNELS[name].compute_geometry(**arguments)
     return math.prod(list_array_shapes(KERNELS[name], **arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
@@ -78,7 +76,6 @@ AWKWARD: list[tuple[str, dict[str, int]]] = [
 
 
 def awkward(name: str) -> list[dict[str, int]]:
-    """Return the arguments of a kernel's awkward launches."""
     return [arguments for kernel, arguments in AWKWARD if kernel == name]
 
 

@@ -96,7 +96,6 @@ class FakeGpu:
         return memory.held[address - memory.address :]
 
     def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
-        """Return `length` bytes of memory; assert that they are within one allocation."""
         address, allocations = self._address(address_or_memory), self.allocations.items()
         assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
@@ -260,7 +259,6 @@ def _count_address_sets(graph: Sequence[Any]) -> dict[str, int]:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
-    """Replace PyCUDA and cuda-bindings by a fake GPU; return it."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
     monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)

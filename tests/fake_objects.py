@@ -76,7 +76,6 @@ class Function:
         self._shared = shared
 
     def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
-        """Record a launch in the log of launches and in the stream's graph."""
         assert len(parameters) == self._length
         assert shared_size <= self._shared, "more dynamic shared memory than was set"
         unpacked, addresses = self._unpack(parameters)

@@ -32,7 +32,6 @@ def _forget() -> None:
 
 
 def make_fetch(described: build_job.JobDescription) -> FetchReference:
-    """Return a function that returns a reader of the launch's reference, as a session requests it."""
     return lambda _: memory.make_reader(described.reference.content())
 
 

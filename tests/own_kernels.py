@@ -67,7 +67,6 @@ class Case:
 
 
 def _make_own_case(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
-    """Return a case of tests/kernelwatch/counting/test_own.py with other extents."""
     kernel, dtype, small = next(case for case in own.KERNELS.values() if case[0].name == name)
     return Case(kernel, text, wrong, extents, small, dtype)
 

@@ -62,7 +62,6 @@ def make_environment(example: Path, folder: Path) -> dict[str, str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run examples, and print a line for each; return 1 if one fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.docs.examples", description="run examples of docs/languages")
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *(example.stem for example in EXAMPLES)])
     parser.add_argument("--packages", type=Path, metavar="FOLDER", help="run those of requirements/languages.txt")

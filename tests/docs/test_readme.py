@@ -16,7 +16,6 @@ from kernelwatch.store.results import History
 
 @pytest.fixture(scope="module")
 def history() -> History:
-    """Return the stored results that the docs show."""
     return History(tables.MACHINE, ROOT)
 
 
@@ -47,7 +46,6 @@ def test_text_outside_markers_stays() -> None:
 
 
 def test_pages_name_dependencies_of_ptxcount() -> None:
-    """README and CONTRIBUTING name all packages that ptxcount needs."""
     project = (ROOT / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
     names = re.findall(r'^    "(\w+)', project.partition("\ndependencies = [")[2].partition("]")[0], re.MULTILINE)
     for page, begin in {"CONTRIBUTING.md": "| `ptxcount/` |", "ptxcount/README.md": "pip install ./ptxcount "}.items():
@@ -57,6 +55,5 @@ def test_pages_name_dependencies_of_ptxcount() -> None:
 
 
 def test_word_limits() -> None:
-    """README has at most 1,000 words, and docs/*.md have at most 9,000."""
     for folder, most in {"README.md": 1000, "docs/*.md": 9000}.items():
         assert sum(len(page.read_text(encoding="utf-8").split()) for page in ROOT.glob(folder)) <= most, folder

@@ -29,7 +29,6 @@ def modules() -> set[str]:
 
 
 def test_every_make_target_has_a_row() -> None:
-    """Every target has a row, and rows name only variables of the Makefile."""
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
     named = rows(COMMANDS, "make")
     assert set(named) == set(phony.split())
@@ -43,7 +42,6 @@ def test_page_lists_modules_with_arguments() -> None:
 
 
 def test_every_subcommand_has_a_row() -> None:
-    """Each subcommand of the help has a row with the subcommand's summary. The function of each subcommand exists."""
     lines = rows(COMMANDS, "kernelwatch")
     assert set(lines) == set(main.COMMANDS)
     assert all(f"| {summary} |" in lines[name] for name, (_, summary) in main.COMMANDS.items())

@@ -108,7 +108,6 @@ def test_pycuda_calls_nvcc_with_a_time_limit(fake: Path, monkeypatch: pytest.Mon
 
 
 def test_missing_host_compiler_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If g++ is missing, the error says so in one line."""
     compiler = nvcc.find_nvcc()
     nvcc.compile_probe(compiler)
     nvcc.compile_probe.cache_clear()
@@ -122,10 +121,6 @@ def test_missing_host_compiler_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("is_named", [True, False])
 def test_missing_nvcc_is_an_error_if_named(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing nvcc is an error only if NVCC names this file.
-
-    Otherwise a run goes on, with either form of asv's matrix.
-    """
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
     monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)

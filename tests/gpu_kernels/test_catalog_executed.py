@@ -41,7 +41,6 @@ MOST_LOOPED = 1100
 
 @pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
 def test_small_transposes_are_right(kernel: str) -> None:
-    """Outputs and load requests are right in float32, for sides 17 and 33 with other sides to 32 and 64."""
     text, spec = launch_counts.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
@@ -60,7 +59,6 @@ def test_small_transposes_are_right(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
 def test_tiny_transposes_are_right(kernel: str) -> None:
-    """Transposes with loops over the matrix are right for all shapes from 1 x 1 to 6 x 6."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
         problem = launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem
         assert problem is None, (rows, columns)
@@ -77,7 +75,6 @@ AWKWARD_BY_TURNS = [
 
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_outputs_of_awkward_shapes_are_right(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
-    """Outputs at edges of blocks and tiles are right in every dtype; memory around them is unchanged."""
     assert launch_counts.count_launch(kernel, dtype, **arguments).problem is None
 
 
@@ -105,7 +102,6 @@ FOUND = {
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
-    """A wrong kernel gives a fault, or a problem with the output."""
     try:
         problem = launch_counts.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
@@ -116,7 +112,6 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    """A write to an input is an error with the source line and the argument, the last array."""
     last = len(list_array_shapes(kernel, **arguments)) - 1
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
@@ -124,7 +119,6 @@ def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int]
 
 
 def test_blocks_of_many_rows_continue_along_z() -> None:
-    """Blocks of a very tall matrix continue along z, and the output is right."""
     rows = 32 * 65535 + 5
     result = launch_counts.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
@@ -149,7 +143,6 @@ COUNTED: dict[str, dict[str, float]] = {
 
 @pytest.mark.parametrize("text", COUNTED)
 def test_metrics_follow_from_addresses(text: str) -> None:
-    """Outputs equal the references; sectors and lines are those that the addresses determine."""
     outcome = launch_counts.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
     assert (outcome.failure, outcome.missing) == ("", "")
     assert {name: outcome.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

@@ -95,7 +95,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 
 def _read_values(repository: Repository) -> list[dict[str, Any]]:
-    """Return the values of each commit by benchmark and configuration, oldest first."""
     commits = repository.git("rev-list", "--reverse", "HEAD").split()
     paths = (path for commit in commits for path in repository.results.glob(f"*/{commit[:8]}-*.json"))
     return [{name: _list_values(row) for name, row in read_rows(path).items()} for path in paths]
@@ -107,7 +106,6 @@ def _list_values(row: dict[str, Any]) -> dict[tuple[str, ...], float]:
 
 
 def test_new_kernel_is_on_all_pages(repository: Repository) -> None:
-    """A new kernel has registers and sectors, data on each page, and a source line."""
     newest = _read_values(repository)[-1]
     registers = newest["track_compiled.Compiled.track_registers"]
     sectors = newest["track_counted.Subtract.track_load_sectors"]
@@ -125,7 +123,6 @@ def test_new_kernel_is_on_all_pages(repository: Repository) -> None:
 
 
 def test_wrong_kernel_is_not_counted(repository: Repository) -> None:
-    """``kernelwatch count`` refuses a kernel with a wrong output, and names the element."""
     assert repository.python("kernelwatch", "count", "subtract", "size=1000", "int32").returncode == 0
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
     wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
@@ -136,7 +133,6 @@ def test_wrong_kernel_is_not_counted(repository: Repository) -> None:
 
 
 def test_other_kernels_are_unchanged(repository: Repository) -> None:
-    """A new kernel changes no machine code and no count of other kernels."""
     before, after = _read_values(repository)
     for benchmark, old in before.items():
         kept = {key: after[benchmark][key] for key, value in old.items() if value is not None and value == value}

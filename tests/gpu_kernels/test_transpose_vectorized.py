@@ -28,7 +28,6 @@ PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], columns: int) -> None:
-    """All elements move as vectors without bank conflicts, also in the last tiles."""
     rows = rows[dtype] if isinstance(rows, dict) else rows
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
@@ -38,7 +37,6 @@ def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], column
 
 
 def test_rows_of_128_kib_are_moved_once() -> None:
-    """In a matrix with rows of 128 KiB, each tile is moved once, by vectors."""
     result = launch_counts.count_launch(NAME, "complex128", rows=256, columns=8192)
     assert result.problem is None
     totals = result.counters.totals()
@@ -91,7 +89,6 @@ def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> 
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
 def test_arrays_may_be_at_any_address(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
-    """Outputs are right for arrays at any address; memory around the output is unchanged."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)

@@ -30,7 +30,6 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
 def test_unwritable_output_is_one_line(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A closed pipe ends a command silently with 141. Other output that cannot be written gives one line."""
     wait = "sleep 1; " * where.startswith("|")  # the pipe is closed by then
     command = f"({wait}{sys.executable} -m kernelwatch {words}) {where}; exit ${{PIPESTATUS[0]}}"
     environment = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -50,10 +49,6 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
 def test_wrong_first_word_is_an_error(
     words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A missing or unknown subcommand gives exit code 2 and the public subcommands.
-
-    An unknown option gives exit code 2 and advice.
-    """
     assert main.main(words) == code
     assert message in (errors := capsys.readouterr().err)
     assert "judge" not in errors
@@ -68,7 +63,6 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_commands_need_a_project(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Outside a project, commands end with one line. No other project is used, such as the library's checkout."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
@@ -85,7 +79,6 @@ def test_commands_need_a_project(
     ],
 )
 def test_broken_settings_are_one_line(words: str, file: str, message: str, tmp_path: Path) -> None:
-    """A broken asv.conf.json or pyproject.toml gives exit code 2 and one line, which names the file."""
     commits.begin(tmp_path)
     (tmp_path / "asv.conf.json").write_text("{}")
     (tmp_path / file).write_text("a\n:")
@@ -135,7 +128,6 @@ PLACE = f"(unexpected, at {__file__}:"
 def test_unexpected_exception_is_one_line(
     error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A command that is interrupted or raises ends with the error's exit code, and prints one line or nothing."""
     monkeypatch.setattr("kernelwatch.cli.site.main", lambda *_: raise_error(error))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(["site"]) == code

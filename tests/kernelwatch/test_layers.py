@@ -55,7 +55,6 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_packages_import_only_earlier_ones(library: str) -> None:
-    """A package imports only earlier packages in LAYERS, also in functions."""
     modules = _modules(library)
     places = {layer: place for place, layers in enumerate(LAYERS[library].split(" < ")) for layer in layers.split()}
     upward = [
@@ -71,7 +70,6 @@ def test_packages_import_only_earlier_ones(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_circular_imports(library: str) -> None:
-    """Imports at module level have no cycles."""
     modules = _modules(library)
     graph = {
         module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}
@@ -82,7 +80,6 @@ def test_no_circular_imports(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_libraries_do_not_mention_unittest(library: str) -> None:
-    """No file of a library contains the word `unittest`, because only tests need mocks."""
     files = LIBRARIES[library].rglob("*.py")
     assert [path for path in files if "unittest" in path.read_text(encoding="utf-8")] == []
 
@@ -100,7 +97,6 @@ OWN = [path for path in FILES if "vendor" not in path.parts]
     ],
 )
 def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> None:
-    """Kernelwatch imports no suite. The tests of ptxcount import neither a suite nor kernelwatch."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -114,7 +110,6 @@ def test_library_names_no_kernel_of_the_suite() -> None:
 
 
 def test_project_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The root is the folder of the variable, else the nearest one upward with asv.conf.json, outside `.asv`."""
     for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"
@@ -138,7 +133,6 @@ OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLE
 
 
 def test_all_variables_are_documented() -> None:
-    """docs/settings.md has a row for each variable KERNELWATCH_* that a user may set."""
     texts = (path.read_text(encoding="utf-8") for path in OWN)
     variables = {name for text in texts for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", text)}
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

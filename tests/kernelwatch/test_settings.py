@@ -34,7 +34,6 @@ from tests.stored import BASE, COUNT, HEAD, pair, write
 def test_mistyped_settings_are_refused(
     text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown name or a wrong type in [tool.kernelwatch] is an error, with the value and the allowed names."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.setattr(settings, "ROOT", tmp_path)

@@ -116,7 +116,6 @@ def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def load_config(root: Path, html: Path) -> Config:
-    """Return asv's configuration of a repository, with `html` as folder of the pages."""
     config = Config.load(str(root / "asv.conf.json"))
     config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(html)
     return config

@@ -19,7 +19,6 @@ from tests.stored import COUNT
 
 
 def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With cached commits, a site equals a fresh one, also after results were changed, removed and added."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))
@@ -53,7 +52,6 @@ def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
-    """If the folder of the site is a link, nothing is written, and the link's target stays unchanged."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")
@@ -70,7 +68,6 @@ def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_unchanged_files_are_not_written_again(tmp_path: Path) -> None:
-    """Only changed files are written. Other files of an earlier site are removed, and links replaced by files."""
     (tmp_path / "mine").write_text("mine")
     path = tmp_path / "site"
     for texts in ({"a/b": "1", "c": "1"}, {"a/b": "1", "d/e": "2"}):

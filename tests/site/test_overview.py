@@ -25,7 +25,6 @@ SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
 
 @pytest.mark.parametrize(("values", "expected"), [row[1:] for row in SUMS], ids=[row[0] for row in SUMS])
 def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, float]) -> None:
-    """A commit has a sum unless it lacks a metric that is not 0 elsewhere."""
     graph = SimpleNamespace(line=["a", "b", "c"])
     history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, get_type=lambda _: "track", graph=graph)
     measured = {}
@@ -38,7 +37,6 @@ def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, floa
 
 
 def test_times_are_counted_without_missing_ones() -> None:
-    """`time_count` counts times. Counted numbers and times that were not measured are left out."""
     history: Any = SimpleNamespace(list_benchmarks=lambda _: ["time_a"])
     measured = {commit: MeasuredCommit({"time_a": "1,,3", "track_b": "5,6"}) for commit in "ab"}
     assert ShownMachine(history, measured).time_count == 4
@@ -61,7 +59,6 @@ SPANS = [
 
 @pytest.mark.parametrize(("count", "touching", "text"), SPANS)
 def test_change_over_several_commits_is_said(count: int, touching: int, text: str) -> None:
-    """If the commits between base and head were not measured, the page says how many there are."""
     group = {
         "machine": "gpu", "kernel": "k", "verdict": "slower", "timed": True, "size": 1.0, "elsewhere": False,
         "base": "b" * 40, "of": {"benchmark": "time_a.A.time_x", "params": {}},

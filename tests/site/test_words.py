@@ -15,7 +15,6 @@ from tests.stored import COUNT
 
 
 def _group(**facts: Any) -> dict[str, Any]:
-    """Return a group of changes with some facts, and defaults for the other fields."""
     timed = not facts.keys().isdisjoint(("slower", "faster"))
     group = {
         **dict.fromkeys(COUNTS, 0), "kernel": "k", "flags": "-O3", "base": "b", "elsewhere": False, "timed": timed,
@@ -84,7 +83,6 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence: str) -> None:
-    """The sentence on a commit names the two kernels that changed most, and counts the other kernels."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
@@ -107,10 +105,6 @@ COUNTED = {
 
 @pytest.mark.parametrize("word", COUNTED)
 def test_verdict_on_a_group(word: str) -> None:
-    """Failures decide a group's verdict, then times, then numbers.
-
-    Otherwise the first of undecided, repaired, acknowledged and noted is used; else the verdict is "same".
-    """
     assert {summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]} == {word}
 
 
@@ -139,6 +133,5 @@ FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
 
 @pytest.mark.parametrize(("convert", "value", "expected"), FILTERS)
 def test_filters_of_templates(convert: Callable[[Any], Any], value: Any, expected: Any) -> None:
-    """Filters describe branches and ages, escape names, and shorten machines whose short names differ."""
     converted = convert(value)
     assert (list(converted.values()) if isinstance(converted, dict) else str(converted)) == expected

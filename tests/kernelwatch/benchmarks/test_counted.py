@@ -22,7 +22,6 @@ FLAGS = "-Xptxas -O3"
 
 
 def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
-    """Return a benchmark, and the result of its `setup_cache` for one configuration."""
     benchmark: Any = getattr(track_counted, name)()
     return benchmark, count_launches([benchmark.sweep.launch(dict(zip(benchmark.param_names, params, strict=True)))])
 
@@ -49,7 +48,6 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
 
 
 def test_metrics_are_ratios_or_sums() -> None:
-    """Each metric is the count per request of one kind of access, or a sum. Metrics of no accesses are 0."""
     counters = LaunchCounters(
         threads=10,
         accesses=[

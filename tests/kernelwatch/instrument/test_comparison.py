@@ -79,7 +79,6 @@ def test_flipped_bits_are_found(
     text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A flipped bit is found in any buffer, output, input or guard, and in any repetition of a block."""
     session = Session()
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
@@ -128,7 +127,6 @@ def test_inputs_of_two_dtypes_are_verified(small_l2_gpu: FakeGpu, monkeypatch: p
     ],
 )
 def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float, near: bool) -> None:
-    """The tolerance is in units in the last place of float16, from a float64 reference."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 
@@ -146,7 +144,6 @@ def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, messa
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
 def test_chunks_report_the_first_difference(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first element that differs is reported for any number of elements per chunk."""
     monkeypatch.setattr(tolerance, "_CHUNK_ELEMENTS", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()

@@ -34,7 +34,6 @@ def test_isolated_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
 
 
 def test_copy_stays_loaded_after_a_verification(gpu: FakeGpu) -> None:
-    """If the first job on some buffers is only verified, later jobs on these buffers still use one loaded copy."""
     session, names = Session(), itertools.count()
     for action in ("verify", "measure", "measure"):
         described = build_job.describe_launch(LARGE, samples=3)
@@ -47,7 +46,6 @@ def test_copy_stays_loaded_after_a_verification(gpu: FakeGpu) -> None:
 
 @pytest.mark.parametrize("fetched", [32, 128])
 def test_l2_fetch_size_has_its_own_context(fetched: int, gpu: FakeGpu) -> None:
-    """A job with an L2 fetch size gets a context of its own, which ends after the job."""
     session = Session()
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
     for options in settings:
@@ -106,7 +104,6 @@ def test_sampling_stops_when_samples_agree(
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
 def test_verification_frees_its_memory(launch: Launch, gpu: FakeGpu) -> None:
-    """`verify` launches only the kernel and the comparison. Only the pool of references stays allocated."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
     session.verify(described.make_job(READY), make_fetch(described))
@@ -120,7 +117,6 @@ def test_verification_frees_its_memory(launch: Launch, gpu: FakeGpu) -> None:
 
 @pytest.fixture
 def own_gpu(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeGpu:
-    """Return a fake GPU; the project's folder is `tmp_path`."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     return small_l2_gpu
 
@@ -135,7 +131,6 @@ def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launc
 def test_user_kernels_are_timed(
     name: str, how: dict[str, Any], own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Users' kernels are timed. Afterwards only the pool of references and module variables stay allocated."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
     outcome, _, fetched_lengths = measure_launch(own_gpu, launch, session, **how)
@@ -149,7 +144,6 @@ def test_user_kernels_are_timed(
 def test_wrong_user_kernels_are_rejected(
     name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wrong outputs are rejected. Without a reference, only writes past the end of an array are."""
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):
@@ -172,7 +166,6 @@ def test_wrong_user_kernels_are_rejected(
 def test_block_may_have_more_than_48_kib_of_shared_memory(
     size: int, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A block with more dynamic shared memory than the driver's default runs, because the limit is raised."""
     kernel = CASES["a text"].kernel(CASES["a text"].text, tmp_path)
     kernel.dynamic_shared = size
     assert measure_launch(own_gpu, _launch(kernel, "a text", monkeypatch))[0].samples

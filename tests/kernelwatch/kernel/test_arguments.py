@@ -35,7 +35,6 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("name", "arguments", "message"), REFUSED)
 def test_arguments_out_of_range_are_refused(name: str, arguments: dict[str, Any], message: str) -> None:
-    """Arguments out of range are refused, also arrays that exceed 64-bit addresses only in complex128."""
     KERNELS["offset_copy"].bind_arguments("int8", size=1, offset=2**63 - 2)
     KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
     dtype = "complex128" if "16" in message.split(maxsplit=1)[0] else "int8"
@@ -44,7 +43,6 @@ def test_arguments_out_of_range_are_refused(name: str, arguments: dict[str, Any]
 
 
 def test_a_length_may_be_repeated() -> None:
-    """An entry point may take a length several times. Two arguments of one name are refused."""
     square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
     assert square.parameters == ("n",)
     bound = square.bind_arguments("float32", n=4)
@@ -99,7 +97,6 @@ def test_numba_and_triton_arguments_are_expanded(
 
 
 def test_arguments_are_packed_as_the_entry_point_requires() -> None:
-    """Each argument has the entry point's alignment. A wrong number or size of arguments is an error."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
     layout = [ParameterLayout(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]

@@ -52,14 +52,12 @@ WORDS = [
 
 @pytest.mark.parametrize(("words", "count", "number"), WORDS)
 def test_words_of_metric_match_configurations(words: str, count: int, number: str) -> None:
-    """METRIC is a stored name, or words of one in any order. Omitted words match all values."""
     matches = match_configurations(words)
     assert len(matches) == count
     assert all(f".{number}" in match.benchmark for match in matches)
 
 
 def test_whole_name_matches_one_configuration() -> None:
-    """A whole name matches one configuration. Words without a kind match no controls."""
     for name in {number.benchmark: number.name for number in list_configurations()}.values():
         assert [match.name for match in match_configurations(name)] == [name]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
@@ -67,7 +65,6 @@ def test_whole_name_matches_one_configuration() -> None:
 
 
 def test_example_in_error_matches() -> None:
-    """The example in the error matches a configuration of the suite."""
     with pytest.raises(CannotCompareError) as raised:
         match_configurations("")
     assert match_configurations(str(raised.value).split("'")[-2])
@@ -91,7 +88,6 @@ REFUSED = [
 def test_unusable_metric_is_refused(
     words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A METRIC that matches nothing, or numbers of several kinds, gives exit code 2 and suggestions."""
     ends = [commit(begin(tmp_path)), commit(tmp_path)]
     assert commands.bisect([words, *ends], tmp_path) == 2
     errors = capsys.readouterr().err
@@ -129,7 +125,6 @@ def test_judge_compares_with_both_ends(
 def test_exact_numbers_are_measured_once(
     machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stored numbers of this machine and compiler are used. Other and missing numbers are measured."""
     own_name, commit_hash = machine.default_name(None), commit(begin(tmp_path))
     (configuration,) = match_configurations(MISALIGNED)
     benchmark, case = configuration.benchmark, ", ".join(configuration.params.values())
@@ -234,7 +229,6 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
-    """The report equals the golden text. Checkout, references and worktrees stay."""
     (project, commits), (metric, good, bad, machine_name, code) = repository, SEARCHES[name]
     held_before = _list_held(project)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine_name] if machine_name else [])]
@@ -254,7 +248,6 @@ def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Re
 
 
 def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str]]) -> None:
-    """JSON has the culprit, the culprit's change, and the review of `compare`."""
     project, commits = repository
     words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
     done = project.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
@@ -264,7 +257,6 @@ def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str
 
 
 def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, str]]) -> None:
-    """`git bisect run kernelwatch judge` finds the commit. Wrong calls of the judge give exit code 128."""
     project, commits = repository
     judge = (sys.executable, "-m", "kernelwatch", "judge")
     values, ends = ("--between", "4", "5"), (commits["a name"], commits["beside"])
@@ -286,7 +278,6 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
 def test_interrupted_search_restores_git(
     number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path
 ) -> None:
-    """SIGINT and SIGTERM leave git unchanged, and no temporary folder or process."""
     project, commits = repository
     held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]

@@ -16,7 +16,6 @@ CASE = "transpose_read_coalesced, 256x256, float32, -Xptxas -O3"
 
 
 def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The same commit as GOOD and BAD is an error before any measurement."""
     commit_hash = commit(begin(tmp_path))
     assert commands.bisect(["load_sectors offset_copy offset=0 float32 -O3", "HEAD"], tmp_path) == 2
     message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
@@ -24,7 +23,6 @@ def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The error names the commit without a number, and the command that measures this commit."""
     good, bad = commit(begin(tmp_path)), commit(tmp_path)
     write(tmp_path, {good: {BENCHMARK: {CASE: samples(1.0)}}, bad: {BENCHMARK: {CASE: math.nan}}})
     name = f"{BENCHMARK}({CASE})"

@@ -21,7 +21,6 @@ NAN = math.nan
 
 
 def two_rounds(first: float, second: float) -> list[float]:
-    """Return the samples of two processes, with medians near `first` and `second`."""
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
@@ -62,7 +61,6 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
 
 @pytest.mark.parametrize("name", TIMES)
 def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A time is slower or faster if the change exceeds the threshold and the spread of rounds, and is significant."""
     base, head, verdict, reason = TIMES[name]
     code, document = review_as_json(write(tmp_path, pair(base, head)), capsys)
     (row,) = document["rows"]
@@ -74,7 +72,6 @@ def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_range_of_a_ratio_covers_all_processes() -> None:
-    """The range of a ratio covers the ratios of all pairs of processes, and the confidence interval."""
     base, head = (  # the confidence interval is 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
@@ -98,7 +95,6 @@ NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
 
 @pytest.mark.parametrize("benchmark", [COUNT, "track_compiled.Compiled.track_registers"])
 def test_any_change_of_exact_numbers_counts(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any rise of a counted or compiled number is worse, any fall better. The worst come first."""
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
@@ -136,7 +132,6 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
 def test_missing_values_are_listed(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A failure in head alone gives exit code 1. Other missing values are listed with the reason, and give 2."""
     code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
     entries = {
         key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]

@@ -49,13 +49,11 @@ def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str]
 
 
 def _load_both(root: Path) -> list[CommitMeasurements]:
-    """Return the stored measurements of base and head."""
     return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project's folder. Every configuration launches the kernel KERNEL."""
     monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
@@ -131,7 +129,6 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
 
 @pytest.mark.parametrize("name", CASES)
 def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A slower time is undecided if the machine may be the cause: an equally slower copy, throttling or another GPU."""
     factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
@@ -148,10 +145,6 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
 def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: str) -> None:
-    """If an undecided time already has a reason, throttling does not replace it.
-
-    Without another reason, throttling is the reason. A throttled time has no range.
-    """
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")
@@ -166,10 +159,6 @@ def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: s
 def test_code_hash_of_the_architecture_decides(
     params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
 ) -> None:
-    """The code hash of the configuration's architecture decides, else the hash of the GPU's, else the only hash.
-
-    Here only the code for sm_100 changed.
-    """
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     write_lines(folder / "runs.jsonl", {"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})})
     lines = [
@@ -197,7 +186,6 @@ def test_notes_on_suite_and_uncommitted_files(
     counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A note says that counts changed with equal machine code. Another names the uncommitted files of a run."""
     write(root, pair(*counts, COUNT))
     runs = [{"commits": [BASE]}, {"commits": [HEAD], "uncommitted": files}]
     _write_records(root, runs, hashes)
@@ -226,7 +214,6 @@ PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple
 def test_thresholds_come_from_noise(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Thresholds come from at least MIN_CHANGES times of equal code that one GPU measured in two runs."""
     count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
     other_launch = KERNEL.replace("float32", "float64")
     monkeypatch.setattr(

@@ -35,7 +35,6 @@ def test_other_generator_is_not_compared(
     versions: tuple[str | None, str], hashes: tuple[str, str | None], is_generated: bool, code: int, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Numbers of PTX by another version of a generator are not compared, unless the machine code is equal."""
     facts = ConfigurationFacts("add", "add float32 -O3", generated=is_generated)
     monkeypatch.setattr(load_review, "describe_configuration", lambda *_: facts)
     numbers = {BASE: (1e-3, 8.0), HEAD: (2e-3, 9.0)}
@@ -66,7 +65,6 @@ def test_other_generator_is_not_compared(
 def test_new_generator_starts_a_new_series(
     is_generated: bool, ratios: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new version of a generator gives no regression of generated kernels. Later changes by the same version do."""
     facts = ConfigurationFacts("add", generated=is_generated)
     monkeypatch.setattr(load_review, "describe_configuration", lambda *_: facts)
     commits = [f"{place:02x}" * 20 for place in range(1, 5)]
@@ -89,7 +87,6 @@ SUITES = {
 
 @pytest.mark.parametrize("is_generated", SUITES)
 def test_suite_knows_generated_kernels(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`generated` is true for the generated kernel of a suite, and false for a kernel that the suite lacks."""
     monkeypatch.setattr(registry, "_registered", [SUITES[is_generated]])
     for name, expected in (("add", is_generated), ("other", False)):
         params = {"kernel": name, "dtype": "float32", "size": "8"}

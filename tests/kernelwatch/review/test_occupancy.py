@@ -38,7 +38,6 @@ BLOCKS = [
 def test_occupancy_compares_threads(
     base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
 ) -> None:
-    """Occupancy compares the threads that fit on a multiprocessor, even if the commits' blocks differ."""
     registers = make_compiled(head, "sm_90", "registers", base=base)
     (row,) = weigh_against_times([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
@@ -50,7 +49,6 @@ CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
 def test_blocks_are_those_recorded(tmp_path: Path) -> None:
-    """A commit's block is the recorded one, or the checkout's block if none is recorded."""
     folder = write(tmp_path, pair(1.0, 1.1)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
@@ -80,7 +78,6 @@ UNLAUNCHABLE = {
 
 @pytest.mark.parametrize("case", UNLAUNCHABLE)
 def test_unlaunchable_kernel_is_broken(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A kernel that cannot be launched in head alone is broken, even with a faster time."""
     registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
@@ -130,7 +127,6 @@ int main() {
 
 
 def test_occupancy_as_in_cuda_occupancy_h(tmp_path: Path) -> None:
-    """The number of blocks equals that of cuda_occupancy.h, around each step of threads, registers and shared bytes."""
     header = Path(nvcc.find_nvcc()).resolve().parent.parent / "include" / "cuda_occupancy.h"
     if not header.exists() or shutil.which("g++") is None:
         pytest.skip(f"no g++, or no {header}")

@@ -27,24 +27,20 @@ OLD, NEW = RunFacts(("1",), "GPU-a", driver="1"), RunFacts(("2",), "GPU-a", driv
 
 
 def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
-    """Return the facts of a configuration of kernel k."""
     return ConfigurationFacts("k", code_name="k")
 
 
 def time(seconds: float, **facts: Any) -> Point:
-    """Return a time of one configuration."""
     return Point({"case": "one"}, seconds, tuple(samples(seconds)), gpus=frozenset(["GPU-a"]), **facts)
 
 
 def count(value: float | None, *, failed: bool = False) -> Point:
-    """Return a counted number of one configuration."""
     return Point({"case": "one"}, value, failed=failed)
 
 
 def make_commit(
     commit: str, run: RunFacts, points: Mapping[str, Point], failures: tuple[str, ...] = ()
 ) -> CommitMeasurements:
-    """Return a commit that measured a time, a count, or a time and a count."""
     names = {"time": (TIME, "seconds"), "track": (COUNT, "sectors")}
     key = (("case", "one"),)
     benchmarks = {
@@ -57,7 +53,6 @@ def make_commit(
 
 
 def review(base: CommitMeasurements, head: CommitMeasurements, describe: Describe = describe, **options: Any) -> Review:
-    """Return the review of two commits."""
     sides = ReviewSides(
         machine="gpu", environment="python3.11", base=ReviewSide("b", BASE), head=ReviewSide("c", HEAD), where="gpu"
     )
@@ -115,7 +110,6 @@ def test_verdict_and_notes_follow_from_values(name: str) -> None:
     [(200, {}, True), (199, {}, False), (200, {"time": time(1e-3)}, False)],
 )
 def test_note_on_twice_the_instructions(instructions: float, beside: dict[str, Point], is_noted: bool) -> None:
-    """Twice the PTX instructions without a time give a note, but no other verdict."""
     key, name = (("case", "one"),), "track_counted.X.track_instructions"
     sides = []
     for commit, run, value in ((BASE, OLD, 100), (HEAD, NEW, instructions)):
@@ -129,7 +123,6 @@ def test_note_on_twice_the_instructions(instructions: float, beside: dict[str, P
 
 
 def test_report_does_not_change_its_review() -> None:
-    """Formatting a review twice gives equal texts."""
     base, head = (make_commit(commit, OLD, {"track": count(4)}) for commit in (BASE, HEAD))
     outcome = SearchOutcome("m", BASE, HEAD, 1, [HEAD], review=review(base, head))
     first = render_json(outcome)
@@ -138,7 +131,6 @@ def test_report_does_not_change_its_review() -> None:
 
 
 def test_different_drivers_are_noted() -> None:
-    """A note names the driver of each run if the drivers differ."""
     times = {"time": time(1e-3)}
     sides = make_commit(BASE, OLD, times), make_commit(HEAD, NEW._replace(driver="2"), times)
     assert review(*sides).notes == [OTHER_DRIVER]
@@ -154,14 +146,12 @@ def test_different_drivers_are_noted() -> None:
     ],
 )
 def test_recorded_reason_of_the_kernel_is_shown(failures: tuple[str, ...], reason: str) -> None:
-    """A failure has the recorded reason of its kernel, else of another kernel, without names of Python classes."""
     head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
     (configuration,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
     assert configuration.reason == reason
 
 
 def test_repeated_times_narrow_the_threshold() -> None:
-    """At least MIN_CHANGES repeated times of equal code on one GPU narrow the threshold."""
     base, head = make_commit(BASE, OLD, {"time": time(1e-3)}), make_commit(HEAD, NEW, {"time": time(1.0012e-3)})
     for side in (base, head):
         side.cubins._cubin_hashes[side.commit, ""] = {"k": "same"}
@@ -188,7 +178,6 @@ VALUES = {"measurements", "default_thresholds", "points", "source_changes"}
 
 
 def test_review_modules_import_only_values() -> None:
-    """No module of the review imports one that reads files, runs git or depends on the project."""
     against = []
     for path in sorted((ROOT / "kernelwatch" / "src" / "kernelwatch" / "review").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

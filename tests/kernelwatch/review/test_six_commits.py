@@ -55,7 +55,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 def test_reviews_of_neighbouring_commits(built: Built, capsys: pytest.CaptureFixture[str]) -> None:
-    """The review of each commit against its parent, and the review's exit code, equal the golden text."""
     repository, commits = built
     text = ""
     for base, head in itertools.pairwise(commits):

@@ -45,7 +45,6 @@ def make_number(metric: str, head: float, arch: str | None = None, base: float =
 
 
 def make_timed(head: float, **parameters: str) -> Row:
-    """Return a time of TILE."""
     return make_time(head, kernel=TILE, **parameters)
 
 
@@ -152,11 +151,6 @@ ONE_WAY = ("the first", "beyond")
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_times_decide_before_other_numbers(name: str) -> None:
-    """Times usually decide.
-
-    Without times, transactions, spills, fewer resident threads and values beyond LIMITS decide. A time never overrules
-    spills on another architecture. With base and head exchanged, a number that decided still decides.
-    """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_against_times(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
@@ -172,7 +166,6 @@ def test_times_decide_before_other_numbers(name: str) -> None:
 
 
 def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
-    """Return an undecided time with a ratio and the ratio's range."""
     row = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
     return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
@@ -193,7 +186,6 @@ MANY = times(0, 600, "others")
 def test_project_may_limit_metrics(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A number above the project's limit is a regression. An invalid limit is an error of one line."""
     monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(limits={"instructions": limit}))
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
@@ -204,7 +196,6 @@ def test_project_may_limit_metrics(
 
 
 def weigh(*changes: Row) -> list[Row]:
-    """Return changed numbers with the weighed verdicts."""
     return [*weigh_against_times(changes, "sm_90", find_launched=find_blocks)]
 
 
@@ -269,7 +260,6 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_verdict_on_two_commits(name: str) -> None:
-    """Any slower configuration shows in the verdict. Undecided ones count only if they can change the verdict."""
     rows, failing, expected, codes = WHOLE[name]
     assert conclude(rows, failing) is expected
     assert tuple(exit_code(expected, rows, trade) for trade in TRADE_POLICIES) == codes

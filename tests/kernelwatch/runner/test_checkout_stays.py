@@ -37,14 +37,12 @@ def _run_successfully(repository: Repository, *words: str) -> str:
 
 
 def _list_untracked(repository: Repository) -> list[Path]:
-    """Return the untracked files. Assert that all are in results/, and that git reports no other change."""
     lines = repository.git("status", "--porcelain", "--untracked-files=all").splitlines()
     assert all(line.startswith("?? results/") for line in lines), lines
     return [repository.path / line.removeprefix("?? ") for line in lines]
 
 
 def test_results_survive_a_pull(repository: Repository) -> None:
-    """After a run, a pull of the same commit's results works, and asv's commands read both result files."""
     _run_successfully(repository, "make", "bench", f"ARGS=--bench {REGISTERS}")
     head, base = repository.git("rev-parse", "HEAD", "HEAD^").split()
     result, *records = sorted(_list_untracked(repository), key=lambda path: path.suffix != ".json")

@@ -37,7 +37,6 @@ class SmallRatios(kw.Control):
 
 @pytest.mark.usefixtures("own_gpu")
 def test_asv_loop_takes_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv's loop, with `setup` and two readings of the timer per sample, gets the samples of the instrument."""
     more = stopping_rule.MIN_SAMPLES + 2
     monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the number of samples that the instrument takes
     benchmark = Small()

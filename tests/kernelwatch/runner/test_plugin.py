@@ -59,7 +59,6 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_two_setups_replace_only_run() -> None:
-    """The plugin replaces only `Run.run` of asv, also if the plugin is set up twice."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
@@ -109,7 +108,6 @@ def _iter_attributes(tree: ast.Module) -> Iterator[str]:
 
 
 def test_all_uses_of_asv_are_checked() -> None:
-    """REQUIRED_PARAMETERS has each function and attribute of asv that the runner uses, with the keywords given."""
     called: dict[str, set[str]] = {}
     attributes: set[str] = set()
     for path in Path(asv_plugin.__file__).parent.glob("*.py"):
@@ -138,7 +136,6 @@ def test_all_uses_of_asv_are_checked() -> None:
 def test_incompatible_asv_stays_unchanged(
     where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If asv lacks something that the runner needs, the plugin replaces nothing, and warns of what is missing."""
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -175,7 +172,6 @@ def test_incompatible_asv_stays_unchanged(
 def test_unsupported_options_are_left_to_asv(
     options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asv itself runs with options that the runner does not support, and a message names these options."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
@@ -227,7 +223,6 @@ def _lack_name(_: Any) -> None:
 def test_asv_runs_itself_if_it_lacks_a_name(
     module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a run finds that asv lacks a name, asv runs the benchmarks itself, with a warning. Other errors are raised."""
     from kernelwatch.runner import compiler
 
     monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
@@ -248,7 +243,6 @@ def test_asv_runs_itself_if_it_lacks_a_name(
 
 
 def test_kernelwatch_error_becomes_an_error_of_asv(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of kernelwatch, such as unreadable settings, becomes asv's UserError, which prints one line."""
     monkeypatch.setattr(asv_plugin, "run_git", Mock(side_effect=KernelwatchError("pyproject.toml: tool is 3")))
     with pytest.raises(UserError, match=r"^pyproject\.toml: tool is 3$"):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
@@ -265,7 +259,6 @@ def test_project_in_a_subfolder_is_refused(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_folder_without_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside a git repository, a run and the site end with git's message."""
     monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(GitError, match=r"^git rev-parse .* not a git repository"):

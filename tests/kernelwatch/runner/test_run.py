@@ -41,18 +41,15 @@ setup(cmdclass={"build_py": Build})
 
 
 def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
-    """Return the stored rows of a commit by benchmark."""
     (path,) = (project.path / "results" / MACHINE).glob(f"{commit[:8]}-*.json")
     return stored.read_rows(path)
 
 
 def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
-    """Return the lines of one of the machine's records."""
     return record.read_records(project.path / "results", MACHINE, file)
 
 
 def list_measured_commits(project: Project) -> set[str]:
-    """Return the abbreviated hashes of the commits with results."""
     return {path.name[:8] for path in (project.path / "results" / MACHINE).glob("*-*.json")}
 
 
@@ -66,7 +63,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[st
 
 @pytest.fixture
 def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
-    """Return a copy of the project without results, and the commits of the copy."""
     project = Project(tmp_path)
     shutil.rmtree(project.path)
     shutil.copytree(template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results", ".asv"))
@@ -74,7 +70,6 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
 
 
 def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -> None:
-    """A run of a range stores numbers, skips, code hashes and records. A second run measures only a share."""
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -159,7 +154,6 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 @pytest.mark.parametrize("case", TYPED)
 def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -> None:
-    """Arguments have the same meaning as in asv; only benchmarks selected by --bench are counted."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
 
@@ -184,7 +178,6 @@ def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -
 
 
 def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:
-    """An option that only asv supports changes neither the machine nor the numbers."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[0])
     done = project.run("asv", "run", "--python=same", "--set-commit-hash", commits[0], "--bench", STORES)
@@ -194,7 +187,6 @@ def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]])
 
 
 def test_matrix_variables_reach_the_compiler(repository: tuple[Project, list[str]]) -> None:
-    """Variables of asv's matrix reach nvcc: with one of these variables, the last commit compiles."""
     project, commits = repository
     conf = json.loads((project.path / "asv.conf.json").read_text())
     project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
@@ -203,7 +195,6 @@ def test_matrix_variables_reach_the_compiler(repository: tuple[Project, list[str
 
 
 def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
-    """`run` measures HEAD, also if detached, without uncommitted changes. A message names the files left out."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
@@ -230,7 +221,6 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
 def test_import_error_is_one_line(
     file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]
 ) -> None:
-    """An error during an import is one line with file and line number, and nothing is stored."""
     project, _ = repository
     path = project.path / file
     path.write_text(path.read_text() + text)

@@ -90,7 +90,6 @@ NO_DRIVER = "there is no CUDA driver"
 
 @pytest.fixture
 def no_driver(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
-    """Remove the driver."""
     monkeypatch.setattr(device, "process_context", mock.Mock(side_effect=NotImplementedError(NO_DRIVER)))
     return gpu
 
@@ -116,7 +115,6 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
 
 
 def test_each_round_measures_each_configuration(measure: Measure) -> None:
-    """Each of two rounds measures each configuration, which is reported once. A wrong kernel fails alone."""
     configurations, other_messages = measure()
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
@@ -160,10 +158,6 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
 def test_difference_stops_reuse_of_times(
     looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of two stored times is measured, and again if the new time differs.
-
-    If that differs too or fails, no time is reused.
-    """
     first, _ = measure(indices=[0, 1])
     entries = {}
     for configuration in first:
@@ -197,7 +191,6 @@ def test_difference_stops_reuse_of_times(
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The samples, ratios and throttle reasons of all rounds are joined. A skipped configuration is tried once."""
     outcomes = [
         JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
@@ -225,7 +218,6 @@ def test_no_device_skips_every_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
-    """The written jobs are those that the commit's process measures. Missing kernels have no job."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)

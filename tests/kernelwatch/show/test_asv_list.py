@@ -9,7 +9,6 @@ from kernelwatch.show.site import publisher
 
 
 def test_empty_rows_are_dropped(tmp_path: Path) -> None:
-    """Rows without a value are dropped from summary.json. A zero is a value. Other files stay unchanged."""
     rows = [{"name": "track_bytes", "idx": index, "last_value": value} for index, value in enumerate([None, 0.0, 16.0])]
     folder = tmp_path / "graphs" / "branch-main" / "machine-host"
     folder.mkdir(parents=True)

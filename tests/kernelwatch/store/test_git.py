@@ -43,7 +43,6 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
 
 
 def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Commits and files come from the folder's repository, without colours. Options of `git -c` stay."""
     own_repository, newest, _ = repositories
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
@@ -58,7 +57,6 @@ def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path,
 def test_git_errors_are_none_or_raised(
     words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that fails gives None, but a folder that git refuses gives an error with git's remedy."""
     (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -67,7 +65,6 @@ def test_git_errors_are_none_or_raised(
 
 
 def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path]) -> None:
-    """Each revision gives the commit that it names. An unknown revision, a file and an option give None."""
     own_repository, newest, _ = repositories
     found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
     assert found == [newest, None, None, None, newest]

@@ -52,10 +52,6 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 @pytest.mark.parametrize("case", WROTE)
 def test_runs_behind_stored_values_are_found(case: str) -> None:
-    """Values belong to the run that began at the values' start time.
-
-    Values that a partial run left belong to earlier runs.
-    """
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.find_measuring_runs(runs, BASE, TIME, LATER)] == expected
 
@@ -70,13 +66,11 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
      (ENDED + 1_001, False)],
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
-    """Values belong to a record without identity if they began while that run lasted, to a second."""
     assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
 @pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])
 def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: bool) -> None:
-    """A run record without names of configurations means that all were selected."""
     assert record.has_selected(_run("a", FIRST, *cases), TIME, "one") is is_selected
 
 

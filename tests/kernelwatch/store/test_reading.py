@@ -35,7 +35,6 @@ RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
 @pytest.fixture(autouse=True)
 def forget_reports() -> None:
-    """Forget which files were reported before."""
     reading.report_omission.cache_clear()
 
 
@@ -84,7 +83,6 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_invalid_file_is_left_out(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An invalid file is left out and reported once, with the reason. The other commit is read, no file changes."""
     change, message = WRONG[name]
     change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()
@@ -107,14 +105,12 @@ def test_torn_file_is_left_out(content: bytes, folder: Path, capsys: pytest.Capt
 
 
 def test_too_large_file_is_not_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sparse file of one tebibyte is not read."""
     os.truncate(folder / RESULT, 1 << 40)
     assert History(MACHINE, folder.parent).list_commits() == [BASE]
     assert f"has {1 << 40} bytes; at most {reading.LARGEST} are read" in capsys.readouterr().err
 
 
 def test_limit_on_the_size_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of LARGEST bytes is read. A file with one byte more is not."""
     size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
     for largest, count in ((size, 2), (size - 1, 1)):
         monkeypatch.setattr(reading, "LARGEST", largest)
@@ -124,7 +120,6 @@ def test_limit_on_the_size_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
 def test_limit_on_configurations_of_a_commit(last: int, fits: bool) -> None:
-    """The limit holds for the sum over all benchmarks of a commit."""
     axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
     with nullcontext() if fits else pytest.raises(ValueError, match="at most 100000 are allowed"):
         assert models.count_configurations(*axes) == models.MAX_CONFIGURATIONS
@@ -143,14 +138,12 @@ def test_invalid_line_is_left_out(line: bytes, folder: Path, capsys: pytest.Capt
 
 
 def test_record_lines_are_sorted_by_time(folder: Path) -> None:
-    """Record lines of several files are sorted by the start of the run, oldest first."""
     older = {**RUN, "started": "2026-01-01T03:04:05+00:00"}
     write_lines(folder / MACHINE / f"{HEAD[:8]}-py.{record.RUNS_FILE}", older)
     assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
 def test_stored_values_become_points(folder: Path) -> None:
-    """A time has its samples, a failure and a skip have no value, and only the failure is marked as failed."""
     history, results = find_results(folder.parent, HEAD)
     times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
     assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
@@ -159,7 +152,6 @@ def test_stored_values_become_points(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", list_machines(ROOT / "results"))
 def test_all_stored_files_are_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """No file and no line of this repository's results is left out."""
     folder = ROOT / "results" / name
     documents = [document for _, _, document in reading.iter_files(folder)]
     other_compilers = reading.list_paths(folder / reading.COMPILERS_FOLDER, "*")
