@@ -16,7 +16,6 @@ TRANSPOSES = [name for name in KERNELS if name.startswith("transpose_")]
 #: Transposes whose grid covers rows and columns. Other transposes loop over the matrix, which takes long.
 COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == 2]
 
-#: Kernels that multiply matrices.
 PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) == {"rows", "inner", "columns"}]
 
 #: Limit on elements per thread: a single thread takes minutes for a large matrix on the CPU.

@@ -23,7 +23,7 @@ from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.toolchain import build
 from tests.fake_objects import Function, Memory, Stream
 
-ARCH = "sm_90"
+ARCH, MULTIPROCESSORS = "sm_90", 2
 
 
 class Entry(NamedTuple):
@@ -40,20 +40,10 @@ class Entry(NamedTuple):
 
 
 class FakeGpu:
-    """A fake GPU, with its PyCUDA (`cuda`) and cuda-bindings (`driver`).
+    """A fake GPU, with its PyCUDA (`cuda`) and cuda-bindings (`driver`). Its memory has `total` bytes."""
 
-    Parameters
-    ----------
-    multiprocessors : int
-        Number of multiprocessors.
-    l2_bytes : int
-        Size of the L2 cache, in bytes.
-    total : int
-        Size of the memory, in bytes.
-    """
-
-    def __init__(self, multiprocessors: int = 2, l2_bytes: int = 64 << 10, total: int = 64 << 20) -> None:
-        self.multiprocessors, self.l2, self.total = multiprocessors, l2_bytes, total
+    def __init__(self, l2_bytes: int, total: int) -> None:
+        self.l2, self.total = l2_bytes, total
         self.next_address = 1 << 32
         self.allocations: dict[int, Memory] = {}
         self.launched: list[tuple[str, tuple[int, ...]]] = []
@@ -125,10 +115,10 @@ class FakeGpu:
 
     def _pycuda(self) -> Any:
         attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)
-        values = (self.multiprocessors, 2048, self.l2)
+        values = (MULTIPROCESSORS, 2048, self.l2)
         device = SimpleNamespace(
             get_attribute=lambda which: values[which],
-            multiprocessor_count=self.multiprocessors,
+            multiprocessor_count=MULTIPROCESSORS,
             compute_capability=lambda: (9, 0),
         )
         context = SimpleNamespace(get_device=lambda: device, name="lasting context")

@@ -63,7 +63,6 @@ class Function:
 
     def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
-        #: Contents of the module's variables.
         self.variables: dict[str, Memory] = {}
         self._unpack = lru_cache(self._unpack_parameters)
 

@@ -17,7 +17,7 @@ from kernelwatch.toolchain import build
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 
-READY = Ready(arch=fake_cuda.ARCH, multiprocessors=2)
+READY = Ready(arch=fake_cuda.ARCH, multiprocessors=fake_cuda.MULTIPROCESSORS)
 
 SECONDS, COPY_SECONDS = 5e-6, 2e-6
 

@@ -80,7 +80,6 @@ def _brighten(**options: Any) -> Kernel:
 _ROWS: list[Any] = [outputs("out", "h"), inputs("in", "h w"), "w"]
 FOUR = ("* 4", "* 3")
 
-#: Kernels of CASES whose sources are above.
 _SCALE: list[Any] = [in_and_out("x", "n"), scalar("n")]
 _HALVED = Kernel("scale", _SCALE, 256, over=("n",), text=SCALE, reference=lambda x: x * np.float32(0.5))
 _SUMMED_SLOWLY = Kernel("slow_row_sum", _ROWS, 1, grid=("h",), text=SLOW_ROW_SUM)

@@ -94,7 +94,6 @@ def short_checkout(checkout: None) -> Iterator[Path]:
         yield Path(folder)
 
 
-#: Command that is killed, signal, and step of the run.
 KILLED = [
     *(("asv", "SIGKILL", step) for step in STEPS),
     *(("kernelwatch", signal, "as it compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),

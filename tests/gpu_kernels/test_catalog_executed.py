@@ -130,7 +130,6 @@ def _count_gathered_sectors(sectors: int) -> float:
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
 
-#: Launch -> metrics that its addresses determine.
 COUNTED: dict[str, dict[str, float]] = {
     "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
     "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},

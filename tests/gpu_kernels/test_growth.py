@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
-from tests.stored import read_rows
+from tests.stored import contents, read_rows
+
+BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled"
 
 #: A difference of two vectors, in dtypes of its own.
 SUBTRACT = """\
@@ -68,7 +70,6 @@ class Subtract(kw.CountedWithShared):
     fixed = {"size": ELEMENTS}
 """,
 }
-#: End of the catalog's rows.
 END = "    )\n}\n"
 
 
@@ -87,7 +88,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
         with (grown.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
             file.write(text)
     grown.commit("grown")
-    run = grown.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
+    run = grown.make("history", BENCHMARKS)
     assert run.returncode == 0, run.stdout + run.stderr
     publish = grown.python("kernelwatch", "site")
     assert publish.returncode == 0, publish.stdout + publish.stderr
@@ -103,6 +104,13 @@ def _read_values(repository: Repository) -> list[dict[str, Any]]:
 def _list_values(row: dict[str, Any]) -> dict[tuple[str, ...], float]:
     points = itertools.product(*([text.strip("'") for text in axis] for axis in row["params"]))
     return dict(zip(points, row["result"], strict=True))
+
+
+def test_history_without_new_commits_changes_no_results(repository: Repository) -> None:
+    contents_before = contents(repository.results)
+    idle = repository.make("history", BENCHMARKS)
+    assert idle.returncode == 0, idle.stdout + idle.stderr
+    assert contents(repository.results) == contents_before
 
 
 def test_new_kernel_is_on_all_pages(repository: Repository) -> None:

@@ -17,7 +17,6 @@ from tests import commits
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
-#: Arguments, redirection of standard output, exit code, and the error.
 OUTPUTS = [
     ("--help", "| true", 141, ""),
     ("--help", ">&-", 2, f"kernelwatch: {CLOSED}"),
@@ -110,7 +109,6 @@ def raise_error(error: BaseException) -> None:
     raise error
 
 
-#: The place that an unexpected exception names.
 PLACE = f"(unexpected, at {__file__}:"
 
 

@@ -78,12 +78,6 @@ def test_no_circular_imports(library: str) -> None:
     graphlib.TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_libraries_do_not_mention_unittest(library: str) -> None:
-    files = LIBRARIES[library].rglob("*.py")
-    assert [path for path in files if "unittest" in path.read_text(encoding="utf-8")] == []
-
-
 SUFFIXES = (".py", ".js", ".css", ".cu", ".html")
 FILES = [path for path in sorted(LIBRARIES["kernelwatch"].rglob("*")) if path.suffix in SUFFIXES]
 OWN = [path for path in FILES if "vendor" not in path.parts]
@@ -104,9 +98,17 @@ def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> Non
             assert not {name.partition(".")[0] for name in modules} & foreign, path
 
 
-def test_library_names_no_kernel_of_the_suite() -> None:
-    pattern = re.compile(rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b")
-    assert [str(path) for path in OWN if pattern.search(path.read_text(encoding="utf-8"))] == []
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("unittest", [path for folder in LIBRARIES.values() for path in folder.rglob("*.py")]),  # only tests need mocks
+        (rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b", OWN),
+        ("pip install ['\"]?(kernelwatch|ptxcount)", OWN),  # on PyPI, somebody else may use the names
+    ],
+    ids=["mocks", "kernels of the suite", "advice to install from PyPI"],
+)
+def test_no_file_of_a_library_mentions(pattern: str, files: list[Path]) -> None:
+    assert [path for path in files if re.search(pattern, path.read_text("utf-8"))] == []
 
 
 def test_project_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,12 +122,6 @@ def test_project_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name in (project_root.ASV_VARIABLE, project_root.VARIABLE):  # the second takes precedence
         monkeypatch.setenv(name, str(copy / name))
         assert project_root.find_root(tmp_path) == copy / name
-
-
-def test_no_advice_to_install_from_pypi() -> None:
-    """No text advises to install either library from PyPI, where somebody else may use the name."""
-    advice = [path for path in OWN if re.search("pip install ['\"]?(kernelwatch|ptxcount)", path.read_text("utf-8"))]
-    assert advice == []
 
 
 #: Variables that a run sets for its own processes.

@@ -8,7 +8,6 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-#: Packages of npm that the tests need.
 PACKAGES = tuple(json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"])
 
 CHROMIUM = next(

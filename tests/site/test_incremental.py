@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -65,6 +66,18 @@ def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
         ):
             publisher.write_site(conf, tmp_path)
         assert [path.name for path in target.iterdir()] == ["mine"]
+
+
+def test_empty_rows_of_asvs_list_are_dropped(tmp_path: Path) -> None:
+    """Drop rows without a value, as asv 0.6.6 writes them: see findings/asv_list_of_skipped.sh."""
+    rows = [{"name": "track_bytes", "idx": index, "last_value": value} for index, value in enumerate([None, 0.0, 16.0])]
+    folder = tmp_path / "graphs" / "branch-main" / "machine-host"
+    folder.mkdir(parents=True)
+    for name in ("summary.json", "track_bytes.json"):
+        (folder / name).write_text(json.dumps(rows))
+    publisher.drop_empty_rows(tmp_path)
+    assert json.loads((folder / "summary.json").read_text()) == rows[1:]
+    assert json.loads((folder / "track_bytes.json").read_text()) == rows
 
 
 def test_unchanged_files_are_not_written_again(tmp_path: Path) -> None:

@@ -48,7 +48,6 @@ def test_cluster_sectors_are_not_summed() -> None:
     assert benchmarks == [f"track_counted.X.track_sectors_{kind}" for kind in ("loaded", "stored", "of_atomics")]
 
 
-#: Number of commits since base, number of those that touch kernels, and the sentence on them.
 SPANS = [
     (1, 1, ""),
     (2, 0, "Made in one of 2 commits since bbbbbbbb, none of which touch kernels."),

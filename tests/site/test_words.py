@@ -110,7 +110,6 @@ def test_verdict_on_a_group(word: str) -> None:
 
 BEHIND = {"commits": 458, "touching": 4}
 
-#: A filter of the templates, its input and its output.
 FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
     (words.describe_branch, "side", "on side"),
     (words.describe_branch, NO_BRANCH, "on no branch"),

@@ -130,15 +130,6 @@ __global__ void look_up(float* out, const float* all, int n) {{
     assert counts == [[16, 0, 0], [0, 64, 2]]
 
 
-@pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
-def test_only_unpadded_tiles_have_bank_conflicts(kernel: str, conflicts: float) -> None:
-    """A padded tile has no bank conflicts. An unpadded one has 15.5 per request: 31 per store and none per load."""
-    params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
-    benchmark, cache = _set_up("Transpose", params)
-    benchmark.setup(cache, *params)
-    assert benchmark.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
-
-
 def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     small: dict[str, dict[str, Any]] = {
         "Transpose": {"kernel": ["transpose_read_coalesced", "no_such_kernel"]},

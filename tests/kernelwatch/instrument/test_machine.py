@@ -20,7 +20,6 @@ from kernelwatch.kernel import load_function
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc, nvcc_call
 
-#: NVML functions that report clocks.
 CLOCKS = ("GetMaxClockInfo", "GetClockInfo", "GetApplicationsClock")
 
 

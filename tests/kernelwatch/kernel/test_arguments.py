@@ -14,7 +14,6 @@ from kernelwatch.errors import ArgumentError, UnknownArgumentError
 from kernelwatch.kernel.arguments import ArrayArgument, ParameterLayout, ScalarArgument, pack_arguments
 from kernelwatch.kernel.ptx_module import PtxModule
 
-#: Kernel, refused arguments, and the error: with the value and what is allowed.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("offset_copy", {"size": 0, "offset": 0}, "size must be an integer of at least 1; given: 0"),
     ("offset_copy", {"size": 5, "offset": -1}, "offset must be an integer of at least 0; given: -1"),

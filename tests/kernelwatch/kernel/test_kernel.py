@@ -155,7 +155,6 @@ def _bind_length(shape: Any) -> None:
 
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
-#: A call, its error, and the error's message.
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: registry.find_kernel("nope"), UnknownKernelError, "there is no kernel 'nope'; allowed are offset_copy"),
     (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),

@@ -44,7 +44,6 @@ def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytes
 
 WORSE = make_time(12, kernel=TIME)
 
-#: Row of a review, and whether ENTRY accepts it.
 ROWS = [
     (WORSE, True),
     (make_time(12, kernel=TIME, verdict=Verdict.TRADE), True),
@@ -92,7 +91,6 @@ def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> 
     assert not _accepts(root, b, c)
 
 
-#: Faulty content, and its error.
 BAD: dict[str, tuple[str, str]] = {
     "no TOML": ("[[regression", "Expected"),
     "not UTF-8": ("\udcff", ""),
@@ -128,7 +126,6 @@ def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_pat
         assert "\n" not in problem
 
 
-#: Text of a source in base and in head, and whether the review names the file.
 LAUNCHES = {
     "block": ("scale<<<n / 256, 256>>>(x);", "scale<<<n / 128, 128>>>(x);", True),
     "several lines": ("scale<<<\n  n, 256>>>(x);", "scale\n<<<\n  n, 256>>>(x);", True),

@@ -26,8 +26,6 @@ from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, 
 from kernelwatch.workflow.select_results import CannotCompareError
 from tests.commits import begin, commit
 from tests.golden import golden
-from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
-from tests.kernelwatch.review.test_six_commits import MISALIGNED as MISPLACED
 from tests.repository import Repository
 from tests.stored import Outcome, Suite, samples, write
 
@@ -38,7 +36,6 @@ MISALIGNED = "load_sectors offset_copy offset=0 float32 -O3"
 HUNGRY = "registers stride_copy float32 -O3 sm_90"
 
 
-#: METRIC, number of matching configurations, and their benchmark.
 WORDS = [
     (TIME, 1, "time_back_to_back"),
     ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),
@@ -70,7 +67,6 @@ def test_example_in_error_matches() -> None:
     assert match_configurations(str(raised.value).split("'")[-2])
 
 
-#: METRIC, and the error.
 REFUSED = [
     ("load_sector transpose_read_coalesced", "no configuration has 'load_sector'; did you mean load_sectors or "),
     (
@@ -93,6 +89,23 @@ def test_unusable_metric_is_refused(
     errors = capsys.readouterr().err
     assert errors.startswith("cannot search: ")
     assert message in errors
+
+
+def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    commit_hash = commit(begin(tmp_path))
+    assert commands.bisect([MISALIGNED, "HEAD"], tmp_path) == 2
+    message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
+    assert capsys.readouterr().err == message
+
+
+def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    good, bad = commit(begin(tmp_path)), commit(tmp_path)
+    write(tmp_path, {good: {BENCHMARK: {CASE: samples(1.0)}}, bad: {BENCHMARK: {CASE: math.nan}}})
+    assert commands.bisect([TIME, good, bad, "--machine", "gpu"], tmp_path) == 2
+    assert capsys.readouterr().err == (
+        f"cannot search: {good[:8]} and {bad[:8]} have no common number of {TIME}: missing at {bad[:8]}: without "
+        f"a value in head; run: asv run --record-samples --bench {BENCHMARK} {bad[:8]}^!\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,8 +168,15 @@ def test_time_is_measured_with_its_control() -> None:
     assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
 
-#: The source of the changes below.
-STRIDE = "gpu_kernels/kernels/stride_copy.cu"
+COPY, STRIDE = (f"gpu_kernels/kernels/{name}_copy.cu" for name in ("offset", "stride"))
+ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (index < size) {
+"""
+#: The same copy, shifted by one element: each warp accesses one more sector.
+SHIFTED = """    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (thread < size) {
+        const long long index = thread + 1 < size ? thread + 1 : 0;
+"""
 RIGHT = "output[index * stride] = input[index * stride];"
 #: A loop with the same output and more registers per thread, because of many live values.
 MANY = """ELEMENT values[16];
@@ -168,7 +188,7 @@ MANY = """ELEMENT values[16];
 CHANGES = {
     "beside": ("README.md", "", "a remark"),
     "a comment": (STRIDE, "", "// a remark"),
-    "misaligned": (COPY, ALIGNED, MISPLACED),
+    "misaligned": (COPY, ALIGNED, SHIFTED),
     "a name": ("gpu_kernels/__init__.py", "", "_REMARK = 1"),
     "does not build": (STRIDE, "", "#error"),
     "hungry": (STRIDE, RIGHT, MANY),

@@ -24,7 +24,6 @@ def two_rounds(first: float, second: float) -> list[float]:
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
-#: Verdict -> verdict with base and head exchanged.
 MIRRORED = {SLOW: FAST, FAST: SLOW}
 
 #: Samples of base and of head, the verdict, and a part of the reason.
@@ -106,7 +105,6 @@ def test_any_change_of_exact_numbers_counts(benchmark: str, tmp_path: Path, caps
     assert code == 1
 
 
-#: Results of base and of head, key in JSON, reason, and exit code.
 ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     *(
         ({COUNT: {"one": base}}, {COUNT: {"one": head}}, place, reason, code)

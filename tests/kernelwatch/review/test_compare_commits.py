@@ -170,7 +170,7 @@ def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("code", [0, 1])
-@pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
+@pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions", "bench"])
 def test_make_exits_with_2_for_a_regression(target: str, code: int, tmp_path: Path) -> None:
     command = tmp_path / "kernelwatch"
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")

@@ -73,12 +73,6 @@ def test_two_commits_are_compared_by_one_compiler(
     assert (code, document["head"]["compiler"]) == (0, NEW)
 
 
-def test_option_commit_needs_compilers(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([BASE, HEAD, "--commit", HEAD])
-    assert f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -58,7 +58,6 @@ def make_compiled(head: float, arch: str = "sm_90", metric: str = "registers", *
 
 LOADED = replace(make_count(40, metric="sectors_loaded"), useful_bytes=320)
 
-#: Case -> rows to group.
 CASES: dict[str, list[Row]] = {
     "nothing changed": [make_time(10), make_count(10)],
     "a mean over sizes and dtypes": [

@@ -7,13 +7,11 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
 from kernelwatch.store import reading
@@ -69,14 +67,6 @@ def test_reports_of_stored_commits() -> None:
     assert max(map(len, text.splitlines())) <= 100
     shown, expected = golden("reviews.txt", text)
     assert shown == expected
-
-
-def test_trade_passes_if_allowed() -> None:
-    full_review = review(GPU, "2995c02", "63ca89b")
-    traded = replace(full_review, rows=[row for row in full_review.rows if row.judgement.verdict is not Verdict.SLOWER])
-    exit_codes = [replace(side, trade=trade).exit_code for side in (full_review, traded) for trade in (NONE, ALL)]
-    assert (full_review.exit_code, traded.conclusion, traded.exit_code) == (1, Verdict.TRADE, 0)
-    assert exit_codes == [1, 0, 1, 0]
 
 
 def test_selected_counts_are_weighed_with_all_times() -> None:

@@ -128,7 +128,6 @@ def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_
     assert message.format(COUNT) in shown
 
 
-#: Options, exit code, and a part of the output or of the error.
 WORDS = [
     ([], 1, "1 changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
@@ -139,6 +138,7 @@ WORDS = [
     ),
     (["--machine", "gpu", "--machine", "b"], 2,
      "--machine is given twice, as gpu and b, but machines cannot be compared"),
+    (["--commit", HEAD], 2, f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD"),
 ]  # fmt: skip
 
 

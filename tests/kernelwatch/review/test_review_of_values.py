@@ -12,9 +12,10 @@ import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review, compare_commits
+from kernelwatch.review.conclusion import TRADE_POLICIES
 from kernelwatch.review.pairing import ConfigurationFacts, Describe, pair_configurations
 from kernelwatch.review.sides import ReviewSide, ReviewSides
-from kernelwatch.review.thresholds import MIN_CHANGES, Change, Thresholds, iter_noise, narrow_thresholds
+from kernelwatch.review.thresholds import Change, Thresholds, narrow_thresholds
 from kernelwatch.show.search_report import render_json
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts
@@ -68,7 +69,6 @@ HOST_NOTE = (
     "lines with <<<...>>> differ in main.cu; the suite launches what its classes declare, so change a new grid, block "
     "or shared memory there, too"
 )
-OTHER_DRIVER = "different driver: 1 for base, 2 for head; to measure both alike: kernelwatch measure bbbbbbbb cccccccc"
 
 #: Points of base and of head, options of the review, verdict, exit code and notes.
 REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str, int, list[str]]] = {
@@ -105,6 +105,12 @@ def test_verdict_and_notes_follow_from_values(name: str) -> None:
     assert (outcome.notes, outcome.exit_code, outcome.conclusion.value) == (notes, exit_code, verdict)
 
 
+def test_policy_on_trades_decides_the_exit_code() -> None:
+    base, head, *_ = REVIEWS["beside a faster time"]
+    outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head))
+    assert [replace(outcome, trade=policy).exit_code for policy in TRADE_POLICIES] == [1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("instructions", "beside", "is_noted"),
     [(200, {}, True), (199, {}, False), (200, {"time": time(1e-3)}, False)],
@@ -130,12 +136,6 @@ def test_report_does_not_change_its_review() -> None:
     assert render_json(outcome) == first
 
 
-def test_different_drivers_are_noted() -> None:
-    times = {"time": time(1e-3)}
-    sides = make_commit(BASE, OLD, times), make_commit(HEAD, NEW._replace(driver="2"), times)
-    assert review(*sides).notes == [OTHER_DRIVER]
-
-
 @pytest.mark.parametrize(
     ("failures", "reason"),
     [
@@ -151,23 +151,11 @@ def test_recorded_reason_of_the_kernel_is_shown(failures: tuple[str, ...], reaso
     assert configuration.reason == reason
 
 
-def test_repeated_times_narrow_the_threshold() -> None:
-    base, head = make_commit(BASE, OLD, {"time": time(1e-3)}), make_commit(HEAD, NEW, {"time": time(1.0012e-3)})
-    for side in (base, head):
-        side.cubins._cubin_hashes[side.commit, ""] = {"k": "same"}
-        side.cubins.archs = [""]
-    (change,) = iter_noise(base, head, describe)
-    assert change.relative == pytest.approx(0.0012)
-    (pair,) = pair_configurations(base, head, describe).pairs
-    assert list(iter_noise(base, replace(head, benchmarks=base.benchmarks), describe)) == [], (
-        "one run measured both commits"
-    )
-    assert narrow_thresholds([change] * MIN_CHANGES).select(pair, describe) == pytest.approx(0.003)
-    assert narrow_thresholds([change] * (MIN_CHANGES - 1)).select(pair, describe) == 0.01
+def test_largest_of_a_hundred_changes_is_ignored() -> None:
+    sides = (make_commit(commit, OLD, {"time": time(1e-3)}) for commit in (BASE, HEAD))
+    (pair,) = pair_configurations(*sides, describe).pairs
     changes = [Change(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
-    assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004), (
-        "the largest of 100 changes is ignored"
-    )
+    assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004)
 
 
 #: Modules of kernelwatch and of Python that read files, run git or depend on the project.

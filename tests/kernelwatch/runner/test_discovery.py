@@ -37,7 +37,6 @@ def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
         assert axes == {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}, name
 
 
-#: Facts of a benchmark that identify its results.
 IDENTITY = ("params", "param_names", "version", "unit", "type")
 
 

@@ -241,7 +241,6 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with exit code -9: "),
 }
 
-#: The program before each action.
 BEGINS = """import os, sys
 from kernelwatch.runner.protocol import Discovery, ImportFailure, Sender
 tell = Sender(1)

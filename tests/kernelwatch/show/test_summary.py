@@ -79,7 +79,6 @@ def test_summary_says_how_to_deepen_a_shallow_clone(tmp_path: Path, monkeypatch:
     )
 
 
-#: Case -> results of head, and the note on the configurations that it lacks.
 ABSENT = {
     "a configuration that a run left out": (
         {COUNT: {"one": 2.0, "two": math.nan}},
@@ -101,7 +100,6 @@ def test_partial_runs_are_told_from_changed_axes(
     assert message in " ".join(report.render_review(review_stored(tmp_path)).split())
 
 
-#: Benchmark, its values before and after in 20 configurations, and the head of the review.
 CHANGES = [
     ("track_instructions", 4.0, 5.0, ["SAME", "20 counted and compiled numbers: 20 rose (none decides)"]),
     ("track_sectors", 4.0, 5.0, ["WORSE", "20 counted and compiled numbers: 20 rose"]),

@@ -43,7 +43,6 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
     return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": gpu}
 
 
-#: The remedy at the end of a note.
 ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 

@@ -20,17 +20,10 @@ from tests.kernelwatch.strangers import texts
 
 
 class Stranger(NamedTuple):
-    """Content of a repository.
+    """Content of a repository. If `benchmarks` is empty, `kernelwatch init` writes benchmarks/kernels.py.
 
-    Parameters
-    ----------
-    benchmarks : str
-        Text of benchmarks/kernels.py. If it is empty, `kernelwatch init` writes the file.
-    files : mapping of str to str
-        All other files of the first commit: name -> text.
-    spoiled : tuple of tuple of str
-        For each kernel that the third commit spoils: name, file, old text, new text, source line that the review
-        shows, and the number of this line in the file.
+    `spoiled` has for each kernel that the third commit spoils: name, file, old text, new text, source line that the
+    review shows, and the number of this line.
     """
 
     benchmarks: str
@@ -44,7 +37,6 @@ def _across(kernel: str, file: str, line: int) -> tuple[str, str, str, str, str,
 
 _PACKAGE = {"imaging/__init__.py": "", "pyproject.toml": texts.PYPROJECT}
 
-#: Repository -> its content.
 STRANGERS = {
     "a PyCUDA package": Stranger(
         texts.benchmarks(brighten='file="imaging/brighten.cu"', darken='text="imaging.kernels:SOURCE"'),
