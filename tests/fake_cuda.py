@@ -242,9 +242,7 @@ def _count_address_sets(graph: Sequence[Any]) -> dict[str, int]:
             launches[node.name].append(node.addresses)
     for used in launches.values():
         sets = list(dict.fromkeys(used))
-        assert used == [sets[number % len(sets)] for number in range(len(used))], (
-            "a kernel's address sets do not alternate"
-        )
+        assert used == [sets[number % len(sets)] for number in range(len(used))], "address sets do not alternate"
     return {name: len({*used}) for name, used in launches.items()}
 
 

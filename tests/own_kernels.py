@@ -100,9 +100,7 @@ CASES = {
     "a histogram with shared atomics and an index array": _make_own_case(
         "histogram", own.HISTOGRAM, ("bin_of[i]]", "(bin_of[i] + 1) % k]"), n=1_000_000, k=200
     ),
-    "an array of structs to two arrays": _make_own_case(
-        "split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000
-    ),
+    "an array of structs": _make_own_case("split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000),
     "a gather with a struct by value, of a template": _make_own_case(
         "gather", own.GATHER, ("T(a.shift)", "T(a.shift + 1)"), n=5_000_000, m=30_000
     ),

@@ -40,10 +40,7 @@ def find_small(examples: Sequence[Path]) -> list[Path]:
 
 
 def run_example(example: Path, folder: Path, variables: dict[str, str]) -> str:
-    """Run an example in a folder; return what is wrong, or "".
-
-    An example counts 32 sectors of loads and 32 of stores: those of 256 floats.
-    """
+    """Run an example in a folder; return "", or what is wrong: 256 floats take 32 sectors of loads and of stores."""
     shutil.copy(example, folder)
     words = ["sh", "-c", read_commands(example)[1]]
     done = subprocess.run(words, cwd=folder, env=os.environ | variables, capture_output=True, text=True)

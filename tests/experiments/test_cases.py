@@ -17,10 +17,7 @@ from experiments.path_cases import METRICS, list_paths
 
 @pytest.mark.parametrize(
     ("source", "cases", "others"),
-    [
-        (condition_launches.SOURCE, CONDITIONS, ()),
-        (path_device.SOURCE, list_paths(), path_device.CHAIN_KERNELS),
-    ],
+    [(condition_launches.SOURCE, CONDITIONS, ()), (path_device.SOURCE, list_paths(), path_device.CHAIN_KERNELS)],
 )
 def test_cases_launch_kernels_of_their_source(source: Path, cases: Sequence[Any], others: Sequence[str]) -> None:
     text = source.read_text(encoding="utf-8")
@@ -37,9 +34,7 @@ def test_expectations_are_outcomes_of_a_device() -> None:
     assert {condition.expectation for condition in CONDITIONS} == outcomes
 
 
-def test_conditions_need_a_device(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     assert conditions.main([str(tmp_path / "out")]) == 2
     assert "no GPU can be used: " in capsys.readouterr().err

@@ -31,10 +31,7 @@ COMPILERS: dict[str, tuple[str, str]] = {
     "writes nothing": (f"{VERSION} exit 0", "{nvcc} writes no machine code; set NVCC to an NVIDIA nvcc"),
     "writes text": (f"{VERSION} echo code > probe.cubin", "{nvcc} writes no machine code"),
     "is silent": ("exit 0", "{nvcc} --version shows no release: ''"),
-    "exits later": (
-        f"{VERSION} echo two; echo lines >&2; exit 3",
-        "{nvcc} cannot compile a kernel: exit code 3: lines two",
-    ),
+    "exits later": (f"{VERSION} echo a; echo b >&2; exit 3", "{nvcc} cannot compile a kernel: exit code 3: b a"),
     "is killed": ("kill -SEGV $$", "{nvcc} --version failed: exit code -11"),
     "prints garbage": ("printf '\\377\\376'", "{nvcc} --version shows no release: "),
     "prints garbage later": (f"{VERSION} printf '\\377'; exit 1", "{nvcc} cannot compile a kernel: exit code 1: "),
@@ -92,12 +89,10 @@ def test_pycuda_calls_nvcc_with_a_time_limit(fake: Path, monkeypatch: pytest.Mon
     prefork = SimpleNamespace(forker=object())
     forker = prefork.forker
 
-    def record_call(*_: object, **__: object) -> None:
+    def record(*_: object, **__: object) -> None:
         prefork.forker.call_capture_output([str(fake)], None, False)
 
-    pycuda = SimpleNamespace(
-        compiler=SimpleNamespace(compile=record_call), driver=SimpleNamespace(CompileError=OSError)
-    )
+    pycuda = SimpleNamespace(compiler=SimpleNamespace(compile=record), driver=SimpleNamespace(CompileError=OSError))
     for name, module in {"": pycuda, ".compiler": pycuda.compiler, ".driver": pycuda.driver}.items():
         monkeypatch.setitem(sys.modules, f"pycuda{name}", module)
     monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))

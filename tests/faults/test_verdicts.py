@@ -14,7 +14,6 @@ compare = catch_errors(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
-#: A stored file, its damaged content, the exit code, and the start of the error.
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),

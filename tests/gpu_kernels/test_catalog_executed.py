@@ -17,16 +17,7 @@ from kernelwatch.kernel.launch import DTYPE, FLAGS
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import KernelFaultError, ReadOnlyError
-from tests.cases import (
-    AWKWARD_IN_EVERY_DTYPE,
-    COVERING_TRANSPOSES,
-    MOST_STEPS,
-    TRANSPOSES,
-    awkward,
-    dtypes,
-    list_array_shapes,
-    steps_a_thread,
-)
+from tests import cases
 from tests.wrong_kernels import WRITING, WRONG
 
 #: Largest side for kernels with one thread per element, and for kernels whose threads loop over the matrix.
@@ -39,7 +30,7 @@ BESIDE = {17: 32, 33: SIDE}
 MOST_LOOPED = 1100
 
 
-@pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
+@pytest.mark.parametrize("kernel", cases.COVERING_TRANSPOSES)
 def test_small_transposes_are_right(kernel: str) -> None:
     text, spec = launch_counts.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
@@ -57,19 +48,19 @@ def test_small_transposes_are_right(kernel: str) -> None:
             assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
 
 
-@pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
+@pytest.mark.parametrize("kernel", sorted(set(cases.TRANSPOSES) - set(cases.COVERING_TRANSPOSES)))
 def test_tiny_transposes_are_right(kernel: str) -> None:
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
         problem = launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem
         assert problem is None, (rows, columns)
 
 
-#: Every shape in float32, every third in other dtypes, and no long loops of transposes; a GPU runs all.
+#: Every shape in float32, every third in other cases.dtypes, and no long loops of transposes; a GPU runs all.
 AWKWARD_BY_TURNS = [
     (kernel, dtype, arguments)
-    for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE
-    if dtype == DTYPE or awkward(kernel).index(arguments) % 3 == dtypes(kernel).index(dtype) % 3
-    if kernel not in TRANSPOSES or steps_a_thread(kernel, arguments) <= MOST_LOOPED
+    for kernel, dtype, arguments in cases.AWKWARD_IN_EVERY_DTYPE
+    if dtype == DTYPE or cases.awkward(kernel).index(arguments) % 3 == cases.dtypes(kernel).index(dtype) % 3
+    if kernel not in cases.TRANSPOSES or cases.steps_a_thread(kernel, arguments) <= MOST_LOOPED
 ]
 
 
@@ -81,8 +72,9 @@ def test_outputs_of_awkward_shapes_are_right(kernel: str, dtype: str, arguments:
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_outputs_are_right_with_every_flag_set(kernel: str, flag_set: str) -> None:
-    arguments = next(shape for shape in reversed(awkward(kernel)) if steps_a_thread(kernel, shape) <= MOST_STEPS)
-    dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
+    shapes = reversed(cases.awkward(kernel))
+    arguments = next(shape for shape in shapes if cases.steps_a_thread(kernel, shape) <= cases.MOST_STEPS)
+    dtype = "float32" if "float32" in cases.dtypes(kernel) else cases.dtypes(kernel)[0]
     assert launch_counts.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
@@ -112,7 +104,7 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    last = len(list_array_shapes(kernel, **arguments)) - 1
+    last = len(cases.list_array_shapes(kernel, **arguments)) - 1
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         launch_counts.count_launch(kernel, "float32", **arguments)

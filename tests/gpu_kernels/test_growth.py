@@ -16,10 +16,6 @@ BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled"
 
 #: A difference of two vectors, in dtypes of its own.
 SUBTRACT = """\
-// Idea:     the difference of two vectors.
-// Pattern:  a warp touches 32 consecutive elements of each.
-// Origin:   a test.
-// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float subtract.cu
 extern "C" __global__ void subtract(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, long long size)
 {

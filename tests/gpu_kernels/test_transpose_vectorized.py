@@ -48,9 +48,7 @@ def test_rows_of_128_kib_are_moved_once() -> None:
     ("dtype", "loads", "stores", "sectors", "conflicts"),
     [("int8", 1.7, 1.3, 1.06, 0), ("float16", 1.3, 1.15, 1.01, 0.004)],
 )
-def test_output_rows_within_sectors_cost_little(
-    dtype: str, loads: float, stores: float, sectors: float, conflicts: float
-) -> None:
+def test_partial_sectors_cost_little(dtype: str, loads: float, stores: float, sectors: float, conflicts: float) -> None:
     """If output rows begin within sectors, tiles load words, store vectors, and write few more sectors than needed."""
     rows, columns = 2040, 576
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
@@ -75,10 +73,7 @@ RAGGED = [
 
 @pytest.mark.parametrize(("dtype", "rows", "columns"), RAGGED)
 def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> None:
-    """Outputs of ragged rows are right, with few bank conflicts.
-
-    Lines half a sector apart share banks in int8; so do elements at ends of rows.
-    """
+    """Lines half a sector apart share banks in int8; so do elements at ends of rows."""
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     most = {"int8": 0.6, "float16": 0.01, "float32": 0.01, "float64": 0.002, "complex128": 0}[dtype]

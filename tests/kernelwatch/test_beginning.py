@@ -34,9 +34,7 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 
 
 @pytest.mark.parametrize(("results", "html"), [("", ""), ("perf/numbers", "perf/site"), ("$(id)", "html")])
-def test_written_workflows_are_valid(
-    results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workflows_are_valid(results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if results:
         configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
         (repository / "asv.conf.json").write_text(json.dumps(configuration))
@@ -116,11 +114,7 @@ SITUATIONS = {
     "the remote's own": ("branch main\nsymbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/trunk", [], "trunk"),
     "a remote's that is not here": ("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/other", [], "trunk"),
     "detached": ("branch main\nswitch -q --detach", [], "main"),
-    "detached, without main": (
-        "switch -q --detach",
-        [],
-        "HEAD is not on a branch, and there is no branch main or master",
-    ),
+    "detached, without main": ("switch -q --detach", [], "not on a branch, and there is no branch main or master"),
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),
@@ -157,9 +151,7 @@ def test_branch_of_asv_is_found(
         "git+https://example.org/a/b@v1#subdirectory=x", "git+https://example.org/a/b@v 1", f"{URL}' && id '",
     ],
 )  # fmt: skip
-def test_library_that_pip_cannot_install_is_refused(
-    url: str, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_uninstallable_library_is_refused(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         init.main(["--workflows", url])
     assert "pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err

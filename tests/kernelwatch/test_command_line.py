@@ -37,18 +37,15 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("words", "message"),
     [
-        ([], 2, "usage: kernelwatch [-h] [--version] SUBCOMMAND ..."),
-        (["drift"], 2, "kernelwatch: error: argument SUBCOMMAND: invalid choice: 'drift' (choose from "),
-        (["--helo"], 2,
-         "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name\n"),
+        ([], "usage: kernelwatch [-h] [--version] SUBCOMMAND ..."),
+        (["drift"], "kernelwatch: error: argument SUBCOMMAND: invalid choice: 'drift' (choose from "),
+        (["--helo"], "kernelwatch: error: unrecognized arguments: --helo; put options of a subcommand after its name"),
     ],
-)  # fmt: skip
-def test_wrong_first_word_is_an_error(
-    words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.main(words) == code
+)
+def test_wrong_word_is_an_error(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(words) == 2
     assert message in (errors := capsys.readouterr().err)
     assert "judge" not in errors
 

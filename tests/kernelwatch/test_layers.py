@@ -33,12 +33,9 @@ def _modules(library: str) -> dict[str, ast.Module]:
     return {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in paths.items()}
 
 
-def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
-    """Yield the modules of the same library that a module imports, except for type checking.
-
-    `late` includes imports in functions.
-    """
-    nodes: list[ast.AST] = list(tree.body)
+def _iter_imports(module: str, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
+    """Yield the imported modules of the same library, but not for type checking; with `late`, also of functions."""
+    nodes: list[ast.AST] = list(modules[module].body)
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -59,8 +56,8 @@ def test_packages_import_only_earlier_ones(library: str) -> None:
     places = {layer: place for place, layers in enumerate(LAYERS[library].split(" < ")) for layer in layers.split()}
     upward = [
         f"{module} imports {imported}"
-        for module, tree in modules.items()
-        for imported in _iter_imports(module, tree, modules, late=True)
+        for module in modules
+        for imported in _iter_imports(module, modules, late=True)
         if "." in module and "." in imported
         for importer, imported_layer in [(module.split(".")[1], imported.split(".")[1])]
         if importer != imported_layer and places[importer] <= places[imported_layer]
@@ -71,10 +68,7 @@ def test_packages_import_only_earlier_ones(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_circular_imports(library: str) -> None:
     modules = _modules(library)
-    graph = {
-        module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}
-        for module, tree in modules.items()
-    }
+    graph = {module: {*_iter_imports(module, modules, late=False)} - {module, library} for module in modules}
     graphlib.TopologicalSorter(graph).prepare()
 
 

@@ -179,7 +179,5 @@ def test_newest_form_if_none_matches(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
         (tmp_path / "k.cu").write_text(text)
         assert row.form_at_commit is (row, *row.earlier)[place], text
-    with pytest.raises(
-        ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value, as in scalar"
-    ):
+    with pytest.raises(ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value"):
         Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])

@@ -82,10 +82,8 @@ def test_include_folders_of_package_and_repository(checkout: Path, monkeypatch: 
     (package / "k.cu").write_text('#include "n4.h"\n#include "real.h"\n' + HEADER)
     (package / "own" / "n4.h").write_text("#define N 4\n")
     monkeypatch.syspath_prepend(str(package.parent))
-    arguments = [outputs("x", "n", "float32")]
-    kernel = Kernel(
-        "f", arguments, 32, over=("n",), file=f"{package.name}/k.cu", include=[f"{package.name}/own", "inc"]
-    )
+    array = [outputs("x", "n", "float32")]
+    kernel = Kernel("f", array, 32, over=("n",), file=f"{package.name}/k.cu", include=[f"{package.name}/own", "inc"])
     assert kernel.compile_ptx("float32", arch="sm_90")
 
 

@@ -42,9 +42,7 @@ class MeasuredProject:
         """Output of `asv publish`, of the review of the spoiled commit, and of the review of the commit after it."""
         spoiled, unchanged = (self.commits[place : place + 2] for place in (1, 2))
         compare = ("kernelwatch", "compare", "--all")
-        return [
-            self.project.run(*words) for words in (("asv", "publish"), (*compare, *spoiled), (*compare, *unchanged))
-        ]
+        return [self.project.run(*call) for call in (("asv", "publish"), (*compare, *spoiled), (*compare, *unchanged))]
 
 
 #: Stranger -> package that its kernels need. The tests do not require them: their wheels have 170 and 290 MB.

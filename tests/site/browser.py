@@ -10,9 +10,7 @@ HERE = Path(__file__).parent
 
 PACKAGES = tuple(json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"])
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def explain_absence() -> str | None:

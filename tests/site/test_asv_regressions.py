@@ -35,14 +35,10 @@ NAMES = [
 
 @pytest.mark.parametrize("pattern", [*CONF.regressions_thresholds, *CONF.regressions_first_commits])
 def test_each_pattern_matches_stored_configurations(pattern: str) -> None:
-    """Each pattern in asv.conf.json matches a stored configuration.
-
-    Asv matches a pattern from the start of `name(parameters)@branch`.
-    """
+    """Asv matches a pattern from the start of `name(parameters)@branch`."""
     assert any(re.match(pattern, name) for name in NAMES)
 
 
-#: A configuration, and whether asv's page lists its regressions.
 LISTED = {
     f"{TIME}('transpose_read_coalesced', '256x256', 'float32', '-Xptxas -O3')": True,
     f"{TIME}('transpose_read_coalesced', '256x256', 'float64', '-Xptxas -O3')": False,

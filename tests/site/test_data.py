@@ -70,10 +70,7 @@ def test_benchmarks_are_in_order_of_the_suite() -> None:
 @pytest.mark.parametrize(
     ("written", "read"),
     [
-        *(
-            (json_value, json_value)
-            for json_value in ({"__proto__": "</script>"}, "\u2028\\u2028", [1.5, None, '\\""'])
-        ),
+        *((value, value) for value in ({"__proto__": "</script>"}, "\u2028\\u2028", [1.5, None, '\\""'])),
         *(([1.5, value], [1.5, None]) for value in (math.nan, math.inf, -math.inf)),
     ],
 )

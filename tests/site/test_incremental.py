@@ -61,9 +61,7 @@ def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
     for _ in range(2):
-        with pytest.raises(
-            FileExistsError, match="is a link, and files of its target would be removed; remove the link"
-        ):
+        with pytest.raises(FileExistsError, match="is a link, and files of its target would be removed"):
             publisher.write_site(conf, tmp_path)
         assert [path.name for path in target.iterdir()] == ["mine"]
 

@@ -43,10 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
 
 
 class _Page(HTMLParser):
-    """A page's text, loaded files, attributes and inline scripts.
-
-    The text has a line per block, cells separated by |, and the targets of links.
-    """
+    """A page's text (a line per block, cells separated by |, targets of links), files, attributes and scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -86,10 +83,6 @@ def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> N
     assert shown == expected
 
 
-def _read_piece(path: Path) -> str:
-    return re.sub(r"\\(.)", r"\1", path.read_text(encoding="utf-8")[len("arrived('") : -len("');\n")])
-
-
 def test_pages_equal_golden_texts(site: tuple[Path, dict[str, str]]) -> None:
     folder, names = site
     addresses = [f"{described.name}.html" for described in pages.PAGES]
@@ -99,7 +92,8 @@ def test_pages_equal_golden_texts(site: tuple[Path, dict[str, str]]) -> None:
     # The data of a commit is sorted by the commit's label in `names`: hashes have no stable order.
     paths = (str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
     pieces = sorted(paths, key=lambda piece: (str(Path(piece).parent), names.get(Path(piece).stem, piece)))
-    texts |= {piece: _read_piece(folder / piece) for piece in pieces}
+    scripts = {piece: (folder / piece).read_text(encoding="utf-8") for piece in pieces}
+    texts |= {piece: re.sub(r"\\(.)", r"\1", text[len("arrived('") : -len("');\n")]) for piece, text in scripts.items()}
     _compare("site-pages.txt", texts, names)
 
 

@@ -44,9 +44,7 @@ def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.Captu
     assert totals["shared_load_wavefronts"] <= reading <= 1.08 * totals["shared_load_wavefronts"]
 
 
-@pytest.mark.parametrize(
-    "row", _readings("nsight-compute-lines-h200.csv"), ids=lambda row: f"{row['launch']} {row['access']}"
-)
+@pytest.mark.parametrize("row", _readings("nsight-compute-lines-h200.csv"), ids=lambda r: r["launch"] + r["access"])
 def test_lines_match_nsight_compute(row: dict[str, str]) -> None:
     """Lines equal Nsight Compute's accesses of L1 tag sets."""
     launch = Launch.parse(row["launch"])

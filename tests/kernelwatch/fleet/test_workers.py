@@ -68,9 +68,7 @@ def test_each_device_gets_a_worker(
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
 )
-def test_failed_run_of_asv_is_an_error(
-    body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_asv_is_an_error(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure or timeout of asv is an error. Exit code 2 is none: some configurations failed."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{body}\n")

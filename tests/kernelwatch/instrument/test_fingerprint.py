@@ -77,10 +77,7 @@ GPU = {
 
 
 def test_lasting_gpu_facts_change_the_fingerprint() -> None:
-    """All facts but the last two change the fingerprint.
-
-    The fingerprint is empty without a UUID: no stored time matches.
-    """
+    """Without a UUID, the fingerprint is empty, so that no stored time matches."""
     conditions = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, (
         "64 bytes are the default of results without this fact"

@@ -57,7 +57,7 @@ def test_l2_fetch_size_has_its_own_context(fetched: int, gpu: FakeGpu) -> None:
 
 
 @pytest.mark.parametrize(
-    ("throttled", "scatter", "sample_count", "reasons"),
+    ("throttled", "scatter", "count", "reasons"),
     [
         ([], [0.0], 5, ()),
         ([], [0.01, -0.01], 20, ()),
@@ -72,13 +72,10 @@ def test_l2_fetch_size_has_its_own_context(fetched: int, gpu: FakeGpu) -> None:
     ],
 )
 def test_sampling_stops_when_samples_agree(
-    throttled: Sequence[int], scatter: list[float], sample_count: int, reasons: tuple[str, ...], gpu: FakeGpu,
+    throttled: Sequence[int], scatter: list[float], count: int, reasons: tuple[str, ...], gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A job takes five samples if these agree, and at most twenty otherwise.
-
-    Samples agree if the median is known to 0.1 %. A throttled sample is taken again while attempts remain.
-    """
+    """Samples agree if the median is known to 0.1 %. A throttled sample is taken again while attempts remain."""
 
     class Watch:
         queries = itertools.count()
@@ -95,11 +92,7 @@ def test_sampling_stops_when_samples_agree(
 
     monkeypatch.setattr(timed_job, "make_back_to_back", Scattered)
     outcome, _, _ = measure_launch(gpu, SMALL, Session(Watch()), samples=5, most=20)  # type: ignore[arg-type]
-    assert (len(outcome.samples), len(outcome.copies), outcome.throttle_reasons) == (
-        sample_count,
-        sample_count,
-        reasons,
-    )
+    assert (len(outcome.samples), len(outcome.copies), outcome.throttle_reasons) == (count, count, reasons)
 
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
@@ -141,9 +134,7 @@ def test_user_kernels_are_timed(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_wrong_user_kernels_are_rejected(
-    name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_user_kernels_fail(name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):

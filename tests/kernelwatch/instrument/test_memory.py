@@ -28,9 +28,7 @@ H200_L2 = 62914560
 @pytest.mark.parametrize("between", [[100], [3 * PAGE], [PAGE, PAGE - 1], [1, 1]])
 def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
     arena = Arena(3 * PAGE)
-    (first, second), _, again = (
-        list(map(int, arena.allocate(*sizes))) for sizes in ((PAGE + 1, 5), between, (3 * PAGE,))
-    )
+    (first, second), _, again = ([*map(int, arena.allocate(*sizes))] for sizes in ((PAGE + 1, 5), between, (3 * PAGE,)))
     assert [first, second] == [*again, first + 2 * PAGE]
     assert int(arena.allocate(3 * PAGE + 1)[0]) != first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):

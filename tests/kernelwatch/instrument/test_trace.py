@@ -115,10 +115,7 @@ def test_copies_precede_samples(traces: list[Trace]) -> None:
 
 
 def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
-    """Warm-up launches fill the L2. Timed launches take `TARGET_MS` and use all buffers equally often.
-
-    Graphs without a warm-up use each buffer once. Long launches have no warm-up.
-    """
+    """Warm-up launches fill the L2. Long launches, and graphs that use each buffer once, have none."""
     for trace in traces:
         how, moved = trace.how, {job.entry: job.set_bytes for job in trace.jobs}
         moved[COPY] = 2 * (trace.jobs[0].useful_bytes // 2)

@@ -81,9 +81,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
-def test_unusable_metric_is_refused(
-    words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_wrong_metric_is_refused(words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ends = [commit(begin(tmp_path)), commit(tmp_path)]
     assert commands.bisect([words, *ends], tmp_path) == 2
     errors = capsys.readouterr().err
@@ -235,7 +233,6 @@ def _list_held(repository: Repository) -> list[str]:
     return [repository.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
-#: Search -> METRIC, GOOD and BAD, machine, and exit code.
 SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
     "counted": (MISALIGNED, GOOD, "misaligned", "", 0),
     "where nothing builds": (HUNGRY, "a name", BAD, "", 125),

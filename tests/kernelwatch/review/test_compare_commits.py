@@ -19,28 +19,13 @@ from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite import registry
 from tests.commits import begin, commit
-from tests.stored import (
-    BASE,
-    COUNT,
-    HEAD,
-    TIME,
-    Outcome,
-    Suite,
-    change_document,
-    find_results,
-    pair,
-    review_as_json,
-    write,
-)  # fmt: skip
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, change_document, find_results, pair, review_as_json, write
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["nope", HEAD],
-            "'nope' is not a commit of .*; results exist for cccccccc, bbbbbbbb, dddddddd; ",
-        ),
+        (["nope", HEAD], "'nope' is not a commit of .*; results exist for cccccccc, bbbbbbbb, dddddddd; "),
         (["a..b"], r"'a\.\.b' is a range; give its ends as two arguments: a b$"),
         (["a...b"], r"'a\.\.\.b' is a range; give its ends as two arguments: a b$"),
         (["--", "--help", HEAD], "'--help' is not a commit"),
@@ -50,9 +35,7 @@ from tests.stored import (
         (["", ""], "'' is not a commit"),
     ],
 )
-def test_wrong_commits_are_refused(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_commits_fail(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, pair(1.0, 1.0, COUNT))
     write(tmp_path, {"d" * 40: {COUNT: {"one": 1.0}}}, environment="python3.09")
     assert main(words, tmp_path) == 2
@@ -81,7 +64,7 @@ def test_results_folder_is_found(
 
 
 #: Value of head by machine and environment (base has 1), the order of their reviews, and the exit code.
-SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], int]] = {
+SEVERAL: dict[str, tuple[dict[tuple[str, str], float | None], list[tuple[str, str]], int]] = {
     "machines": ({("a", "py"): 1.0, ("b", "py"): 2.0}, [("b", "SLOWER"), ("a", "SAME")], 1),
     "environments": ({("a", "x"): 2.0, ("a", "y"): 1.0}, [("a, x", "SLOWER"), ("a, y", "SAME")], 1),
     "what fails": ({("a", "x"): 1.0, ("a", "y"): None}, [("a, y", "BROKEN"), ("a, x", "SAME")], 1),
@@ -109,9 +92,7 @@ def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
-def test_results_of_other_axes_are_left_out(
-    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_axes_are_left_out(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
     axes = {"param_names": names, "params": [["'one'"] for _ in names]}

@@ -77,10 +77,7 @@ def test_two_commits_are_compared_by_one_compiler(
     ("words", "message"),
     [
         ((OLD, "foo"), "'foo' is not a release of CUDA; give two, such as 13.0.2"),
-        (
-            (OLD, "12.0"),
-            "no machine has results of both 13.0.2 and 12.0, only of 13.0.2, 13.5.0; measure each missing release",
-        ),
+        ((OLD, "12.0"), "no machine has results of both 13.0.2 and 12.0, only of 13.0.2, 13.5.0; "),
         ((OLD, OTHER), "; measure each missing release: CUDA_TOOLKIT=RELEASE asv run --bench track_ HEAD^!"),
         ((OLD, NEW, "--commit", HEAD), f"no machine has results of both 13.0.2 and 13.5.0 at {HEAD[:8]}, only of"),
         ((OLD, NEW, "--commit", "d" * 40), "is not a commit"),
@@ -103,9 +100,7 @@ def test_results_of_the_only_compiler_are_read(tmp_path: Path) -> None:
     [("aa", "0 of 1 cubins"), ("bb", "1 of 1 cubins"), ("", "")],
     ids=["equal hashes", "different hashes", "no code hash"],
 )
-def test_code_hashes_decide_between_compilers(
-    code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_code_hashes_decide(code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):

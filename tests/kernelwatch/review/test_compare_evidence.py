@@ -14,7 +14,7 @@ from kernelwatch.review.pairing import Pair, is_code_unchanged
 from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict
 from kernelwatch.show.site.overview import ShownMachine
-from kernelwatch.store.measurements import CommitMeasurements, load_commit
+from kernelwatch.store.measurements import load_commit
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import load_thresholds
@@ -46,10 +46,6 @@ def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str]
     both = zip((BASE, HEAD), hashes, strict=False)
     lines = ({"commit": commit, "arch": "sm_90", "cubins": {CUBIN: cubin_hash}} for commit, cubin_hash in both)
     return write_lines(root / "results" / "gpu" / "cubins.jsonl", *lines)
-
-
-def _load_both(root: Path) -> list[CommitMeasurements]:
-    return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
 
 
 @pytest.fixture
@@ -156,9 +152,7 @@ def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: s
     ("params", "ran_on", "unchanged"),
     [({"arch": "sm_100"}, "sm_90", False), ({"arch": "sm_90"}, "sm_100", True), ({}, "sm_90", True), ({}, None, True)],
 )
-def test_code_hash_of_the_architecture_decides(
-    params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
-) -> None:
+def test_code_hash_of_arch_decides(params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path) -> None:
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     write_lines(folder / "runs.jsonl", {"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})})
     lines = [
@@ -167,7 +161,7 @@ def test_code_hash_of_the_architecture_decides(
         for commit, cubin_hash in zip((BASE, HEAD), hashes, strict=True)
     ]
     write_lines(folder / "cubins.jsonl", *lines)
-    base, head = _load_both(root)
+    base, head = (load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD))
     assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
 
 
@@ -178,8 +172,7 @@ def test_code_hash_of_the_architecture_decides(
         ((4.0, 8.0), "ab", [], []),
         ((4.0, 4.0), "aa", [], []),
         ((4.0, 8.0), "", [], []),
-        ((4.0, 4.0), "aa", ["benchmarks/kernels.py"],
-         ["was measured with uncommitted changes in benchmarks/kernels.py"]),
+        ((4.0, 4.0), "aa", ["benchmarks/kernels.py"], ["with uncommitted changes in benchmarks/kernels.py"]),
     ],
 )  # fmt: skip
 def test_notes_on_suite_and_uncommitted_files(
@@ -215,10 +208,8 @@ def test_thresholds_come_from_noise(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
-    other_launch = KERNEL.replace("float32", "float64")
-    monkeypatch.setattr(
-        registry, "find_code_name", lambda _, params: other_launch if params["case"] == "other" else KERNEL
-    )
+    other = KERNEL.replace("float32", "float64")
+    monkeypatch.setattr(registry, "find_code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
     names = [f"case{number}" for number in range(count)]
     times: Suite = {
         commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}

@@ -10,7 +10,7 @@ import pytest
 from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.groups import group_rows
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict, compute_ratio, format_percent, judge_exact
+from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict, format_percent, judge_exact
 from kernelwatch.show.report import format_counts
 from kernelwatch.suite.benchmark_names import classify_benchmark
 from tests.golden import golden
@@ -36,7 +36,7 @@ def row(
 ) -> Row:
     """Return a row of a review. Without `verdict`, any change is slower or faster."""
     judged = judge_exact(base, head)
-    judged = Judgement(verdict or judged.verdict, compute_ratio(base, head))
+    judged = Judgement(verdict or judged.verdict, judged.ratio)
     params = {"flags": flags, **params}
     name = f"{benchmark}({kernel}, {', '.join(params.values())})"
     return Row(
@@ -54,6 +54,12 @@ def make_count(head: float, dtype: str = "float32", metric: str = "instructions"
 
 def make_compiled(head: float, arch: str = "sm_90", metric: str = "registers", **parameters: object) -> Row:
     return row(COMPILED.format(metric), head, arch=arch, **parameters)  # type: ignore[arg-type]
+
+
+def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
+    undecided = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
+    reasons = (Reason(ReasonKind.SEVERAL_GPUS),)
+    return replace(undecided, judgement=replace(undecided.judgement, could_be=could_be, reasons=reasons))
 
 
 LOADED = replace(make_count(40, metric="sectors_loaded"), useful_bytes=320)

@@ -21,7 +21,7 @@ from kernelwatch.show import report
 from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.suite import registry
 from tests.golden import golden
-from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, make_undecided
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
 
 #: Names of configurations with markup or terminal escapes.
@@ -48,10 +48,8 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
     """Return a review with regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
-    broken = [f"{index}{'<' * 300}" for index in range(failing)]
-    extra: dict[str, dict[str, Outcome]] = {
-        f"track_counted.{'|' * 300}{index}": {"one": 1.0} for index in range(unpaired)
-    }
+    broken = [f"{i}{'<' * 300}" for i in range(failing)]
+    extra: dict[str, dict[str, Outcome]] = {f"track_counted.{'|' * 300}{i}": {"one": 1.0} for i in range(unpaired)}
     suite: Suite = {
         BASE: {COUNT: {**base, **dict.fromkeys(broken, 1.0)}, **extra},
         HEAD: {COUNT: {**head, **dict.fromkeys(broken, None)}, TIME: {"one": 1.0}},
@@ -136,8 +134,7 @@ WORDS = [
         ([f"--at-least={share}"], 2, f"--at-least: '{share}' is not a percentage; give")
         for share in ("-1", "x", "nan", "inf", "")
     ),
-    (["--machine", "gpu", "--machine", "b"], 2,
-     "--machine is given twice, as gpu and b, but machines cannot be compared"),
+    (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and b, but machines"),
     (["--commit", HEAD], 2, f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD"),
 ]  # fmt: skip
 
@@ -157,19 +154,12 @@ def seconds(base: float, head: float, dtype: str = "float32", **parameters: obje
     return replace(make_time(head, dtype, base=base, **parameters), unit="seconds")
 
 
-def make_undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
-    row = make_time(10.5, kernel=kernel, verdict=Verdict.UNDECIDED)
-    reasons = (Reason(ReasonKind.SEVERAL_GPUS),)
-    return replace(row, judgement=replace(row.judgement, could_be=could_be, reasons=reasons))
-
-
 TRADE_POLICIES = [make_count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
 COULD_BE = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
-DOUBTS = [*TRADE_POLICIES, *(make_undecided(*doubt) for doubt in COULD_BE.items())]
+DOUBTS = [*TRADE_POLICIES, *(make_undecided(1.05, could_be, kernel) for kernel, could_be in COULD_BE.items())]
 LONG_NAME = "words_of_a_metric_that_nobody_has_any_room_for_in_a_line"
 MANY = ("instructions", "bank_conflicts", LONG_NAME, "warps", "requests")
 
-#: Case -> rows of a review, and whether every configuration is listed.
 MADE_UP: dict[str, tuple[list[Row], bool]] = {
     "units": (
         [seconds(*times) for times in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True,

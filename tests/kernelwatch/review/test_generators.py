@@ -43,11 +43,9 @@ def test_other_generator_is_not_compared(
     }
     folder = write(tmp_path, results) / "results" / "gpu"
     runs, cubins = [], []
-    for commit, version, code_hash in zip((BASE, HEAD), versions, hashes, strict=True):
+    for commit, version, digest in zip((BASE, HEAD), versions, hashes, strict=True):
         runs.append({"commits": [commit], "generators": {"triton": version} if version else {}})
-        cubins.append(
-            {"commit": commit, "arch": "sm_90", "cubins": {"add, float32, -O3": code_hash} if code_hash else {}}
-        )
+        cubins.append({"commit": commit, "arch": "sm_90", "cubins": {"add, float32, -O3": digest} if digest else {}})
     for name, lines in (("runs", runs), ("cubins", cubins)):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     exit_code, document = review_as_json(tmp_path, capsys)

@@ -219,10 +219,7 @@ def test_cached_steps_are_not_reviewed_again(case: str, tmp_path: Path, monkeypa
 
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Return a repository and its five commits.
-
-    The first two commits and the last are measured, each slower than before.
-    """
+    """Return a repository and its five commits: the first two and the last are measured, each slower than before."""
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
@@ -275,9 +272,7 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
 
 def test_long_report_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
-    write(
-        tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(COMMITS[:16])}
-    )
+    write(tmp_path, {commit: {name: {"@" * 230: 1.0 + n} for name in names} for n, commit in enumerate(COMMITS[:16])})
     assert main([], tmp_path) == 1
     text = capsys.readouterr().out
     assert len(text) <= COMMENT_LIMIT

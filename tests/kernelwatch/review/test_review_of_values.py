@@ -70,31 +70,25 @@ HOST_NOTE = (
     "or shared memory there, too"
 )
 
+#: Points of base and of head.
+SLOWER, UNCHANGED = ({"time": time(1e-3)}, {"time": time(1.1e-3)}), ({"track": count(4)},) * 2
+TRADED = {"time": time(1.1e-3), "track": count(4)}, {"time": time(1e-3), "track": count(5)}
+
 #: Points of base and of head, options of the review, verdict, exit code and notes.
 REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str, int, list[str]]] = {
-    "slower": ({"time": time(1e-3)}, {"time": time(1.1e-3)}, {}, "SLOWER", 1, []),
-    "faster": ({"time": time(1.1e-3)}, {"time": time(1e-3)}, {}, "FASTER", 0, []),
-    "within a wider threshold": (
-        {"time": time(1e-3)}, {"time": time(1.1e-3)}, {"thresholds": Thresholds({0.0: 0.2})}, "SAME", 0, [],
-    ),
-    "accepted": ({"time": time(1e-3)}, {"time": time(1.1e-3)}, {"changes": ACCEPTED}, "ACKNOWLEDGED", 0, []),
-    "a torn file, and slower": (
-        {"time": time(1e-3)}, {"time": time(1.1e-3)}, {"changes": BROKEN_FILE}, "SLOWER", 1, [*BROKEN_FILE.problems],
-    ),
-    "a torn file, and nothing changed": (
-        {"track": count(4)}, {"track": count(4)}, {"changes": BROKEN_FILE}, "SAME", 0, [*BROKEN_FILE.problems],
-    ),
-    "a launch of the host's": (
-        {"track": count(4)}, {"track": count(4)}, {"changes": HOST_LAUNCH}, "SAME", 0, [HOST_NOTE],
-    ),
+    "slower": (*SLOWER, {}, "SLOWER", 1, []),
+    "faster": (*SLOWER[::-1], {}, "FASTER", 0, []),
+    "within a wider threshold": (*SLOWER, {"thresholds": Thresholds({0.0: 0.2})}, "SAME", 0, []),
+    "accepted": (*SLOWER, {"changes": ACCEPTED}, "ACKNOWLEDGED", 0, []),
+    "a torn file, and slower": (*SLOWER, {"changes": BROKEN_FILE}, "SLOWER", 1, [*BROKEN_FILE.problems]),
+    "a torn file, and nothing changed": (*UNCHANGED, {"changes": BROKEN_FILE}, "SAME", 0, [*BROKEN_FILE.problems]),
+    "a host launch": (*UNCHANGED, {"changes": HOST_LAUNCH}, "SAME", 0, [HOST_NOTE]),
     "throttled": ({"time": time(1e-3)}, {"time": time(1.1e-3, throttle_reasons="heat")}, {}, "UNDECIDED", 2, []),
     "a number rose": ({"track": count(4)}, {"track": count(5)}, {}, "SLOWER", 1, []),
-    "beside a faster time": (
-        {"time": time(1.1e-3), "track": count(4)}, {"time": time(1e-3), "track": count(5)}, {}, "TRADE", 0, [],
-    ),
+    "beside a faster time": (*TRADED, {}, "TRADE", 0, []),
     "broken": ({"track": count(4)}, {"track": count(None, failed=True)}, {}, "BROKEN", 1, []),
     "nothing in both": ({"track": count(4)}, {"time": time(1e-3)}, {}, "UNDECIDED", 2, []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REVIEWS)
@@ -106,7 +100,7 @@ def test_verdict_and_notes_follow_from_values(name: str) -> None:
 
 
 def test_policy_on_trades_decides_the_exit_code() -> None:
-    base, head, *_ = REVIEWS["beside a faster time"]
+    base, head = TRADED
     outcome = review(make_commit(BASE, OLD, base), make_commit(HEAD, NEW, head))
     assert [replace(outcome, trade=policy).exit_code for policy in TRADE_POLICIES] == [1, 0, 0]
 
@@ -152,8 +146,8 @@ def test_recorded_reason_of_the_kernel_is_shown(failures: tuple[str, ...], reaso
 
 
 def test_largest_of_a_hundred_changes_is_ignored() -> None:
-    sides = (make_commit(commit, OLD, {"time": time(1e-3)}) for commit in (BASE, HEAD))
-    (pair,) = pair_configurations(*sides, describe).pairs
+    base, head = (make_commit(commit, OLD, {"time": time(1e-3)}) for commit in (BASE, HEAD))
+    (pair,) = pair_configurations(base, head, describe).pairs
     changes = [Change(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
     assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004)
 

@@ -51,9 +51,7 @@ class FakeProcess:
         return iter(self.messages)
 
 
-def measure_commit(
-    child: FakeProcess, folder: Path, regex: str = "", is_head: bool = False, **options: Any
-) -> tuple[Any, Any]:
+def measure_commit(child: FakeProcess, folder: Path, regex: str = "", is_head: bool = False, **options: Any) -> Any:
     results = Results({"machine": "m"}, {}, "c" * 40, 0, "3", "py3", {})
     benchmarks = Benchmarks(CONF, SUITE, regex=regex or None)
     run_record = RunRecord("c" * 40)

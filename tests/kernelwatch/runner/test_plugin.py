@@ -93,9 +93,7 @@ def _iter_called_functions(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
             module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
         is_error = isinstance(function, type) and issubclass(function, Exception)  # missing ones fail at import
         if function is not None and module.startswith("asv") and not is_error:
-            keywords = {keyword.arg for keyword in call.keywords if keyword.arg} & {
-                *inspect.signature(function).parameters
-            }
+            keywords = {word.arg for word in call.keywords if word.arg} & {*inspect.signature(function).parameters}
             yield f"{module}:{path}", keywords
 
 
@@ -133,9 +131,7 @@ def test_all_uses_of_asv_are_checked() -> None:
         ("asv.results:Results.no_such", None, "there is no asv.results:Results.no_such"),
     ],
 )
-def test_incompatible_asv_stays_unchanged(
-    where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_incompatible_asv_stays(where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -252,9 +248,7 @@ def test_project_in_a_subfolder_is_refused(tmp_path: Path, monkeypatch: pytest.M
     """A project in a subfolder of its repository is an error: the files of its kernels would not be found."""
     (begin(tmp_path) / "perf").mkdir()
     monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
-    with pytest.raises(
-        UserError, match=r"^asv\.conf\.json is in the subfolder perf/, which is not supported; move it "
-    ):
+    with pytest.raises(UserError, match=r"^asv\.conf\.json is in the subfolder perf/, which is not supported; move"):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 

@@ -53,9 +53,7 @@ def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfig
     return RunConfiguration(group="time_a.A", index=index, params=str(index), skipped=skipped, failed=failed)
 
 
-def test_progress_has_share_and_remaining_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_has_share_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     messages: list[str] = []
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])

@@ -48,10 +48,8 @@ def _make_stored_task(indices: Sequence[int]) -> Task:
     return Task(stored={"time_a.A": {f"f{index}": StoredNumbers(f"c{index}", {"b": index}) for index in indices}})
 
 
-@pytest.mark.parametrize(
-    ("stored_indices", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)]
-)
-def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], checks: int) -> None:
+@pytest.mark.parametrize(("stored", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
+def test_share_of_stored_numbers_is_measured(stored: Sequence[int], checks: int) -> None:
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -59,10 +57,10 @@ def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], chec
         measured.extend(check.configuration.params for check in checks)
         return [1.0] * len(checks)
 
-    assert reuse.reuse_stored(configurations, _make_stored_task(stored_indices), measure) == []
+    assert reuse.reuse_stored(configurations, _make_stored_task(stored), measure) == []
     reused = {configuration.params: configuration for configuration in configurations if configuration.reused}
     assert len(measured) == checks
-    assert {*reused, *measured} == {str(index) for index in stored_indices}
+    assert {*reused, *measured} == {str(index) for index in stored}
     for name, configuration in reused.items():
         assert (configuration.reused, configuration.numbers) == (f"c{name}", {"b": int(name)})
 
@@ -84,12 +82,8 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
 
 
 def test_short_times_have_a_larger_threshold() -> None:
-    assert list(
-        map(
-            default_thresholds.default_threshold,
-            (default_thresholds.LONG_LAUNCH, 0.99 * default_thresholds.LONG_LAUNCH, 0.0),
-        )
-    ) == [0.01, 0.05, 0.05]
+    long = default_thresholds.LONG_LAUNCH
+    assert [*map(default_thresholds.default_threshold, (long, 0.99 * long, 0.0))] == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
@@ -175,9 +169,7 @@ def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
         pytest.param({"samples": 10}, [], id="fewer rounds"),
     ],
 )
-def test_unusable_numbers_are_not_loaded(
-    changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries
-) -> None:
+def test_unusable_is_not_loaded(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
     _store(tmp_path, **changes)
     assert set(entries()) == {f"{case}-print" for case in expected}
 
@@ -193,15 +185,11 @@ def test_counts_of_the_commit_itself_are_reused(tmp_path: Path, entries: Entries
     write_lines(tmp_path / "gpu" / record.FINGERPRINTS_FILE, line)
     write_lines(tmp_path / "gpu" / record.RUNS_FILE, {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}})
     assert entries(groups={group: [name]}) == {"print": StoredNumbers(NEW, {name: 4.0})}
-    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, (
-        "counts were loaded although one is missing"
-    )
+    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "one count is missing"
 
 
 @pytest.mark.parametrize(("reasons", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_numbers_of_the_same_run_are_reused(
-    reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries
-) -> None:
+def test_numbers_of_a_run_are_reused(reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
@@ -221,10 +209,7 @@ def test_numbers_of_the_same_run_are_reused(
     ("options", "variable", "expected"),
     [
         ({"record_samples": True, "bench": ["time_"], "quick": False, "attribute": None}, "", True),
-        *(
-            ({name: True}, "", False)
-            for name in ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
-        ),
+        *(({key: True}, "", False) for key in ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")),
         ({}, "1", False),
     ],
 )

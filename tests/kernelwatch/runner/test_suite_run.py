@@ -18,15 +18,7 @@ from asv.results import Results
 from asv.util import ProcessError, UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.runner import (
-    commit_process,
-    commit_worker,
-    compiler,
-    measure_counts,
-    measure_times,
-    revision_range,
-    whole_run,
-)
+from kernelwatch.runner import commit_process, commit_worker, compiler, revision_range, whole_run
 from kernelwatch.runner.commit_process import PackageError
 from kernelwatch.runner.protocol import Task
 from kernelwatch.store import folders
@@ -164,16 +156,14 @@ def test_commits_on_a_gpu_are_interleaved(
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
 
 
-@pytest.mark.parametrize(
-    ("python", "is_own"), [("3", True), ("3.11", True), ("3.1", False), ("3.9", False), ("2", False)]
-)
-def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("python", "own"), [("3", True), ("3.11", True), ("3.1", False), ("3.9", False), ("2", False)])
+def test_another_python_is_refused(python: str, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment with another Python than asv's is refused, because the running one imports the package."""
     monkeypatch.setattr("platform.python_version", lambda: "3.11.7")
     environment = SimpleNamespace(python=python)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: [environment])
     error = rf"^kernelwatch measures only in the Python that runs asv, 3\.11\.7; run asv in Python {python}, or "
-    with nullcontext() if is_own else pytest.raises(UserError, match=error):
+    with nullcontext() if own else pytest.raises(UserError, match=error):
         assert whole_run._select_environments(None, {}) == [environment]
 
 
@@ -218,15 +208,14 @@ def test_python_of_the_run_measures_commits(
             pass
     assert [executable for executable, _ in begun] == python
     for executable, variables in begun:
-        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), (
-            "variables of asv's matrix are not set"
-        )
+        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "asv's matrix is not set"
         assert ("PYTHONPATH" in variables) == (executable == sys.executable)
 
 
 def test_killed_counting_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure_times, "measure_task", lambda task, send, address, begin: begin())
-    monkeypatch.setattr(measure_counts, "compile_and_count", lambda task, send: os.kill(os.getpid(), 9))
+    monkeypatch.setattr("kernelwatch.runner.measure_times.measure_task", lambda task, send, address, begin: begin())
+    killed = "kernelwatch.runner.measure_counts.compile_and_count"
+    monkeypatch.setattr(killed, lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
         commit_worker._perform_task(Task(interleaved_index=0), None)  # type: ignore[arg-type]
 

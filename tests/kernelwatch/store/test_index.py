@@ -44,9 +44,7 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_review_reads_only_its_commits(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_review_reads_only_two(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     base, head = COMMITS[2], COMMITS[5]
     main([base, head], root)
     first = capsys.readouterr().out

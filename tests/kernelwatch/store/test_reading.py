@@ -15,20 +15,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import models, reading, record
 from kernelwatch.store.folders import list_machines
 from kernelwatch.store.results import History
-from tests.stored import (
-    BASE,
-    COUNT,
-    HEAD,
-    MACHINE,
-    RUN,
-    TIME,
-    Suite,
-    change_document,
-    find_results,
-    samples,
-    write,
-    write_lines,
-)  # fmt: skip
+from tests.stored import BASE, COUNT, HEAD, MACHINE, RUN, TIME, change_document, find_results, write, write_lines
 
 RESULT = f"{MACHINE}/{HEAD[:8]}-python3.11.json"
 
@@ -41,8 +28,8 @@ def forget_reports() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder of results: two commits of a machine, and a run record."""
-    suite: Suite = {
-        commit: {TIME: {"one": samples(seconds), "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
+    suite: Any = {
+        commit: {TIME: {"one": [seconds] * 40, "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
         for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
     }
     return write_lines(write(tmp_path, suite) / "results" / MACHINE / record.RUNS_FILE, RUN).parent
@@ -69,8 +56,7 @@ WRONG: dict[str, tuple[Callable[[Any], object] | bytes, str]] = {
     "other columns": (lambda document: document.update(result_columns=["result"]),
                       "result_columns is ['result']; asv has ['result', 'params',"),
     "a date before 1970": (lambda document: document.update(date=-1), "date"),
-    "a text for a number": (lambda document: _row(document, "result", ["x", 1.0]),
-                            "Expected `float | null`, got `str`"),
+    "text for a number": (lambda document: _row(document, "result", ["x", 1.0]), "Expected `float | null`, got `str`"),
     "a number for a text": (lambda document: _row(document, "params", [[1, 2]]), "Expected `str`, got `int`"),
     "too few values": (lambda document: _row(document, "result", [1.0]), "result has 1 values for 2 configurations"),
     "too many samples": (lambda document: _row(document, "samples", [[1.0]] * 3),

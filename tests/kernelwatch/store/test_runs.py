@@ -119,10 +119,7 @@ def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: P
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
 def test_runs_of_other_compilers_are_left_out(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
-    """Runs of another compiler are left out.
-
-    If no run would remain, all runs are kept: early runs did not separate compilers.
-    """
+    """If no run would remain, all runs are kept: early runs did not separate compilers."""
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
     write_lines(write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu" / "runs.jsonl", *lines)
     history, results = find_results(tmp_path, BASE)

@@ -39,9 +39,7 @@ def fake_nvcc(folder: Path, body: str) -> Path:
         (("offset_copy", "float32", "-Xptxas -O3", "volta"), CompileError, "'volta' is not an architecture"),
     ],
 )
-def test_unknown_names_and_architectures_are_errors(
-    arguments: tuple[Any, ...], error: type[Exception], message: str
-) -> None:
+def test_unknown_names_are_errors(arguments: tuple[Any, ...], error: type[Exception], message: str) -> None:
     kernel, *how, arch = arguments
     with pytest.raises(error, match=message):
         registry.find_kernel(kernel).compile_cubin(*how, arch=arch)
@@ -79,15 +77,11 @@ def test_error_of_nvcc_is_raised(
 def test_newer_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     message = "ptxas kernel.ptx, line 5; fatal   : Unsupported .version 9.4; current version is '9.0'"
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, f'echo "{message}" >&2; exit 2')))
-    with pytest.raises(
-        CompileError, match=r"is '9\.0'; CUDA 13\.4 has it: set CUDA_TOOLKIT to that release or a newer"
-    ):
+    with pytest.raises(CompileError, match=r"is '9\.0'; CUDA 13\.4 has it: set CUDA_TOOLKIT to that release"):
         build.assemble_cubin(".version 9.4", "k", [], arch="sm_90")
 
 
-def test_warning_of_nvcc_is_a_python_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
-) -> None:
+def test_nvcc_warning_is_a_python_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     report = """ptxas info    : Compiling entry function 'offset_copy' for 'sm_90'
 ptxas info    : Function properties for offset_copy
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads

@@ -111,8 +111,6 @@ def test_wheels_are_installed_once(cicc: str, tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
         assert releases.install_nvcc("1.2.0") == installed
     else:
-        with pytest.raises(
-            KernelwatchError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching distribution"
-        ):
+        with pytest.raises(KernelwatchError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching"):
             releases.install_nvcc("1.2.0")
         assert not (tmp_path / "kept" / "cuda-toolkit" / "1.2.0").exists()
