@@ -23,7 +23,7 @@ from tests.wrong_kernels import WRITING, WRONG
 #: Largest side for kernels with one thread per element, and for kernels whose threads loop over the matrix.
 SIDE, WALKED_SIDE = 64, 6
 
-#: Side -> largest other side, from 1 on, that it is combined with: within a tile, and past it.
+#: Side of a matrix -> largest other side; all from 1 on are tried. 17 lies within a tile, 33 beyond it.
 BESIDE = {17: 32, 33: SIDE}
 
 #: Most steps of a transpose's thread here; longer loops repeat the same steps, and run on a GPU.

@@ -73,7 +73,7 @@ def test_no_circular_imports(library: str) -> None:
 
 
 SUFFIXES = (".py", ".js", ".css", ".cu", ".html")
-FILES = [path for path in sorted(LIBRARIES["kernelwatch"].rglob("*")) if path.suffix in SUFFIXES]
+FILES = sorted(path for path in LIBRARIES["kernelwatch"].rglob("*") if path.suffix in SUFFIXES)
 OWN = [path for path in FILES if "vendor" not in path.parts]
 
 

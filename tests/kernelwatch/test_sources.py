@@ -100,9 +100,8 @@ def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatc
         (tmp_path / name / "inc" / "f.cuh").write_text(f"// {tmp_path}\n{HEADER}")
         monkeypatch.setenv(CHECKOUT, str(tmp_path / name))
         kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
-        (file,) = (
-            path for path in parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in path
-        )
+        files = parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values()
+        (file,) = (path for path in files if "f.cuh" in path)
         shown.append((kernel.load_source("float32", "sm_90").make_line_reader()(file) or ["nothing"])[-1])
         (tmp_path / name / "inc" / "f.cuh").unlink()
     assert shown == [HEADER.splitlines()[-1]] * 2

@@ -113,7 +113,6 @@ __global__ void sums(float* out, const float* in, int n) {{
 
 
 def test_constant_memory_loads_no_sectors() -> None:
-    """Reads of a table in constant memory load no sectors. Addresses and requests are counted instead."""
     counts = []
     for table in ("const float* __restrict__ table = all", "(void)all"):
         text = f"""

@@ -42,10 +42,10 @@ def test_wrong_kernels_are_rejected(
         measure_launch(small_l2_gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-#: Launch, array, byte of the array (negative: from its end), and the error without the buffer. `END` is the first
-#: byte of the guard.
+#: First byte of the guard.
 END = 1 << 20
 TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
+#: Launch, array, byte of the array (negative: from its end), and the error without the buffer.
 FLIPPED: list[tuple[str, str, int, str]] = [
     *(
         (f"{TRANSPOSE} {dtype}", "output", byte, f"element [{row}, {column}] is")

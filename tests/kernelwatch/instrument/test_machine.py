@@ -27,8 +27,8 @@ class FakeNvml:
     """A fake NVML of a throttled H200, which reports no temperature."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        #: Function without "nvmlDevice" -> its result, or its results by clock; None if the GPU reports nothing.
         clocks = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
+        #: Function without "nvmlDevice" -> its result, or its results by clock; None if the GPU reports nothing.
         self.answers: dict[str, Any] = {
             "GetCount": 2,
             "GetName": "NVIDIA H200",

@@ -96,10 +96,8 @@ def test_any_change_of_exact_numbers_counts(benchmark: str, tmp_path: Path, caps
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
     code, document = review_as_json(write(tmp_path, suite), capsys)
-    verdicts = [(row["configuration"], row["verdict"], row["ratio"]) for row in document["rows"]]
-    assert verdicts == [
-        (f"{benchmark}({name})", verdict.value, ratio) for name, (*_, verdict, ratio) in NUMBERS.items()
-    ]
+    rows = [(row["configuration"], row["verdict"], row["ratio"]) for row in document["rows"]]
+    assert rows == [(f"{benchmark}({name})", verdict.value, ratio) for name, (*_, verdict, ratio) in NUMBERS.items()]
     assert code == 1
 
 

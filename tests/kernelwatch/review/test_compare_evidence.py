@@ -63,7 +63,7 @@ def run(
 
 
 def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
-    """Return a run from one year to another. The driver is named after the first year."""
+    """Return a run that began and ended in the given years. Its driver is called after the year of its start."""
     moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
     return {**run, **moments, "before": {"driver": started, "uuid": None}}
 

@@ -131,7 +131,7 @@ def test_stored_controls_show_slower_transposes() -> None:
     assert largest == pytest.approx(0.0015, abs=1e-4)
 
 
-#: The suite's facts: each stored configuration is asked for hundreds of times.
+#: Facts of a stored configuration, cached because hundreds of pairs need them.
 describe_stored = registry.cache_by_suite(describe_configuration)
 
 

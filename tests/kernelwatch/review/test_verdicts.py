@@ -137,8 +137,8 @@ def test_times_decide_before_other_numbers(name: str) -> None:
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [row.judgement.verdict for row in weighed] == [row.judgement.verdict for row in rows[:-1]]
     if expected is not FAST and not any(row.kind == TIMED for row in rows) and not name.startswith(ONE_WAY):
-        turned = [replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows]
-        *_, last = weigh_against_times(turned, "sm_90", LIMITS, find_blocks)
+        mirror = [replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows]
+        *_, last = weigh_against_times(mirror, "sm_90", LIMITS, find_blocks)
         assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 

@@ -156,14 +156,16 @@ def test_commits_on_a_gpu_are_interleaved(
     assert os.environ["CUDA_VISIBLE_DEVICES"] == ("3" if has_gpu else "")
 
 
-@pytest.mark.parametrize(("python", "own"), [("3", True), ("3.11", True), ("3.1", False), ("3.9", False), ("2", False)])
-def test_another_python_is_refused(python: str, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("python", "is_own"), [("3", True), ("3.11", True), ("3.1", False), ("3.9", False), ("2", False)]
+)
+def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment with another Python than asv's is refused, because the running one imports the package."""
     monkeypatch.setattr("platform.python_version", lambda: "3.11.7")
     environment = SimpleNamespace(python=python)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: [environment])
     error = rf"^kernelwatch measures only in the Python that runs asv, 3\.11\.7; run asv in Python {python}, or "
-    with nullcontext() if own else pytest.raises(UserError, match=error):
+    with nullcontext() if is_own else pytest.raises(UserError, match=error):
         assert whole_run._select_environments(None, {}) == [environment]
 
 

@@ -24,7 +24,7 @@ def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
 
 
 def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
-    """Return the record of a run with its numbers of samples per round -> configurations with these numbers."""
+    """Return the record of a run. `processes` maps samples per round to the configurations with these numbers."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
 
