@@ -87,30 +87,30 @@ FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, na
 CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
-    "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
+    "neither copy nor machine code changed": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
     "the copy changed": (
         1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio of times in copies: 1.000)",
     ),
-    "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
-    "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
+    "copy and machine code changed": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
+    "the copy changed, unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
     "no copy in head": (1.1, (1.2, None), "aa", TOGETHER, SLOW, UNCHANGED),
     "the same time": (1.0, (1.2, 1.2), "aa", HELD_HEAD, SAME, ""),
     "faster": (0.9, (1.2, 1.08), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
     "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
     "throttled in base": (1.1, None, "ab", HELD_BASE, UNDECIDED, f"{HELD} base: power"),
-    "always throttled": (1.1, None, "", HELD_BOTH, SLOW, ""),
-    "in two runs": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
-    "for two reasons": (
+    "throttled in both": (1.1, None, "", HELD_BOTH, SLOW, ""),
+    "throttled twice": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
+    "throttled for two reasons": (
         1.1, None, "", [run(BASE, HEAD, throttled={BASE: POWER, HEAD: HEAT})], UNDECIDED,
         f"{HELD} base: power; in head: heat",
     ),
-    "twice in turns": (1.1, None, "", HELD_BOTH * 2, UNDECIDED, f"{HELD} base: power; in head: power"),
-    "in turns, head alone": (1.1, None, "", HELD_IN_TURNS, UNDECIDED, f"{HELD} head: power"),
-    "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, throttled={"d" * 40: POWER})], SLOW, ""),
-    "another configuration": (
+    "throttled in interleaved runs": (1.1, None, "", HELD_BOTH * 2, UNDECIDED, f"{HELD} base: power; in head: power"),
+    "throttled in head of an interleaved run": (1.1, None, "", HELD_IN_TURNS, UNDECIDED, f"{HELD} head: power"),
+    "other throttled commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, throttled={"d" * 40: POWER})], SLOW, ""),
+    "other throttled configuration": (
         1.1, None, "", [run(BASE), run(HEAD, throttled={HEAD: POWER}, name=f"{TIME}(other)")], SLOW, "",
     ),
-    "then a run of something else": (
+    "a later run of something else": (
         1.1, None, "", [lasting(HELD_IN_TURNS[0], "2020", "2098"), lasting(run(HEAD), "2099", "2099")], UNDECIDED,
         f"{HELD} head: power",
     ),
@@ -118,8 +118,8 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "two GPUs, much": (1.1, None, "ab", apart("A", "B"), SLOW, ""),
     "two GPUs, the same machine code": (1.1, None, "aa", apart("A", "B"), UNDECIDED, SEVERAL),
     "one GPU is not known": (1.03, None, "ab", apart("A", None), SAME, ""),
-    "one GPU each of a fleet": (1.03, None, "ab", FLEET, SLOW, ""),
-    "another GPU of a fleet": (1.03, None, "ab", [*FLEET, {**FLEET[0], "before": {"uuid": "C"}}], SAME, ""),
+    "a fleet, both commits on one GPU": (1.03, None, "ab", FLEET, SLOW, ""),
+    "a fleet, head on another GPU": (1.03, None, "ab", [*FLEET, {**FLEET[0], "before": {"uuid": "C"}}], SAME, ""),
 }  # fmt: skip
 
 

@@ -30,23 +30,23 @@ def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, n
 
 #: Case -> run records, and the runs behind stored values that began at LATER.
 WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "nothing measured it": ([], []),
+    "no run": ([], []),
     "one run": ([_run("a", LATER)], ["a"]),
     "the last of two within a second": ([_run("a", LATER - 1), _run("b", LATER)], ["b"]),
-    "the first, if its results came back": ([_run("a", LATER), _run("b", LATER + 1)], ["a"]),
-    "the first, if a part's results went": ([_run("a", LATER), _run("b", LATER + 1, "two")], ["a"]),
-    "another benchmark's": ([_run("a", LATER), _run("b", LATER, began={BASE: {"x": LATER}})], ["a"]),
-    "another commit's": ([_run("a", LATER), _run("b", LATER, began={HEAD: {TIME: LATER}})], ["a"]),
+    "the first, although a second began later": ([_run("a", LATER), _run("b", LATER + 1)], ["a"]),
+    "the first, although a part began later": ([_run("a", LATER), _run("b", LATER + 1, "two")], ["a"]),
+    "a second run of another benchmark": ([_run("a", LATER), _run("b", LATER, began={BASE: {"x": LATER}})], ["a"]),
+    "a second run of another commit": ([_run("a", LATER), _run("b", LATER, began={HEAD: {TIME: LATER}})], ["a"]),
     "part by part": ([_run("a", FIRST, "one"), _run("b", LATER, "two")], ["a", "b"]),
-    "part by part, in whichever order": ([_run("b", LATER, "two"), _run("a", FIRST, "one")], ["b", "a"]),
-    "a part after all": ([_run("a", FIRST), _run("b", LATER, "two")], ["a", "b"]),
-    "all after a part": ([_run("a", FIRST, "one"), _run("b", LATER)], ["b"]),
-    "all after all and a part": ([_run("a", FIRST), _run("b", FIRST + 1, "one"), _run("c", LATER)], ["c"]),
-    "a part, of which another run took a control": (
+    "part by part, latest first": ([_run("b", LATER, "two"), _run("a", FIRST, "one")], ["b", "a"]),
+    "all, then a part": ([_run("a", FIRST), _run("b", LATER, "two")], ["a", "b"]),
+    "a part, then all": ([_run("a", FIRST, "one"), _run("b", LATER)], ["b"]),
+    "all, a part, then all": ([_run("a", FIRST), _run("b", FIRST + 1, "one"), _run("c", LATER)], ["c"]),
+    "two parts, and a run of another benchmark": (
         [_run("a", FIRST, "one"), _run("b", FIRST + 1, selected={"x": []}), _run("c", LATER, "two")],
         ["a", "c"],
     ),
-    "none that is known": ([_run("a", FIRST), _run("b", FIRST + 1, "one")], []),
+    "no run that began then": ([_run("a", FIRST), _run("b", FIRST + 1, "one")], []),
 }
 
 
