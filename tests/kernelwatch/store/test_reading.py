@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     """Return a folder of results: two commits of a machine, and a run record."""
     suite: Any = {
         commit: {TIME: {"one": [seconds] * 40, "two": None}, COUNT: {"one": 4.0, "two": float("nan")}}
-        for commit, seconds in ((BASE, 1.0), (HEAD, 2.0))
+        for commit, seconds in ((BASE, 1.25), (HEAD, 2.0))  # a longer file, and a shorter one
     }
     return write_lines(write(tmp_path, suite) / "results" / MACHINE / record.RUNS_FILE, RUN).parent
 
