@@ -16,7 +16,6 @@ TRANSPOSES = [name for name in KERNELS if name.startswith("transpose_")]
 #: Transposes whose grid covers rows and columns. Other transposes loop over the matrix, which takes long.
 COVERING_TRANSPOSES = [name for name in TRANSPOSES if len(KERNELS[name].over) == 2]
 
-#: Kernels that multiply matrices.
 PRODUCTS = [name for name, kernel in KERNELS.items() if set(kernel.parameters) == {"rows", "inner", "columns"}]
 
 #: Limit on elements per thread: a single thread takes minutes for a large matrix on the CPU.
@@ -27,13 +26,11 @@ MOST_STEPS = 260
 
 
 def list_array_shapes(kernel: Kernel, dtype: str = DTYPE, /, **extents: Any) -> list[tuple[int, ...]]:
-    """Return the shapes of a launch's arrays, in the entry point's order."""
     arguments = kernel.bind_arguments(dtype, **extents)
     return [argument.shape for argument in arguments if isinstance(argument, ArrayArgument)]
 
 
 def elements_a_thread(name: str, arguments: dict[str, int]) -> float:
-    """Return the number of output elements per thread of a launch."""
     geometry = KERNELS[name].compute_geometry(**arguments)
     return math.prod(list_array_shapes(KERNELS[name], **arguments)[0]) / math.prod(geometry.grid + geometry.block)
 
@@ -78,7 +75,6 @@ AWKWARD: list[tuple[str, dict[str, int]]] = [
 
 
 def awkward(name: str) -> list[dict[str, int]]:
-    """Return the arguments of a kernel's awkward launches."""
     return [arguments for kernel, arguments in AWKWARD if kernel == name]
 
 

@@ -17,14 +17,12 @@ def begin(folder: Path, author: str = "n") -> Path:
 
 
 def set_identity(folder: Path, author: str = "n") -> Path:
-    """Set the author of commits; return the repository's folder."""
     for name, value in (("user.name", author), ("user.email", "e"), ("commit.gpgsign", "false")):
         git.text(folder, "config", name, value)
     return folder
 
 
 def commit(folder: Path, files: Mapping[str, str] = MappingProxyType({}), message: str = "a change") -> str:
-    """Commit some files; return the hash."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content, encoding="utf-8")

@@ -83,9 +83,7 @@ _LONGEST = (
     "tests/kernelwatch/test_finder.py",
     "tests/kernelwatch/review/test_compare_real.py",
     "tests/kernelwatch/instrument/test_comparison.py",
-    "tests/kernelwatch/review/test_six_commits.py",
     "tests/faults/test_orphans.py",
-    "tests/kernelwatch/runner/test_checkout_stays.py",
 )
 
 

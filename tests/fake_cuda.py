@@ -23,7 +23,7 @@ from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.toolchain import build
 from tests.fake_objects import Function, Memory, Stream
 
-ARCH = "sm_90"
+ARCH, MULTIPROCESSORS = "sm_90", 2
 
 
 class Entry(NamedTuple):
@@ -40,20 +40,10 @@ class Entry(NamedTuple):
 
 
 class FakeGpu:
-    """A fake GPU, with its PyCUDA (`cuda`) and cuda-bindings (`driver`).
+    """A fake GPU, with its PyCUDA (`cuda`) and cuda-bindings (`driver`). Its memory has `total` bytes."""
 
-    Parameters
-    ----------
-    multiprocessors : int
-        Number of multiprocessors.
-    l2_bytes : int
-        Size of the L2 cache, in bytes.
-    total : int
-        Size of the memory, in bytes.
-    """
-
-    def __init__(self, multiprocessors: int = 2, l2_bytes: int = 64 << 10, total: int = 64 << 20) -> None:
-        self.multiprocessors, self.l2, self.total = multiprocessors, l2_bytes, total
+    def __init__(self, l2_bytes: int, total: int) -> None:
+        self.l2, self.total = l2_bytes, total
         self.next_address = 1 << 32
         self.allocations: dict[int, Memory] = {}
         self.launched: list[tuple[str, tuple[int, ...]]] = []
@@ -96,7 +86,6 @@ class FakeGpu:
         return memory.held[address - memory.address :]
 
     def _view_allocated(self, address_or_memory: Any, length: int) -> NDArray[np.uint8]:
-        """Return `length` bytes of memory; assert that they are within one allocation."""
         address, allocations = self._address(address_or_memory), self.allocations.items()
         assert any(start <= address <= start + memory.size - length for start, memory in allocations), "out of bounds"
         return self.view(address)[:length]
@@ -126,10 +115,10 @@ class FakeGpu:
 
     def _pycuda(self) -> Any:
         attributes = SimpleNamespace(MULTIPROCESSOR_COUNT=0, MAX_THREADS_PER_MULTIPROCESSOR=1, L2_CACHE_SIZE=2)
-        values = (self.multiprocessors, 2048, self.l2)
+        values = (MULTIPROCESSORS, 2048, self.l2)
         device = SimpleNamespace(
             get_attribute=lambda which: values[which],
-            multiprocessor_count=self.multiprocessors,
+            multiprocessor_count=MULTIPROCESSORS,
             compute_capability=lambda: (9, 0),
         )
         context = SimpleNamespace(get_device=lambda: device, name="lasting context")
@@ -253,14 +242,11 @@ def _count_address_sets(graph: Sequence[Any]) -> dict[str, int]:
             launches[node.name].append(node.addresses)
     for used in launches.values():
         sets = list(dict.fromkeys(used))
-        assert used == [sets[number % len(sets)] for number in range(len(used))], (
-            "a kernel's address sets do not alternate"
-        )
+        assert used == [sets[number % len(sets)] for number in range(len(used))], "address sets do not alternate"
     return {name: len({*used}) for name, used in launches.items()}
 
 
 def install(monkeypatch: pytest.MonkeyPatch, gpu: FakeGpu) -> FakeGpu:
-    """Replace PyCUDA and cuda-bindings by a fake GPU; return it."""
     monkeypatch.setattr(device, "cuda", gpu.cuda)
     monkeypatch.setattr(device, "driver", gpu.driver)
     monkeypatch.setattr(device, "process_context", lambda: gpu.cuda.Context)

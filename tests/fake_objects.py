@@ -63,7 +63,6 @@ class Function:
 
     def __init__(self, gpu: FakeGpu, module: PtxModule) -> None:
         self._gpu, self._module, self.name, self._shared = gpu, module, module.entry, MAX_SHARED
-        #: Contents of the module's variables.
         self.variables: dict[str, Memory] = {}
         self._unpack = lru_cache(self._unpack_parameters)
 
@@ -76,7 +75,6 @@ class Function:
         self._shared = shared
 
     def _launch_kernel(self, grid: Any, block: Any, parameters: bytes, shared_size: int, stream: Stream | None) -> None:
-        """Record a launch in the log of launches and in the stream's graph."""
         assert len(parameters) == self._length
         assert shared_size <= self._shared, "more dynamic shared memory than was set"
         unpacked, addresses = self._unpack(parameters)

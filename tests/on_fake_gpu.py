@@ -17,7 +17,7 @@ from kernelwatch.toolchain import build
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 
-READY = Ready(arch=fake_cuda.ARCH, multiprocessors=2)
+READY = Ready(arch=fake_cuda.ARCH, multiprocessors=fake_cuda.MULTIPROCESSORS)
 
 SECONDS, COPY_SECONDS = 5e-6, 2e-6
 
@@ -32,7 +32,6 @@ def _forget() -> None:
 
 
 def make_fetch(described: build_job.JobDescription) -> FetchReference:
-    """Return a function that returns a reader of the launch's reference, as a session requests it."""
     return lambda _: memory.make_reader(described.reference.content())
 
 

@@ -67,7 +67,6 @@ class Case:
 
 
 def _make_own_case(name: str, text: str, wrong: tuple[str, str], **extents: int) -> Case:
-    """Return a case of tests/kernelwatch/counting/test_own.py with other extents."""
     kernel, dtype, small = next(case for case in own.KERNELS.values() if case[0].name == name)
     return Case(kernel, text, wrong, extents, small, dtype)
 
@@ -81,7 +80,6 @@ def _brighten(**options: Any) -> Kernel:
 _ROWS: list[Any] = [outputs("out", "h"), inputs("in", "h w"), "w"]
 FOUR = ("* 4", "* 3")
 
-#: Kernels of CASES whose sources are above.
 _SCALE: list[Any] = [in_and_out("x", "n"), scalar("n")]
 _HALVED = Kernel("scale", _SCALE, 256, over=("n",), text=SCALE, reference=lambda x: x * np.float32(0.5))
 _SUMMED_SLOWLY = Kernel("slow_row_sum", _ROWS, 1, grid=("h",), text=SLOW_ROW_SUM)
@@ -102,9 +100,7 @@ CASES = {
     "a histogram with shared atomics and an index array": _make_own_case(
         "histogram", own.HISTOGRAM, ("bin_of[i]]", "(bin_of[i] + 1) % k]"), n=1_000_000, k=200
     ),
-    "an array of structs to two arrays": _make_own_case(
-        "split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000
-    ),
+    "an array of structs": _make_own_case("split", own.SPLIT, ("id[i] = p[i].id", "id[i] = i"), n=5_000_000),
     "a gather with a struct by value, of a template": _make_own_case(
         "gather", own.GATHER, ("T(a.shift)", "T(a.shift + 1)"), n=5_000_000, m=30_000
     ),

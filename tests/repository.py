@@ -13,11 +13,9 @@ from pathlib import Path
 from kernelwatch.config.project_root import ROOT
 from tests.kernelwatch.strangers import Project
 
-#: Files and folders that are copied.
 PARTS = ["Makefile", "asv.conf.json", "pyproject.toml", "README.md", "requirements"]
 PARTS += ["benchmarks", "gpu_kernels", "ptxcount", "kernelwatch"]
 
-#: Kernels of a small suite.
 SMALL_KERNELS = ("offset_copy", "stride_copy", "transpose_read_coalesced")
 
 #: Constants of a small suite: (file, name) -> value.
@@ -49,7 +47,6 @@ for _one in [one for one in globals().values() if isinstance(one, type) and issu
     globals()[_one.__name__] = _of_few(_one, KERNELS)
 """
 
-#: Controls of the small suite.
 _CONTROLS = """
 import kernelwatch.benchmarks as kw
 from benchmarks import time_copy, time_kernel, time_transpose
@@ -63,17 +60,7 @@ for module in (time_copy, time_kernel, time_transpose):
 
 
 class Repository(Project):
-    """A small copy of this project under git.
-
-    Parameters
-    ----------
-    folder : Path
-        An empty folder; the repository is `project` in it.
-    kernels : sequence of str
-        Names of the kernels that stay in the catalog. If there are none, all stay.
-    values : mapping of tuple of str to sequence of str or int
-        Mapping (file, name) -> value of this constant.
-    """
+    """A copy of this project under git, with some of its kernels, or all if `kernels` is empty."""
 
     def __init__(
         self,

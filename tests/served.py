@@ -26,13 +26,11 @@ OUTPUT, LENGTH = 5000, 5632
 
 
 def array(name: str = "output", direction: str = "out", **changes: Any) -> DeviceArray:
-    """Return an array of a job, with some fields changed."""
     fields: dict[str, Any] = {"name": name, "direction": direction, "dtype": "int8", "shape": (OUTPUT,)}
     return DeviceArray(**{**fields, **changes})
 
 
 def job(**changes: Any) -> Job:
-    """Return a job without a kernel, with some fields changed."""
     fields: dict[str, Any] = {
         "name": "no kernel",
         "package_digest": "c0ffee",
@@ -119,7 +117,6 @@ def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str
 
 
 def sevens(into: Bytes) -> None:
-    """Fill an array with the expected content of an output."""
     into[:] = 7
 
 
@@ -127,5 +124,4 @@ REFERENCE = Reference(LENGTH, sevens)
 
 
 def request_outcome(address: str, sent: Job, reference: Reference = REFERENCE) -> JobOutcome:
-    """Send a job and its reference to a measuring process; return the outcome."""
     return client.request_outcome(address, lambda _: sent, reference)

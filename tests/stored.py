@@ -55,19 +55,16 @@ def samples(seconds: float, count: int = 40, noise: float = 0.001, seed: int = 0
 
 
 def pair(base: Outcome, head: Outcome, benchmark: str = TIME) -> Suite:
-    """Return BASE and HEAD with the outcomes of one configuration."""
     return {BASE: {benchmark: {"one": base}}, HEAD: {benchmark: {"one": head}}}
 
 
 def write_lines(path: Path, *lines: Mapping[str, Any]) -> Path:
-    """Write a file with a JSON document per line; return its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return path.parent
 
 
 def find_results(root: Path, commit: str) -> tuple[History, Document]:
-    """Return the history of MACHINE, and its results of a commit; assert that they exist."""
     history = History(MACHINE, root)
     results = history.find_commit(commit)
     assert results is not None
@@ -75,7 +72,6 @@ def find_results(root: Path, commit: str) -> tuple[History, Document]:
 
 
 def review_stored(root: Path) -> Review:
-    """Return the review of BASE and HEAD."""
     (selection,) = select_commits(BASE, HEAD, None, root)
     return review_selection(selection, root)
 
@@ -115,19 +111,16 @@ def write(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return the content of every file in a folder, by its path in the folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def change_document(path: Path, change: Callable[[Any], object]) -> None:
-    """Change the document in a JSON file."""
     document = json.loads(path.read_text(encoding="utf-8"))
     change(document)
     path.write_text(json.dumps(document), encoding="utf-8")
 
 
 def read_rows(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the cells of a file of results, by benchmark and column."""
     document = json.loads(path.read_bytes())
     return {name: dict(zip(document["result_columns"], row, strict=False)) for name, row in document["results"].items()}
 

@@ -40,10 +40,7 @@ def find_small(examples: Sequence[Path]) -> list[Path]:
 
 
 def run_example(example: Path, folder: Path, variables: dict[str, str]) -> str:
-    """Run an example in a folder; return what is wrong, or "".
-
-    An example counts 32 sectors of loads and 32 of stores: those of 256 floats.
-    """
+    """Run an example in a folder; return "", or what is wrong: 256 floats take 32 sectors of loads and of stores."""
     shutil.copy(example, folder)
     words = ["sh", "-c", read_commands(example)[1]]
     done = subprocess.run(words, cwd=folder, env=os.environ | variables, capture_output=True, text=True)
@@ -62,7 +59,6 @@ def make_environment(example: Path, folder: Path) -> dict[str, str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Run examples, and print a line for each; return 1 if one fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.docs.examples", description="run examples of docs/languages")
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *(example.stem for example in EXAMPLES)])
     parser.add_argument("--packages", type=Path, metavar="FOLDER", help="run those of requirements/languages.txt")

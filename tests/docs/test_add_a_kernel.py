@@ -25,7 +25,6 @@ BLOCKS = [dedent(block) for block in re.findall(r"^ *```python\n(.*?)^ *```", PA
 
 @pytest.mark.parametrize(("file", "block"), [*zip(FILES, BLOCKS, strict=True)], ids=FILES)
 def test_ruff_accepts_extended_file(file: str, block: str) -> None:
-    """`ruff check` and `ruff format` accept a file with the page's block inserted."""
     text, end = (ROOT / file).read_text(encoding="utf-8"), FILES[file]
     place = text.index(end) if end else len(text)
     inserted = f"{indent(block.rstrip(), ' ' * 8)},\n" if end else f"\n\n{block}"

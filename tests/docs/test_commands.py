@@ -51,7 +51,6 @@ def blocks(page: Path) -> Iterator[list[str]]:
 
 
 def commands() -> list[tuple[str, list[str]]]:
-    """Return every command with the shown output."""
     examples = []
     for page in PAGES:
         for lines in blocks(page):
@@ -69,7 +68,6 @@ RUN += [example for example in commands() if "kernelwatch count transpose" in ex
 @pytest.mark.history
 @pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{number}" for number in range(len(RUN))])
 def test_command_prints_shown_lines(command: str, shown: list[str], tmp_path: Path) -> None:
-    """A command prints the lines that the page shows below the command, in order."""
     (source,) = re.findall(r"```cuda\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     (tmp_path / "particles.cu").write_text(source, encoding="utf-8")
     compared = COMPARE.match(command)
@@ -92,7 +90,6 @@ def test_every_command_is_run_or_excused() -> None:
 
 
 def test_table_lists_options_of_asv_run() -> None:
-    """docs/run.md lists all options that the runner hands to asv, and all options that the runner ignores."""
     table = re.findall(r"^\| (`--.*) \| (\w+) ", (ROOT / "docs" / "run.md").read_text(encoding="utf-8"), re.MULTILINE)
     by_verb = {verb: set(re.findall(r"--([a-z-]+)", options)) for options, verb in table}
     handed = {name.replace("_", "-") for name in asv_plugin._UNSUPPORTED_OPTIONS}

@@ -21,7 +21,6 @@ _COUNTS = "  load    8    32    4.00\n  store    8    32    4.00"
 
 
 def test_page_links_each_example() -> None:
-    """The page links each file of docs/languages, and states the version that its first line installs."""
     rows = _ROW.findall(PAGE.read_text(encoding="utf-8"))
     assert sorted(name for *_, name in rows) == [example.name for example in EXAMPLES]
     for _, version, name in rows:
@@ -32,13 +31,11 @@ def test_page_links_each_example() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_examples_are_short(example: Path) -> None:
-    """Each example has at most LINES lines besides comments and imports, as the page says."""
     lines = example.read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line and not line.startswith(("# ", "import ", "from "))]) <= LINES
 
 
 def test_small_tools_are_pinned_once() -> None:
-    """requirements/languages.txt pins the tools that CI installs as their examples do."""
     assert [example.stem for example in examples.find_small(EXAMPLES)] == ["count_cupy", "count_slang"]
 
 
@@ -54,7 +51,6 @@ def test_small_tools_are_pinned_once() -> None:
 def test_missing_tools_and_wrong_counts_fail(
     code: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An example fails if its tool is missing, or if it counts other sectors; none is skipped."""
     example = tmp_path / "count_stand_in.py"
     example.write_text(f"# pip install cupy-cuda13x==14.2.0\n{code}\n", encoding="utf-8")
     monkeypatch.setattr(examples, "EXAMPLES", [example])

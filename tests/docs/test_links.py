@@ -24,7 +24,6 @@ def anchors(text: str) -> set[str]:
 
 
 def find_dead_links(page: Path) -> list[str]:
-    """Return the links of a page whose file or heading does not exist."""
     links = []
     for file, anchor in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
         target = page.parent / file if file else page
@@ -35,7 +34,6 @@ def find_dead_links(page: Path) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_no_dead_links(page: Path) -> None:
-    """Links to files and headings work on GitHub and in a clone. `make docs` checks the documentation's site."""
     assert find_dead_links(page) == []
 
 

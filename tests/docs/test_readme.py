@@ -1,8 +1,9 @@
-"""Generated parts of the docs are current, and pages are within their limits."""
+"""Generated parts of the docs are current, and hand-written pages are complete and within their limits."""
 
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import re
 from pathlib import Path
@@ -10,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from docs.figures import picture, tables
+from kernelwatch.cli import main
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store.results import History
+
+COMMANDS = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def history() -> History:
-    """Return the stored results that the docs show."""
     return History(tables.MACHINE, ROOT)
 
 
@@ -30,9 +34,7 @@ def test_picture_is_current(history: History) -> None:
     text = (ROOT / "docs" / "bandwidth.svg").read_text(encoding="utf-8")
     match = re.search(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
     assert match is not None
-    assert json.loads(html.unescape(match[1])) == picture.collect_rates(history), (
-        "docs/bandwidth.svg is stale; run: make readme"
-    )
+    assert json.loads(html.unescape(match[1])) == picture.collect_rates(history), "stale; run: make readme"
 
 
 @pytest.mark.parametrize("text", ["", tables.BEGIN, tables.END, tables.END + tables.BEGIN])
@@ -47,7 +49,6 @@ def test_text_outside_markers_stays() -> None:
 
 
 def test_pages_name_dependencies_of_ptxcount() -> None:
-    """README and CONTRIBUTING name all packages that ptxcount needs."""
     project = (ROOT / "ptxcount" / "pyproject.toml").read_text(encoding="utf-8")
     names = re.findall(r'^    "(\w+)', project.partition("\ndependencies = [")[2].partition("]")[0], re.MULTILINE)
     for page, begin in {"CONTRIBUTING.md": "| `ptxcount/` |", "ptxcount/README.md": "pip install ./ptxcount "}.items():
@@ -57,6 +58,50 @@ def test_pages_name_dependencies_of_ptxcount() -> None:
 
 
 def test_word_limits() -> None:
-    """README has at most 1,000 words, and docs/*.md have at most 9,000."""
     for folder, most in {"README.md": 1000, "docs/*.md": 9000}.items():
         assert sum(len(page.read_text(encoding="utf-8").split()) for page in ROOT.glob(folder)) <= most, folder
+
+
+def rows(text: str, heading: str) -> dict[str, str]:
+    """Return the rows of the tables below a heading, by the name in the first column."""
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("<!--")[0]
+    lines = re.findall(r"^(\| \[?`([^`]+)`.*)$", section, re.MULTILINE)
+    named = {name: line for line, name in lines}
+    assert len(named) == len(lines), "a name has two rows"
+    return named
+
+
+def modules() -> set[str]:
+    """Return modules outside the library that take arguments under `python -m`."""
+    sources = [path.relative_to(ROOT) for name in ("benchmarks", "experiments") for path in (ROOT / name).rglob("*.py")]
+    taking = (path for path in sources if "ArgumentParser(" in (ROOT / path).read_text(encoding="utf-8"))
+    return {".".join(path.with_suffix("").parts).removesuffix(".__main__") for path in taking}
+
+
+def test_every_make_target_has_a_row() -> None:
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
+    named = rows(COMMANDS, "make")
+    assert set(named) == set(phony.split())
+    variables = set(re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.MULTILINE))
+    for line in named.values():
+        assert set(re.findall(r"`([A-Z_]+)`", line)) <= variables
+
+
+def test_page_lists_modules_with_arguments() -> None:
+    assert set(rows(COMMANDS, "Modules")) == {"ptxcount"} | modules()
+
+
+def test_every_subcommand_has_a_row() -> None:
+    lines = rows(COMMANDS, "kernelwatch")
+    assert set(lines) == set(main.COMMANDS)
+    assert all(f"| {summary} |" in lines[name] for name, (_, summary) in main.COMMANDS.items())
+    for place in [*(place for place, _ in main.COMMANDS.values()), *main.INTERNAL.values()]:
+        module, function = place.split(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+def test_directives_stand_in_comments() -> None:
+    """Sphinx's directives stand in comments: GitHub would show others as text."""
+    for path in (ROOT / "docs").glob("*.md"):
+        shown = re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert not re.search(r"\{(program-output|eval-rst)\}|\{toctree\}\n(?!:hidden:)", shown), path.name

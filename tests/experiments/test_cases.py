@@ -17,13 +17,9 @@ from experiments.path_cases import METRICS, list_paths
 
 @pytest.mark.parametrize(
     ("source", "cases", "others"),
-    [
-        (condition_launches.SOURCE, CONDITIONS, ()),
-        (path_device.SOURCE, list_paths(), path_device.CHAIN_KERNELS),
-    ],
+    [(condition_launches.SOURCE, CONDITIONS, ()), (path_device.SOURCE, list_paths(), path_device.CHAIN_KERNELS)],
 )
 def test_cases_launch_kernels_of_their_source(source: Path, cases: Sequence[Any], others: Sequence[str]) -> None:
-    """The cases launch all kernels of their source, and no others. No group has two cases of one name."""
     text = source.read_text(encoding="utf-8")
     kernels = set(re.findall(r"^(?:KERNEL|[A-Z_]+)\((\w+)", text, re.MULTILINE))
     assert {case.kernel for case in cases if case.kernel} | {*others} == kernels
@@ -33,16 +29,12 @@ def test_cases_launch_kernels_of_their_source(source: Path, cases: Sequence[Any]
 
 
 def test_expectations_are_outcomes_of_a_device() -> None:
-    """Each expectation is an outcome that a device can have, and each such outcome is expected once or more."""
     outcomes = {"runs", "encoding: invalid value", "misaligned address", "illegal instruction", "launch failed",
                 "illegal address"}  # fmt: skip
     assert {condition.expectation for condition in CONDITIONS} == outcomes
 
 
-def test_conditions_need_a_device(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Without a device, the command prints the reason, writes nothing, and exits with 2."""
+def test_without_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     assert conditions.main([str(tmp_path / "out")]) == 2
     assert "no GPU can be used: " in capsys.readouterr().err

@@ -25,13 +25,10 @@ NAMES = {ONE: "void row_sum<float>(T1 *, const T1 *, int)", TWO: "histogram(unsi
 
 
 def test_every_kernel_has_launches() -> None:
-    """Each kernel has launches in all its dtypes. All but the serial transpose are timed, with the first flags."""
-    names = {
-        str(kernel) for sweep in registry.current_suite().counted for kernel in sweep.axes.get("kernel", [sweep.kernel])
-    }
-    assert names == set(registry.current_suite().kernels())
+    suite = registry.current_suite()
+    names = set(suite.kernels())
     dtypes = {name: {launch.dtype for launch in list_launches(name, LARGE)} for name in names}
-    assert dtypes == registry.current_suite().dtypes
+    assert dtypes == suite.dtypes
     timed = bias.list_timed_launches()
     assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
     assert len(timed) == len(set(timed))
@@ -40,7 +37,6 @@ def test_every_kernel_has_launches() -> None:
 
 @pytest.mark.parametrize("kernel", registry.current_suite().kernels())
 def test_every_kernel_is_profiled(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch is profiled three times on the same buffers, under its entry's name. All buffers are freed."""
     launch = list_launches(kernel, SMALL)[0]
     with fake_gpu(monkeypatch) as gpu:
         streams: list[fake_objects.Stream] = []
@@ -60,9 +56,8 @@ def test_every_kernel_is_profiled(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         nsight.launch_all([launch], 3)
         assert not [allocation for address, allocation in gpu.allocations.items() if address not in gpu.variables]
     assert profiled == profiled[:1] * 3
-    assert nsight._bare_function_name(source_name(profiled[0][0])) == nsight._bare_function_name(
-        registry.find_kernel(kernel).entry
-    )
+    bare_name = nsight._bare_function_name
+    assert bare_name(source_name(profiled[0][0])) == bare_name(registry.find_kernel(kernel).entry)
 
 
 def test_wrong_output_is_not_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +86,6 @@ def _say(folder: Path, launches: list[Launch], unit: str = "ns") -> None:
 
 
 def test_durations_are_listed_by_launch(ncu: Path) -> None:
-    """Each launch gets the list of its durations in seconds. ncu runs the launches, given as text."""
     _say(ncu, [ONE, ONE, TWO, TWO])
     first, second = nsight.measure_durations([ONE, TWO], repeat=2)
     assert first == pytest.approx([1e-6, 1.001e-6])
@@ -111,7 +105,6 @@ def test_durations_are_listed_by_launch(ncu: Path) -> None:
     ],
 )
 def test_unexpected_profiles_are_errors(launches: list[Launch] | None, unit: str, message: str, ncu: Path) -> None:
-    """Missing or reordered launches, or another unit, are errors. If ncu fails, the error has its text."""
     if launches is not None:
         _say(ncu, launches, unit)
     with pytest.raises(nsight.NsightError, match=message):
@@ -119,10 +112,7 @@ def test_unexpected_profiles_are_errors(launches: list[Launch] | None, unit: str
 
 
 def test_bias_bound_and_report() -> None:
-    """A bias of up to 5 % or 0.5 µs, whichever is larger, is acceptable.
-
-    The report has a row per kernel and instrument, then a row per unacceptable bias, largest first.
-    """
+    """A bias of up to 5 % or 0.5 µs, whichever is larger, is acceptable."""
     for truth, most in ((2e-6, 0.5e-6), (1e-4, 5e-6)):
         read = [truth + sign * share * most for share in (0.99, 1.01) for sign in (1, -1)]
         assert [Bias("k", "isolated", truth, duration).is_acceptable for duration in read] == [True, True, False, False]
@@ -138,7 +128,6 @@ def test_bias_bound_and_report() -> None:
 
 
 def test_failing_tools_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tool's time is the median of its samples. A tool that fails, dies or hangs gets a line on stderr."""
     tools = {
         "works": lambda launch: [1.0, launch.arguments["rows"] * 3.0, 9999.0],
         "raises": lambda _: int("three"),
@@ -157,7 +146,6 @@ def test_failing_tools_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def test_missing_requirements_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a GPU or Nsight Compute, the command prints the reason, writes nothing, and exits with 2."""
     words = ["gather size=1000 float32", "--out", str(tmp_path / "bias.jsonl")]
     monkeypatch.setenv("PATH", "/nowhere")
     for gpu, message in ((None, "no GPU here"), (SimpleNamespace(name="GPU X"), "ncu is not on PATH")):

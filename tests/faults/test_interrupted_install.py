@@ -20,14 +20,12 @@ PYTHON = f"""#!/bin/sh
 
 
 def _make(folder: Path) -> None:
-    """Run `make install` without installing packages."""
     words = ["make", "--silent", f"--file={ROOT / 'Makefile'}", "install", "PIP=true", "PYTHON=./python"]
     subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return a folder with PYTHON and the empty prerequisites of the Makefile's rule."""
     (rule,) = re.findall(r"^\$\(VENV\)/installed: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for name in rule.split():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +36,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_interrupted_install_is_repaired(folder: Path) -> None:
-    """An incomplete pip is replaced by a working one. An environment with a working pip is kept."""
     venv = folder / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")

@@ -31,7 +31,6 @@ LONG = "x" * 20_000
 
 
 def start(does: Callable[..., None], *args: Any) -> Any:
-    """Start a process that calls a function of this module; return the process."""
     process = multiprocessing.get_context("fork").Process(target=does, args=args, daemon=True)
     process.start()
     return process
@@ -65,7 +64,6 @@ def _read_values(folder: Path) -> set[int]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the path of a folder of results, which does not exist yet."""
     return tmp_path / "results"
 
 
@@ -87,7 +85,6 @@ def _kill_at(folder: Path, number: int, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_write_keeps_stored_values(step: str, folder: Path) -> None:
-    """A run that is killed at any step of any file loses only the run's own number, and leaves no unfinished file."""
     store(folder, -1)
     for number in range(3):
         process = start(_kill_at, folder, number, step)
@@ -110,7 +107,6 @@ def _limit_size(folder: Path, number: int, size: int) -> None:
 
 @pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
 def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path) -> None:
-    """Stored numbers stay when a run lacks room for a new number. The next run adds its number."""
     store(folder, 1)
     process = start(_limit_size, folder, 2, free)
     process.join()
@@ -122,10 +118,6 @@ def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path)
 
 
 def test_record_lines_are_appended_once(tmp_path: Path) -> None:
-    """Each entry becomes one line, even if appended twice.
-
-    If JSON cannot represent an entry, none is appended. An incomplete line before new entries stays separate.
-    """
     entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"
     path.write_text("nan,")
@@ -141,7 +133,6 @@ def test_record_lines_are_appended_once(tmp_path: Path) -> None:
 
 
 def _wait_for_text(path: Path, text: str = "") -> None:
-    """Wait until a file contains a text; fail after a minute."""
     ends = time.monotonic() + 60
     while not (path.exists() and text in path.read_text()):
         assert time.monotonic() < ends, path
@@ -162,7 +153,6 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
-    """The second run prints that it waits, and stores its number after the first has ended or was killed."""
     first = start(_hold_lock, folder, 1, False)
     _wait_for_text(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)
@@ -182,7 +172,6 @@ def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
 
 
 def test_run_goes_on_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a file system without locks, a run warns and stores its number, although a lock file exists."""
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     no_locks = OSError(errno.ENOSYS, "Function not implemented")
@@ -197,7 +186,6 @@ def test_run_goes_on_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_unwritable_results_are_an_error(folder: Path) -> None:
-    """A folder of results that cannot be written is an error of one line, before any measurement."""
     folder.touch()
     with pytest.raises(UserError, match="results cannot be written: File exists"), folders.exclusive_lock(folder):
         pytest.fail("a file was locked as a folder of results")

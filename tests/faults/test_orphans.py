@@ -44,7 +44,6 @@ nvcc.run_nvcc(["/bin/sh", "-c", "trap '' TERM; sleep 60 & echo $$ $! > " + sys.a
 
 
 def test_nvcc_ends_with_a_killed_caller(tmp_path: Path) -> None:
-    """A hanging nvcc and nvcc's child end when the caller of nvcc is killed."""
     output = tmp_path / "said"
     with subprocess.Popen([sys.executable, "-c", COMPILE, str(output)], cwd=ROOT) as caller:
         end = time.monotonic() + BEGIN
@@ -57,7 +56,6 @@ def test_nvcc_ends_with_a_killed_caller(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_waited_for", [True, False])
 def test_process_started_after_its_run_ends(is_waited_for: bool) -> None:
-    """A process that starts after the end of the run ends at once."""
     with subprocess.Popen(["true"]) as run:
         os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
         environment = os.environ | {parent_death.RUN: str(run.pid)}
@@ -66,7 +64,6 @@ def test_process_started_after_its_run_ends(is_waited_for: bool) -> None:
 
 
 def assert_processes_end(find_processes: Callable[[], Mapping[int, str]]) -> None:
-    """Assert that processes end within `PATIENCE`; kill processes that do not."""
     end = time.monotonic() + PATIENCE
     while (processes := find_processes()) and time.monotonic() < end:
         time.sleep(0.1)  # a look at all processes takes a while
@@ -97,7 +94,6 @@ def short_checkout(checkout: None) -> Iterator[Path]:
         yield Path(folder)
 
 
-#: Command that is killed, signal, and step of the run.
 KILLED = [
     *(("asv", "SIGKILL", step) for step in STEPS),
     *(("kernelwatch", signal, "as it compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
@@ -106,7 +102,6 @@ KILLED = [
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
 def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, short_checkout: Path) -> None:
-    """The run's processes and compiler end within seconds. The run's temporary folder stays only after SIGKILL."""
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)

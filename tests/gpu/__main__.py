@@ -51,7 +51,6 @@ class Table:
 
 
 def main() -> int:
-    """Run all tests; return the largest exit code of pytest."""
     table, begin, codes = Table(), time.monotonic(), [0]
     prebuild.compile_for_device()  # on all processors, before CUDA is initialised
     together, only = ([f"tests/gpu/test_{name}.py" for name in names] for names in (TOGETHER, ONLY))

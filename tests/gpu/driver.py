@@ -144,7 +144,6 @@ class Device:
         return int(self._call("cuTexObjectCreate", resource, how, None))
 
     def _copy(self, array: Any, place: Any, surface: Surface, layered: bool, *, to_device: bool) -> None:
-        """Copy all layers from an array of the host to one of the device, or back."""
         copy = self.cu.CUDA_MEMCPY3D()
         kinds = self.cu.CUmemorytype
         host_side, device_side = ("src", "dst") if to_device else ("dst", "src")
@@ -162,7 +161,6 @@ class Device:
 
 
 def list_encoding(cu: Any, fields: MapFields) -> list[Any]:
-    """Return the name of the driver's function that encodes a tensor map, and the function's arguments."""
     kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TENSORS[fields.dtype.str[1:]]}")
     name, column = "cuTensorMapEncodeTiled", fields.column
     shape: list[Any] = [[cu.cuuint32_t(number) for number in fields.box]]

@@ -78,7 +78,6 @@ def _function(kernel: Kernel, dtype: str, flags: str, length: int, shared: int) 
 
 
 def _add_guards(content: NDArray[Any], argument: ArrayArgument) -> NDArray[np.uint8]:
-    """Return the bytes of an array, with guards if the array is written."""
     content_bytes = content.reshape(-1).view(np.uint8)
     return np.pad(content_bytes, GUARD, constant_values=POISON) if argument.is_written else content_bytes
 
@@ -110,7 +109,6 @@ def check_host(
 
 
 def main() -> None:
-    """Run the launches given on the command line, and print their number."""
     for text in sys.argv[1:]:
         launch = Launch.parse(text)
         run_and_check(registry.find_kernel(launch.kernel), launch.dtype, launch.flags, **launch.arguments)

@@ -65,7 +65,6 @@ class DeviceLaunch(NamedTuple):
 
 @cache
 def compile_cubin(file: str, arch: str) -> Path:
-    """Compile a source of the tests to a cubin; return the cubin's path."""
     cubin_file = Path(FOLDER.name, f"{file}-{arch}.cubin")
     source = sources.FOLDER / f"{file}.cu"
     subprocess.run([str(find_nvcc()), "--cubin", "-arch", arch, str(source), "-o", str(cubin_file)], check=True)
@@ -79,12 +78,10 @@ def list_arrays(arguments: list[Any]) -> list[Any]:
 
 
 def random_floats(*shape: int) -> Any:
-    """Return normally distributed float32 numbers."""
     return RNG.normal(size=shape).astype(np.float32)
 
 
 def zeros(*shape: int, dtype: Any = np.float32) -> Any:
-    """Return the initial content of an output."""
     return np.zeros(shape, dtype)
 
 

@@ -30,7 +30,6 @@ def choose_conditions(count: int, *, launches: bool) -> list[Condition]:
 
 
 def test_device_gives_recorded_outcomes(report_share: Callable[[str, int, int], None]) -> None:
-    """The device gives the recorded outcomes and bytes of the chosen conditions."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
     cubin = conditions.compile_cubin()
     encodings, launches = (choose_conditions(n, launches=n == LAUNCHES) for n in (ENCODINGS, LAUNCHES))

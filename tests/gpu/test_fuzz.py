@@ -15,7 +15,6 @@ SEEDS = list(range(3_000_000, 3_000_050))
 
 
 def test_random_kernels_give_equal_bits(tmp_path: Path) -> None:
-    """Executor and device leave equal bits in every array of fifty random kernels."""
     load_function.current_context()
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     chip = ways.Gpu(ptx)

@@ -103,7 +103,6 @@ CASES: list[tuple[str, str, str]] = [
 
 @pytest.mark.parametrize(("instruction", "kind", "result"), CASES)
 def test_instruction_gives_equal_bits(instruction: str, kind: str, result: str) -> None:
-    """Executor and device give equal bits, or both NaN, for random bits, small numbers and limits."""
     count = sum(f"{{{letter}}}" in instruction for letter in "abce")
     operands = [_values(kind, place) for place in range(count)]
     dtype = {"bf16": "u2", "bf16x2": "u4"}.get(

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("name", TRANSPOSES)
 def test_small_transposes_are_exact(name: str) -> None:
-    """Transposes of all shapes from 1 x 1 to 64 x 64 are exact in float32."""
     kernel = catalog.KERNELS[name]
     for rows, columns in itertools.product(range(1, 65), repeat=2):
         run_and_check(kernel, "float32", FLAGS, rows=rows, columns=columns)
@@ -32,7 +31,6 @@ def test_small_transposes_are_exact(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_right_at_edges_of_tiles(name: str) -> None:
-    """Products are right in every dtype if rows, inner and columns are near multiples of the tile."""
     kernel = catalog.KERNELS[name]
     for lengths in itertools.product((1, 31, 32, 33, 127), repeat=3):
         for dtype in dtypes(name):
@@ -43,7 +41,6 @@ def test_products_are_right_at_edges_of_tiles(name: str) -> None:
 @pytest.mark.parametrize("flags", FLAG_SETS)
 @pytest.mark.parametrize("name", registry.current_suite().kernels())
 def test_kernels_are_right_at_awkward_shapes(name: str, flags: str) -> None:
-    """Kernels are right at shapes that are no multiples of their blocks, in each dtype and flag set."""
     awkward_cases = [(dtype, arguments) for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE if kernel == name]
     for dtype, arguments in (
         *awkward_cases,
@@ -63,7 +60,6 @@ def test_more_tiles_than_blocks_along_y_are_transposed(name: str) -> None:
     [("memcheck", "ERROR SUMMARY: 0 errors"), ("racecheck", "RACECHECK SUMMARY: 0 hazards displayed")],
 )
 def test_sanitizer_finds_no_error(tool: str, summary: str, report_share: Callable[[str, int, int], None]) -> None:
-    """The tool finds no error in small launches of every kernel and dtype."""
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
         pytest.skip("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")

@@ -21,13 +21,11 @@ DIFFER = {
 
 @pytest.fixture(scope="module")
 def device() -> Device:
-    """Return the first device."""
     return Device(pytest.importorskip("cuda.bindings.driver"))
 
 
 @pytest.mark.parametrize("launch", LAUNCHES, ids=[launch.name for launch in LAUNCHES])
 def test_outputs_are_equal(launch: DeviceLaunch, device: Device) -> None:
-    """Executor and device leave equal values in every array, within the tolerance and `DIFFER`."""
     on_cpu, on_device = launch.copy_arguments(), launch.copy_arguments()
     launch.run_on_cpu(on_cpu)
     launch.run_on_device(device, on_device)

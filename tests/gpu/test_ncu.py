@@ -53,7 +53,6 @@ FARTHER = {"transpose_serial": 0.08, "transpose_row_per_thread": 0.1, "transpose
 
 
 def find_allowed_range(name: str, counted: int, launch: Launch) -> tuple[float, float]:
-    """Return the least and the largest reading of Nsight Compute that is allowed for a counter."""
     if not name.endswith("wavefronts"):
         return counted, counted
     if launch.kernel in MERGED and name == "shared_load_wavefronts":
@@ -68,7 +67,6 @@ def _totals(launch: Launch) -> dict[str, int]:
 
 
 def test_counters_as_in_nsight_compute(report_share: Callable[[str, int, int], None]) -> None:
-    """Nsight Compute's counters of each launch lie in the allowed range."""
     launches = [
         *list_all_launches(SMALL),
         *(Launch.parse(f"{name} rows=4096 columns=4096") for name in COVERING_TRANSPOSES),
@@ -89,7 +87,6 @@ def test_counters_as_in_nsight_compute(report_share: Callable[[str, int, int], N
 
 
 def test_isolated_times_as_in_nsight_compute(report_share: Callable[[str, int, int], None]) -> None:
-    """Isolated times lie within 5 % or 0.5 µs of Nsight Compute's durations, apart from `FARTHER` and `LONGER`."""
     biases = list(bias.measure_biases(list_all_launches(LARGE)[::2], ["isolated"]))
     print(bias.format_report(biases))
     report_share(

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.gpu
 
 @pytest.fixture(scope="module")
 def facts() -> Iterator[dict[str, Any]]:
-    """Run a measuring process; yield the facts of the device."""
     with server.start_server() as facts:
         yield facts
 

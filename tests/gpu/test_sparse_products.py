@@ -30,7 +30,6 @@ def test_sparse_mma_equals_numpy(form: Form) -> None:
 
 @pytest.mark.parametrize("form", warpgroups.FORMS, ids=str)
 def test_sparse_wgmma_equals_numpy(form: warpgroups.Form) -> None:
-    """Sparse ``wgmma`` is right for all types and selectors, with the left factor in registers or in shared memory."""
     import pycuda.driver as cuda
 
     load_function.current_context()

@@ -64,7 +64,6 @@ def _times(project: Project) -> Iterator[tuple[str, str, float]]:
 
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder of asv's environments, which tests copy."""
     project, _ = _make_project("a PyCUDA package", tmp_path_factory.mktemp("stranger"))
     environments = project.environments()
     if "ASV_PYTHONPATH" in os.environ:  # without network the packages are those of this Python
@@ -81,7 +80,6 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", STRANGERS)
 def test_review_finds_the_slower_commit(name: str, environments: Path, tmp_path: Path) -> None:
-    """`compare` reports the commit with strided accesses as slower."""
     if name in PROBES:
         (tmp_path / "probe.py").write_text(f"{PROBES[name]}\nptx('sm_90')", encoding="utf-8")
         probe = [sys.executable, str(tmp_path / "probe.py")]

@@ -12,7 +12,6 @@ pytestmark = pytest.mark.gpu
 
 @pytest.mark.parametrize("name", peers.TOOLS)
 def test_tool_measures_plausible_times(name: str) -> None:
-    """Each tool times a transpose at 0.1 µs to 10 ms."""
     try:
         samples = peers.TOOLS[name](Launch("transpose_read_write_coalesced", arguments={"rows": 256, "columns": 256}))
     except ImportError as error:

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.gpu
 
 
 def _measure_timed(timed_class: type[Timed], params: tuple[object, ...]) -> JobOutcome:
-    """Measure a configuration of a benchmark class."""
     point = dict(zip(timed_class.param_names, params, strict=True))
     return session.measure_description(timed.describe_job(timed_class.sweep, timed_class.sweep.launch(point)))
 
@@ -38,7 +37,6 @@ LIMIT = 3.0
 
 @pytest.fixture(scope="module", autouse=True)
 def _process() -> Iterator[None]:
-    """Run a measuring process for the module."""
     with server.start_server(job_seconds=LIMIT):
         yield
 
@@ -54,7 +52,6 @@ def _measure(kernel: Kernel, arguments: dict[str, int], monkeypatch: pytest.Monk
 def test_wrong_kernels_are_rejected(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The measuring process and the harness reject each wrong kernel."""
     with pytest.raises(WrongOutputError, match=message):
         _measure(kernel, arguments, monkeypatch)
     with pytest.raises(WrongOutputError, match=kernel.name):
@@ -65,7 +62,6 @@ def test_wrong_kernels_are_rejected(
 def test_fault_costs_one_configuration(
     kernel: Kernel, arguments: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a kernel faults or hangs, its configuration fails. The next configuration is measured."""
     with monkeypatch.context() as patched, pytest.raises(MeasuringError, match=message):
         _measure(kernel, arguments, patched)
     assert session.measure_launch(Launch("offset_copy", arguments={"size": 1000, "offset": 1})).samples
@@ -73,7 +69,6 @@ def test_fault_costs_one_configuration(
 
 @pytest.mark.parametrize("timed_class", [Transpose, IsolatedTranspose])
 def test_samples_are_paired_and_limited(timed_class: type[Timed]) -> None:
-    """A configuration has as many copies as samples, within the limits of the stopping rule, at 0.1 µs to 1 ms."""
     outcome = _measure_timed(timed_class, TILE)
     assert stopping_rule.MIN_SAMPLES <= len(outcome.samples) == len(outcome.copies) <= stopping_rule.MAX_SAMPLES
     assert all(1e-7 < seconds < 1e-3 for seconds in (*outcome.samples, *outcome.copies))
@@ -87,12 +82,10 @@ def test_isolated_launch_takes_longer() -> None:
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
 def test_plain_copy_copies_odd_lengths(length: int) -> None:
-    """The plain copy copies all bytes, also of lengths that are no multiple of its block."""
     assert _measure_timed(DeviceCopy, (f"1x{length}", "int8")).samples
 
 
 def test_ratio_without_a_time() -> None:
-    """A ratio is measured even if no time was measured before. The ratio of a copy to the plain copy is about 1."""
     control = track_control.OffsetCopy()
     control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = control.track_copy_ratio()["samples"]
@@ -118,6 +111,5 @@ def test_ratio_without_a_time() -> None:
     ],
 )
 def test_impossible_jobs_are_skipped(timed_class: type[Timed], params: tuple[object, ...], reason: str) -> None:
-    """A job whose kernel is missing, or whose memory does not suffice, is skipped with the reason."""
     with pytest.raises(NotImplementedError, match=reason):
         _measure_timed(timed_class, params)

@@ -17,31 +17,21 @@ from kernelwatch.kernel.launch import DTYPE, FLAGS
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import KernelFaultError, ReadOnlyError
-from tests.cases import (
-    AWKWARD_IN_EVERY_DTYPE,
-    COVERING_TRANSPOSES,
-    MOST_STEPS,
-    TRANSPOSES,
-    awkward,
-    dtypes,
-    list_array_shapes,
-    steps_a_thread,
-)
+from tests import cases
 from tests.wrong_kernels import WRITING, WRONG
 
 #: Largest side for kernels with one thread per element, and for kernels whose threads loop over the matrix.
 SIDE, WALKED_SIDE = 64, 6
 
-#: Side -> largest other side, from 1 on, that it is combined with: within a tile, and past it.
+#: Side of a matrix -> largest other side; all from 1 on are tried. 17 lies within a tile, 33 beyond it.
 BESIDE = {17: 32, 33: SIDE}
 
 #: Most steps of a transpose's thread here; longer loops repeat the same steps, and run on a GPU.
 MOST_LOOPED = 1100
 
 
-@pytest.mark.parametrize("kernel", COVERING_TRANSPOSES)
+@pytest.mark.parametrize("kernel", cases.COVERING_TRANSPOSES)
 def test_small_transposes_are_right(kernel: str) -> None:
-    """Outputs and load requests are right in float32, for sides 17 and 33 with other sides to 32 and 64."""
     text, spec = launch_counts.compile_ptx(kernel, "float32", FLAGS), catalog.KERNELS[kernel]
     source = np.arange(1, SIDE * SIDE + 1, dtype=np.float32)
     reads_rows = kernel != "transpose_write_coalesced"
@@ -58,34 +48,33 @@ def test_small_transposes_are_right(kernel: str) -> None:
             assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
 
 
-@pytest.mark.parametrize("kernel", sorted(set(TRANSPOSES) - set(COVERING_TRANSPOSES)))
+@pytest.mark.parametrize("kernel", sorted(set(cases.TRANSPOSES) - set(cases.COVERING_TRANSPOSES)))
 def test_tiny_transposes_are_right(kernel: str) -> None:
-    """Transposes with loops over the matrix are right for all shapes from 1 x 1 to 6 x 6."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
         problem = launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem
         assert problem is None, (rows, columns)
 
 
-#: Every shape in float32, every third in other dtypes, and no long loops of transposes; a GPU runs all.
+#: Every shape in float32, every third in other cases.dtypes, and no long loops of transposes; a GPU runs all.
 AWKWARD_BY_TURNS = [
     (kernel, dtype, arguments)
-    for kernel, dtype, arguments in AWKWARD_IN_EVERY_DTYPE
-    if dtype == DTYPE or awkward(kernel).index(arguments) % 3 == dtypes(kernel).index(dtype) % 3
-    if kernel not in TRANSPOSES or steps_a_thread(kernel, arguments) <= MOST_LOOPED
+    for kernel, dtype, arguments in cases.AWKWARD_IN_EVERY_DTYPE
+    if dtype == DTYPE or cases.awkward(kernel).index(arguments) % 3 == cases.dtypes(kernel).index(dtype) % 3
+    if kernel not in cases.TRANSPOSES or cases.steps_a_thread(kernel, arguments) <= MOST_LOOPED
 ]
 
 
 @pytest.mark.parametrize(("kernel", "dtype", "arguments"), AWKWARD_BY_TURNS, ids=str)
 def test_outputs_of_awkward_shapes_are_right(kernel: str, dtype: str, arguments: dict[str, int]) -> None:
-    """Outputs at edges of blocks and tiles are right in every dtype; memory around them is unchanged."""
     assert launch_counts.count_launch(kernel, dtype, **arguments).problem is None
 
 
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_outputs_are_right_with_every_flag_set(kernel: str, flag_set: str) -> None:
-    arguments = next(shape for shape in reversed(awkward(kernel)) if steps_a_thread(kernel, shape) <= MOST_STEPS)
-    dtype = "float32" if "float32" in dtypes(kernel) else dtypes(kernel)[0]
+    shapes = reversed(cases.awkward(kernel))
+    arguments = next(shape for shape in shapes if cases.steps_a_thread(kernel, shape) <= cases.MOST_STEPS)
+    dtype = "float32" if "float32" in cases.dtypes(kernel) else cases.dtypes(kernel)[0]
     assert launch_counts.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
@@ -105,7 +94,6 @@ FOUND = {
 
 @pytest.mark.parametrize(("kernel", "arguments"), [row[:2] for row in WRONG], ids=[row[0].name for row in WRONG])
 def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> None:
-    """A wrong kernel gives a fault, or a problem with the output."""
     try:
         problem = launch_counts.count_launch(kernel, "float32", **arguments).problem
     except KernelFaultError as fault:
@@ -116,15 +104,13 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    """A write to an input is an error with the source line and the argument, the last array."""
-    last = len(list_array_shapes(kernel, **arguments)) - 1
+    last = len(cases.list_array_shapes(kernel, **arguments)) - 1
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         launch_counts.count_launch(kernel, "float32", **arguments)
 
 
 def test_blocks_of_many_rows_continue_along_z() -> None:
-    """Blocks of a very tall matrix continue along z, and the output is right."""
     rows = 32 * 65535 + 5
     result = launch_counts.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
@@ -136,7 +122,6 @@ def _count_gathered_sectors(sectors: int) -> float:
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
 
-#: Launch -> metrics that its addresses determine.
 COUNTED: dict[str, dict[str, float]] = {
     "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
     "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},
@@ -149,7 +134,6 @@ COUNTED: dict[str, dict[str, float]] = {
 
 @pytest.mark.parametrize("text", COUNTED)
 def test_metrics_follow_from_addresses(text: str) -> None:
-    """Outputs equal the references; sectors and lines are those that the addresses determine."""
     outcome = launch_counts.count_launches([Launch.parse(text)])[str(Launch.parse(text))]
     assert (outcome.failure, outcome.missing) == ("", "")
     assert {name: outcome.metrics[name] for name in COUNTED[text]} == pytest.approx(COUNTED[text], rel=0.01)

@@ -26,7 +26,6 @@ IMPORTED = {
 
 
 def test_names_of_older_packages_stay() -> None:
-    """Names that packages of older commits import exist; both names of `Kernel` mean one class."""
     for module, names in IMPORTED.items():
         assert all(hasattr(importlib.import_module(module), name) for name in names.split()), module
     assert kernelwatch.Kernel is kernelwatch.kernel.Kernel
@@ -56,7 +55,6 @@ def _install_package(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("package", SKIPPED, ids=str)
 def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No benchmark of an older package fails: all are skipped with a reason."""
     _install_package(package, monkeypatch)
     reason = "the package defines no kernelwatch kernels"
     with pytest.raises(NotImplementedError, match=reason), skip_reasons.skip_unknown_names():
@@ -64,7 +62,6 @@ def test_older_packages_are_skipped(package: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_missing_names_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that imports a name which never existed is an error, not an old commit."""
     _install_package(ImportError("cannot import name 'Kernal' from 'kernelwatch.kernel'"), monkeypatch)
     with pytest.raises(ImportError, match="Kernal"):
         registry.find_kernel("offset_copy")
@@ -121,7 +118,6 @@ LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
 def test_grids_cover_all_elements(
     name: str, dtype: str, arguments: dict[str, Any], grid: Extent, block: Extent, useful: int, flops: int
 ) -> None:
-    """Grids have whole blocks within CUDA's limits; traffic counts each element once per direction."""
     kernel = KERNELS[name]
     assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)

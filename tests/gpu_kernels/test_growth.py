@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
-from tests.stored import read_rows
+from tests.stored import contents, read_rows
+
+BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled"
 
 #: A difference of two vectors, in dtypes of its own.
 SUBTRACT = """\
-// Idea:     the difference of two vectors.
-// Pattern:  a warp touches 32 consecutive elements of each.
-// Origin:   a test.
-// Run:      nvcc --cubin -arch sm_90 -DELEMENT=float subtract.cu
 extern "C" __global__ void subtract(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, long long size)
 {
@@ -68,7 +66,6 @@ class Subtract(kw.CountedWithShared):
     fixed = {"size": ELEMENTS}
 """,
 }
-#: End of the catalog's rows.
 END = "    )\n}\n"
 
 
@@ -87,7 +84,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
         with (grown.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
             file.write(text)
     grown.commit("grown")
-    run = grown.asv("run", "--bench", "track_counted", "--bench", "track_compiled", "ALL")
+    run = grown.make("history", BENCHMARKS)
     assert run.returncode == 0, run.stdout + run.stderr
     publish = grown.python("kernelwatch", "site")
     assert publish.returncode == 0, publish.stdout + publish.stderr
@@ -95,7 +92,6 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
 
 
 def _read_values(repository: Repository) -> list[dict[str, Any]]:
-    """Return the values of each commit by benchmark and configuration, oldest first."""
     commits = repository.git("rev-list", "--reverse", "HEAD").split()
     paths = (path for commit in commits for path in repository.results.glob(f"*/{commit[:8]}-*.json"))
     return [{name: _list_values(row) for name, row in read_rows(path).items()} for path in paths]
@@ -106,8 +102,14 @@ def _list_values(row: dict[str, Any]) -> dict[tuple[str, ...], float]:
     return dict(zip(points, row["result"], strict=True))
 
 
+def test_history_without_new_commits_changes_no_results(repository: Repository) -> None:
+    contents_before = contents(repository.results)
+    idle = repository.make("history", BENCHMARKS)
+    assert idle.returncode == 0, idle.stdout + idle.stderr
+    assert contents(repository.results) == contents_before
+
+
 def test_new_kernel_is_on_all_pages(repository: Repository) -> None:
-    """A new kernel has registers and sectors, data on each page, and a source line."""
     newest = _read_values(repository)[-1]
     registers = newest["track_compiled.Compiled.track_registers"]
     sectors = newest["track_counted.Subtract.track_load_sectors"]
@@ -125,7 +127,6 @@ def test_new_kernel_is_on_all_pages(repository: Repository) -> None:
 
 
 def test_wrong_kernel_is_not_counted(repository: Repository) -> None:
-    """``kernelwatch count`` refuses a kernel with a wrong output, and names the element."""
     assert repository.python("kernelwatch", "count", "subtract", "size=1000", "int32").returncode == 0
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
     wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
@@ -136,7 +137,6 @@ def test_wrong_kernel_is_not_counted(repository: Repository) -> None:
 
 
 def test_other_kernels_are_unchanged(repository: Repository) -> None:
-    """A new kernel changes no machine code and no count of other kernels."""
     before, after = _read_values(repository)
     for benchmark, old in before.items():
         kept = {key: after[benchmark][key] for key, value in old.items() if value is not None and value == value}

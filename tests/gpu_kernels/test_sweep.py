@@ -32,7 +32,6 @@ from kernelwatch.workflow.load_review import describe_configuration
     ],
 )
 def test_texts_of_launches_are_read_back(text: str, expected: Launch) -> None:
-    """Texts of launches, including old forms, give the launches that were written."""
     assert Launch.parse(text) == expected
     assert Launch.parse(str(expected)) == expected
     assert hash(Launch.parse(str(expected))) == hash(expected)
@@ -49,7 +48,6 @@ def test_texts_of_launches_are_read_back(text: str, expected: Launch) -> None:
     ],
 )
 def test_invalid_text_is_refused(text: str, message: str) -> None:
-    """The error for an invalid text has the right form, or the word that is wrong."""
     with pytest.raises(ArgumentError, match=message):
         Launch.parse(text)
 
@@ -81,7 +79,6 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any], str, tuple[int | None, int | Non
 def test_configuration_has_its_launch(
     benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None]
 ) -> None:
-    """A configuration of asv's values, or of their stored texts, has its launch, bytes, operations and code name."""
     expected = Launch.parse(text)
     assert registry.find_launch(benchmark, params) == expected
     assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
@@ -98,7 +95,6 @@ def test_value_outside_an_axis_is_no_launch(value: str) -> None:
 
 
 def test_no_two_times_have_one_description() -> None:
-    """A review describes each time by its kernel, its parameters and its conditions. No two times have equal ones."""
     descriptions = []
     for name, (kind, sweep) in registry.current_suite().benchmarks.items():
         for point in sweep.points() if kind is Kind.TIMED else ():
@@ -110,13 +106,11 @@ def test_no_two_times_have_one_description() -> None:
 
 @pytest.mark.parametrize(("shown", "size"), [({}, 1), ({"size": 2}, 2), ({"size": 3}, 1)])
 def test_summary_has_the_named_values(shown: dict[str, int], size: int) -> None:
-    """A summary has the named value of each axis if that value exists, and otherwise the first."""
     sweep = Sweep("Any", "", {"size": (1, 2), "dtype": ("int8", "float16")}, shown=shown)
     assert sweep.summary_point() == {"size": size, "dtype": "int8"}
 
 
 def test_every_kernel_is_measured() -> None:
-    """Each kernel is in a timed sweep, in a counted sweep, and among the compiled kernels."""
     all_kernels = list(KERNELS)
     for sweeps in (registry.current_suite().timed, registry.current_suite().counted):
         assert set(all_kernels) == {sweep.launch(point).kernel for sweep in sweeps for point in sweep.points()}
@@ -124,7 +118,6 @@ def test_every_kernel_is_measured() -> None:
 
 
 def test_bank_conflicts_need_shared_memory() -> None:
-    """A counted sweep has metrics of shared memory exactly if the PTX of one of its kernels uses shared memory."""
     for sweep in registry.current_suite().counted:
         launches = sorted({(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())})
         modules = (registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches)
@@ -133,14 +126,12 @@ def test_bank_conflicts_need_shared_memory() -> None:
 
 
 def test_counted_dtypes_are_the_supported_ones() -> None:
-    """Counted dtypes are those that a kernel supports; pure copies have one dtype of each size."""
     for name, dtypes in registry.current_suite().dtypes.items():
         assert dtypes == set(KERNELS[name].dtypes or dtypes), name
         assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)
 
 
 def test_every_launch_is_valid() -> None:
-    """Kernels of all points of all sweeps take their arguments and dtype."""
     checked, suite = 0, registry.current_suite()
     for name, (kind, sweep) in suite.benchmarks.items():
         for point in sweep.points() if kind is not registry.Kind.COMPILED and sweep != suite.copy else ():
@@ -158,7 +149,6 @@ HISTORY: dict[str, Any] = json.loads((ROOT / "tests/data/benchmarks-2026-11-26.j
 
 @pytest.mark.parametrize("group", HISTORY)
 def test_stored_series_continue(group: str) -> None:
-    """Each class keeps its benchmarks, all values of its axes, and its constants."""
     stored, names = HISTORY[group], registry.current_suite().benchmarks_by_class[group]
     assert set(stored["names"]) <= set(names)
     sweep = registry.current_suite().benchmarks[names[0]][1]

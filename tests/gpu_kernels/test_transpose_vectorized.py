@@ -28,7 +28,6 @@ PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], columns: int) -> None:
-    """All elements move as vectors without bank conflicts, also in the last tiles."""
     rows = rows[dtype] if isinstance(rows, dict) else rows
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
@@ -38,7 +37,6 @@ def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], column
 
 
 def test_rows_of_128_kib_are_moved_once() -> None:
-    """In a matrix with rows of 128 KiB, each tile is moved once, by vectors."""
     result = launch_counts.count_launch(NAME, "complex128", rows=256, columns=8192)
     assert result.problem is None
     totals = result.counters.totals()
@@ -50,9 +48,7 @@ def test_rows_of_128_kib_are_moved_once() -> None:
     ("dtype", "loads", "stores", "sectors", "conflicts"),
     [("int8", 1.7, 1.3, 1.06, 0), ("float16", 1.3, 1.15, 1.01, 0.004)],
 )
-def test_output_rows_within_sectors_cost_little(
-    dtype: str, loads: float, stores: float, sectors: float, conflicts: float
-) -> None:
+def test_partial_sectors_cost_little(dtype: str, loads: float, stores: float, sectors: float, conflicts: float) -> None:
     """If output rows begin within sectors, tiles load words, store vectors, and write few more sectors than needed."""
     rows, columns = 2040, 576
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
@@ -77,10 +73,7 @@ RAGGED = [
 
 @pytest.mark.parametrize(("dtype", "rows", "columns"), RAGGED)
 def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> None:
-    """Outputs of ragged rows are right, with few bank conflicts.
-
-    Lines half a sector apart share banks in int8; so do elements at ends of rows.
-    """
+    """Lines half a sector apart share banks in int8; so do elements at ends of rows."""
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     most = {"int8": 0.6, "float16": 0.01, "float32": 0.01, "float64": 0.002, "complex128": 0}[dtype]
@@ -91,7 +84,6 @@ def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> 
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
 def test_arrays_may_be_at_any_address(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
-    """Outputs are right for arrays at any address; memory around the output is unchanged."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)

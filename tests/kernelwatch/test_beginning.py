@@ -34,13 +34,7 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 
 
 @pytest.mark.parametrize(("results", "html"), [("", ""), ("perf/numbers", "perf/site"), ("$(id)", "html")])
-def test_written_workflows_are_valid(
-    results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Workflows have the branch, this repository's pinned actions and no secrets. Linters accept them.
-
-    The folders in the workflows come from asv.conf.json, if the repository has this file.
-    """
+def test_workflows_are_valid(results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if results:
         configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
         (repository / "asv.conf.json").write_text(json.dumps(configuration))
@@ -69,7 +63,6 @@ def test_written_workflows_are_valid(
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_existing_files_stay(encoding: str, repository: Path) -> None:
-    """`init` leaves existing files unchanged, also files of `init`. .gitignore gets its lines once, in any encoding."""
     (repository / "asv.conf.json").write_text("mine")
     text = "süß\nhtml".encode(encoding)
     (repository / ".gitignore").write_bytes(text)
@@ -92,7 +85,6 @@ def test_unclosed_quote_in_flags_is_refused(repository: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("changed", [False, True])
 def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """If the written file has no kernels, a second call replaces it, unless a person changed it."""
     (repository / "include" / "a.cu").rename(repository / "a.txt")
     assert init.main([]) == 0
     stub = repository / "benchmarks" / "kernels.py"
@@ -122,11 +114,7 @@ SITUATIONS = {
     "the remote's own": ("branch main\nsymbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/trunk", [], "trunk"),
     "a remote's that is not here": ("symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/other", [], "trunk"),
     "detached": ("branch main\nswitch -q --detach", [], "main"),
-    "detached, without main": (
-        "switch -q --detach",
-        [],
-        "HEAD is not on a branch, and there is no branch main or master",
-    ),
+    "detached, without main": ("switch -q --detach", [], "not on a branch, and there is no branch main or master"),
     "without a commit": ("update-ref -d HEAD", [], "trunk"),
     "a name with a quote": ("branch -m it's\"ß", [], "it's\"ß"),
     "no repository": ("version", [], "git init"),
@@ -139,7 +127,6 @@ SITUATIONS = {
 def test_branch_of_asv_is_found(
     name: str, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`init` in a subfolder writes the files for this branch to the repository's root, or nothing and an error."""
     commits.commit(commits.set_identity(repository))
     commands, words, expected = SITUATIONS[name]
     for command in commands.splitlines():
@@ -164,10 +151,7 @@ def test_branch_of_asv_is_found(
         "git+https://example.org/a/b@v1#subdirectory=x", "git+https://example.org/a/b@v 1", f"{URL}' && id '",
     ],
 )  # fmt: skip
-def test_library_that_pip_cannot_install_is_refused(
-    url: str, repository: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """If pip cannot install the library, nothing is written, and the error says what is allowed."""
+def test_uninstallable_library_is_refused(url: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         init.main(["--workflows", url])
     assert "pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT" in capsys.readouterr().err
@@ -177,7 +161,6 @@ def test_library_that_pip_cannot_install_is_refused(
 def test_shallow_clone_in_a_quoted_folder(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The folder's name is the project's name. In a shallow clone, the output says how to fetch older commits."""
     commits.commit(commits.set_identity(repository))
     clone = tmp_path / 'a "b" ß'
     subprocess.run(["git", "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone)], check=True)
@@ -190,7 +173,6 @@ def test_shallow_clone_in_a_quoted_folder(
 
 @pytest.mark.parametrize("command", ["kernelwatch init", "kernelwatch measure HEAD~1 HEAD", "asv run HEAD^!"])
 def test_error_of_git_is_shown(command: str, repository: Path) -> None:
-    """In a folder of another user, commands print git's own error, with git's remedy."""
     assert init.main([]) == 0
     commits.commit(commits.set_identity(repository))
     environment = os.environ | {"GIT_TEST_ASSUME_DIFFERENT_OWNER": "1", "HOME": str(repository)}
@@ -205,7 +187,6 @@ def test_error_of_git_is_shown(command: str, repository: Path) -> None:
 def test_environment_of_asv_gets_the_libraries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """`provide` lets asv's environment import kernelwatch and system packages, and installs a package offline, too."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):

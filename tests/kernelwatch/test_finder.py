@@ -138,10 +138,6 @@ void go(float* a, int w, int h) { dim3 block(SIDE, SIDE / 2); convolve<<<dim3(w,
 def test_each_kernel_is_written_or_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The written benchmarks equal the golden text, with each kernel or the reason to skip the kernel.
-
-    The file can be imported.
-    """
     root = begin(tmp_path / "repository")
     monkeypatch.chdir(root)
     for file, text in FILES.items():
@@ -175,6 +171,5 @@ DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
 
 @pytest.mark.parametrize("declared", DECLARED)
 def test_block_of_a_launch_is_parsed(declared: str) -> None:
-    """Blocks and constants are read if initialized with `=`, braces or parentheses. Suffixes and casts are allowed."""
     (launch,) = iter_launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
     assert (launch.block, *launch.template) == DECLARED[declared]

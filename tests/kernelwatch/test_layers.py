@@ -33,12 +33,9 @@ def _modules(library: str) -> dict[str, ast.Module]:
     return {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in paths.items()}
 
 
-def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
-    """Yield the modules of the same library that a module imports, except for type checking.
-
-    `late` includes imports in functions.
-    """
-    nodes: list[ast.AST] = list(tree.body)
+def _iter_imports(module: str, modules: dict[str, ast.Module], *, late: bool) -> Iterator[str]:
+    """Yield the imported modules of the same library, but not for type checking; with `late`, also of functions."""
+    nodes: list[ast.AST] = list(modules[module].body)
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -55,13 +52,12 @@ def _iter_imports(module: str, tree: ast.Module, modules: dict[str, ast.Module],
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_packages_import_only_earlier_ones(library: str) -> None:
-    """A package imports only earlier packages in LAYERS, also in functions."""
     modules = _modules(library)
     places = {layer: place for place, layers in enumerate(LAYERS[library].split(" < ")) for layer in layers.split()}
     upward = [
         f"{module} imports {imported}"
-        for module, tree in modules.items()
-        for imported in _iter_imports(module, tree, modules, late=True)
+        for module in modules
+        for imported in _iter_imports(module, modules, late=True)
         if "." in module and "." in imported
         for importer, imported_layer in [(module.split(".")[1], imported.split(".")[1])]
         if importer != imported_layer and places[importer] <= places[imported_layer]
@@ -71,24 +67,13 @@ def test_packages_import_only_earlier_ones(library: str) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_no_circular_imports(library: str) -> None:
-    """Imports at module level have no cycles."""
     modules = _modules(library)
-    graph = {
-        module: {*_iter_imports(module, tree, modules, late=False)} - {module, library}
-        for module, tree in modules.items()
-    }
+    graph = {module: {*_iter_imports(module, modules, late=False)} - {module, library} for module in modules}
     graphlib.TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_libraries_do_not_mention_unittest(library: str) -> None:
-    """No file of a library contains the word `unittest`, because only tests need mocks."""
-    files = LIBRARIES[library].rglob("*.py")
-    assert [path for path in files if "unittest" in path.read_text(encoding="utf-8")] == []
-
-
 SUFFIXES = (".py", ".js", ".css", ".cu", ".html")
-FILES = [path for path in sorted(LIBRARIES["kernelwatch"].rglob("*")) if path.suffix in SUFFIXES]
+FILES = sorted(path for path in LIBRARIES["kernelwatch"].rglob("*") if path.suffix in SUFFIXES)
 OWN = [path for path in FILES if "vendor" not in path.parts]
 
 
@@ -100,7 +85,6 @@ OWN = [path for path in FILES if "vendor" not in path.parts]
     ],
 )
 def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> None:
-    """Kernelwatch imports no suite. The tests of ptxcount import neither a suite nor kernelwatch."""
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -108,13 +92,20 @@ def test_imports_stay_within_the_library(folder: Path, foreign: set[str]) -> Non
             assert not {name.partition(".")[0] for name in modules} & foreign, path
 
 
-def test_library_names_no_kernel_of_the_suite() -> None:
-    pattern = re.compile(rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b")
-    assert [str(path) for path in OWN if pattern.search(path.read_text(encoding="utf-8"))] == []
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("unittest", [path for folder in LIBRARIES.values() for path in folder.rglob("*.py")]),  # only tests need mocks
+        (rf"\b({'|'.join([*KERNELS.keys() - MIXED, 'gpu_kernels'])})\b", OWN),
+        ("pip install ['\"]?(kernelwatch|ptxcount)", OWN),  # on PyPI, somebody else may use the names
+    ],
+    ids=["mocks", "kernels of the suite", "advice to install from PyPI"],
+)
+def test_no_file_of_a_library_mentions(pattern: str, files: list[Path]) -> None:
+    assert [path for path in files if re.search(pattern, path.read_text("utf-8"))] == []
 
 
 def test_project_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The root is the folder of the variable, else the nearest one upward with asv.conf.json, outside `.asv`."""
     for name in (project_root.VARIABLE, project_root.ASV_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     copy = tmp_path / "mine" / ".asv" / "env" / "build"
@@ -127,18 +118,11 @@ def test_project_root_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert project_root.find_root(tmp_path) == copy / name
 
 
-def test_no_advice_to_install_from_pypi() -> None:
-    """No text advises to install either library from PyPI, where somebody else may use the name."""
-    advice = [path for path in OWN if re.search("pip install ['\"]?(kernelwatch|ptxcount)", path.read_text("utf-8"))]
-    assert advice == []
-
-
 #: Variables that a run sets for its own processes.
 OF_A_RUN = {f"KERNELWATCH_{name}" for name in ("RUN", "MEASURING", "FLEET", "FLEET_CORES", "LIBRARIES", "CHECKOUT", "")}
 
 
 def test_all_variables_are_documented() -> None:
-    """docs/settings.md has a row for each variable KERNELWATCH_* that a user may set."""
     texts = (path.read_text(encoding="utf-8") for path in OWN)
     variables = {name for text in texts for name in re.findall(r"\bKERNELWATCH_[A-Z_]*", text)}
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")

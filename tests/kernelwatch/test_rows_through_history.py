@@ -70,7 +70,6 @@ globals().update(watch(scale, {"n": [1024], "shift": [1]}, archs=["sm_90"]))
 
 
 def test_earlier_forms_are_one_series(tmp_path: Path) -> None:
-    """Commits with any form of the kernel are counted, others skipped. Bisection works across the forms."""
     project = Project(tmp_path)
     project.write("benchmarks/kernels.py", ROW)
     assert project.run("kernelwatch", "init").returncode == 0
@@ -110,10 +109,6 @@ CONSTANTS: dict[str, int | str] = {
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constant_is_read_from_the_source(text: str) -> None:
-    """A constant is read from `#define`, `const` or `constexpr`, with each kind of initializer.
-
-    No value, several values or an unknown value is an error.
-    """
     expected = CONSTANTS[text]
     if isinstance(expected, int):
         assert earlier_forms.read_constant("N", text) == expected
@@ -135,7 +130,6 @@ VARIABLES = {
 
 @pytest.mark.parametrize("declared", VARIABLES)
 def test_module_variables_select_a_form(declared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name and size of a module's variable select the form. A constant given as a function has any size."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     used = " + ".join(f"{name}[0]" for name in ("w", "v") if f" {name}[" in declared) or "0"
     (tmp_path / "k.cu").write_text(f"{declared}\n__global__ void k(float* out) {{ out[threadIdx.x] = {used}; }}")
@@ -147,10 +141,6 @@ def test_module_variables_select_a_form(declared: str, tmp_path: Path, monkeypat
 
 
 def test_block_is_read_from_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`find_fixed_block` uses constants of the source.
-
-    The function returns None for a block that depends on the launch.
-    """
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define BLOCK 96")
     kernels = [
@@ -161,7 +151,6 @@ def test_block_is_read_from_the_source(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_constant_of_zero_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A form that reads a constant fits even if the constant is 0."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     (tmp_path / "k.cu").write_text("#define HALO 0\n__global__ void k(float* out) { out[threadIdx.x] = HALO; }")
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", read=("HALO",), earlier=[{"read": ()}])
@@ -169,7 +158,6 @@ def test_constant_of_zero_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_form_is_selected_once_per_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The form is selected once for a source, and again after the source changed."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     checked: list[Kernel] = []
 
@@ -185,17 +173,11 @@ def test_form_is_selected_once_per_source(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_newest_form_if_none_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a matching form, the newest is used, or one that fails to compile.
-
-    An earlier form with an argument that launches lack is refused.
-    """
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     arguments: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
     row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
     for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
         (tmp_path / "k.cu").write_text(text)
         assert row.form_at_commit is (row, *row.earlier)[place], text
-    with pytest.raises(
-        ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value, as in scalar"
-    ):
+    with pytest.raises(ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value"):
         Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])

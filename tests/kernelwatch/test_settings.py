@@ -19,10 +19,7 @@ from tests.stored import BASE, COUNT, HEAD, pair, write
     [
         ("[tool.kernelwatch]\ntrades = 'none'", "[tool.kernelwatch] has 'trades'; did you mean 'trade'? allowed are"),
         ("[tool.kernelwatch]\nx = 1", "[tool.kernelwatch] has 'x'; allowed are package, suite, trade, limits"),
-        (
-            "[tool.kernelwatch.limits]\ninstrutions = 2",
-            "[tool.kernelwatch.limits] has 'instrutions'; did you mean 'ins",
-        ),
+        ("[tool.kernelwatch.limits]\ninstrutions = 2", "[tool.kernelwatch.limits] has 'instrutions'; did you mean 'in"),
         ("[tool.kernelwatch.limits]\nshared_bytes = 2", "[tool.kernelwatch.limits] has 'shared_bytes'; did you mean '"),
         ("[tool.kernelwatch]\nlimits = 3", "tool.kernelwatch.limits is 3; Expected `object`, got `int`"),
         ("[tool.kernelwatch]\npackage = ['a']", "tool.kernelwatch.package is ['a']; Expected `str`, got `array`"),
@@ -31,10 +28,7 @@ from tests.stored import BASE, COUNT, HEAD, pair, write
         ("[tool.other]\nx = 1", ""),
     ],
 )
-def test_mistyped_settings_are_refused(
-    text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An unknown name or a wrong type in [tool.kernelwatch] is an error, with the value and the allowed names."""
+def test_wrong_settings_are_refused(text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, pair(1.0, 1.0, COUNT))
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.setattr(settings, "ROOT", tmp_path)

@@ -23,7 +23,6 @@ def _kernel(**options: Any) -> Kernel:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a commit's folder with a header that needs a prelude."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -43,7 +42,6 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
-    """A header compiles with a prelude or include options. Line numbers stay, and includes are known."""
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text
@@ -53,7 +51,6 @@ def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path)
 
 
 def test_missing_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the folder of a missing file, or in a run says "the measured commit"."""
     places = []
     for name, folder in ((CHECKOUT, tmp_path / "gone"), ("ASV_BUILD_DIR", tmp_path)):
         monkeypatch.delenv(CHECKOUT, raising=False)
@@ -70,7 +67,6 @@ def test_missing_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ids=["prelude begins with mark", "include in prelude", "include in file"],
 )
 def test_byte_order_marks_compile(options: dict[str, Any], checkout: Path) -> None:
-    """A file, an include and a prelude compile even if each begins with a byte order mark."""
     for name in ("k.cuh", "inc/real.h"):
         (checkout / name).write_text("\ufeff" + FILES[name], encoding="utf-8")
     text = '#include "inc/real.h"\n' + (checkout / "k.cuh").read_text(encoding="utf-8")
@@ -79,7 +75,6 @@ def test_byte_order_marks_compile(options: dict[str, Any], checkout: Path) -> No
 
 
 def test_include_folders_of_package_and_repository(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Include folders are found in the kernel's package and in the repository."""
     package = checkout / "site" / "imaging_of_a_test"
     for folder in (package, package / "own"):
         folder.mkdir(parents=True)
@@ -87,21 +82,17 @@ def test_include_folders_of_package_and_repository(checkout: Path, monkeypatch: 
     (package / "k.cu").write_text('#include "n4.h"\n#include "real.h"\n' + HEADER)
     (package / "own" / "n4.h").write_text("#define N 4\n")
     monkeypatch.syspath_prepend(str(package.parent))
-    arguments = [outputs("x", "n", "float32")]
-    kernel = Kernel(
-        "f", arguments, 32, over=("n",), file=f"{package.name}/k.cu", include=[f"{package.name}/own", "inc"]
-    )
+    array = [outputs("x", "n", "float32")]
+    kernel = Kernel("f", array, 32, over=("n",), file=f"{package.name}/k.cu", include=[f"{package.name}/own", "inc"])
     assert kernel.compile_ptx("float32", arch="sm_90")
 
 
 def test_prelude_does_not_shift_lines_of_errors(checkout: Path) -> None:
-    """An error of nvcc has the line of the user's file, in spite of a prelude."""
     with pytest.raises(CompileError, match=r"^k\.cuh\(2\): error"):
         _kernel(prelude="using real = float;\n\n\n").compile_ptx("float32", arch="sm_90")
 
 
 def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines of a header are read from the checkout, even if cached PTX names another folder."""
     shown = []
     for name in ("one", "two"):
         (tmp_path / name / "inc").mkdir(parents=True)
@@ -109,16 +100,14 @@ def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatc
         (tmp_path / name / "inc" / "f.cuh").write_text(f"// {tmp_path}\n{HEADER}")
         monkeypatch.setenv(CHECKOUT, str(tmp_path / name))
         kernel = _kernel(prelude="using real = float;", options=["-DN=5"])
-        (file,) = (
-            path for path in parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values() if "f.cuh" in path
-        )
+        files = parse_cached(kernel.compile_ptx("float32", arch="sm_90")).files.values()
+        (file,) = (path for path in files if "f.cuh" in path)
         shown.append((kernel.load_source("float32", "sm_90").make_line_reader()(file) or ["nothing"])[-1])
         (tmp_path / name / "inc" / "f.cuh").unlink()
     assert shown == [HEADER.splitlines()[-1]] * 2
 
 
 def test_only_files_of_the_checkout_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For PTX of another checkout, only the same file of this checkout is read, and no link out of the checkout."""
     (tmp_path / "now" / "imaging").mkdir(parents=True)
     (tmp_path / "now" / "imaging" / "kernels.py").write_text("import triton\n")
     (tmp_path / "now" / "other.py").write_text("no\n")

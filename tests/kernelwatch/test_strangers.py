@@ -42,9 +42,7 @@ class MeasuredProject:
         """Output of `asv publish`, of the review of the spoiled commit, and of the review of the commit after it."""
         spoiled, unchanged = (self.commits[place : place + 2] for place in (1, 2))
         compare = ("kernelwatch", "compare", "--all")
-        return [
-            self.project.run(*words) for words in (("asv", "publish"), (*compare, *spoiled), (*compare, *unchanged))
-        ]
+        return [self.project.run(*call) for call in (("asv", "publish"), (*compare, *spoiled), (*compare, *unchanged))]
 
 
 #: Stranger -> package that its kernels need. The tests do not require them: their wheels have 170 and 290 MB.
@@ -81,14 +79,12 @@ def _measure_project(name: str, tmp_path_factory: pytest.TempPathFactory) -> Mea
 def stranger_project(
     request: pytest.FixtureRequest, measured_projects: Mapping[str, MeasuredProject]
 ) -> tuple[Stranger, MeasuredProject]:
-    """Return a stranger and the stranger's measured project. Skip if a package is missing."""
     if not _is_installed(request.param):
         pytest.skip(f"{NEEDS[request.param]} is not installed")
     return STRANGERS[request.param], measured_projects[request.param]
 
 
 def test_init_to_review_finds_the_spoiled_commit(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Review and bisection find the third of four commits, which makes accesses strided, and name kernel and line."""
     stranger, measured = stranger_project
     publish, spoiled_review, unchanged_review = measured.reviews
     for command in (measured.run, publish, unchanged_review):
@@ -113,7 +109,6 @@ def test_init_to_review_finds_the_spoiled_commit(stranger_project: tuple[Strange
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_pages_of_asv_link_to_the_site(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """Asv's pages are unchanged, and link to the site's pages. The site's pages link back if asv's pages exist."""
     project = stranger_project[1].project
     html = project.path / "html"
     assert stranger_project[1].reviews[0].returncode == 0
@@ -130,7 +125,6 @@ def test_pages_of_asv_link_to_the_site(stranger_project: tuple[Stranger, Measure
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_plain_asv_stores_the_same_numbers(stranger_project: tuple[Stranger, MeasuredProject], tmp_path: Path) -> None:
-    """Without the plugin, asv's commands work, store the same names and numbers, and find the regression."""
     measured, project = stranger_project[1], Project(tmp_path)
     base, head = measured.commits[1:3]
     bench = "Brighten.*(back_to_back|copy_ratio|store_sectors)|track_registers"
@@ -171,7 +165,6 @@ def _read_values(results: Path, commit: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """`asv continuous` finds the regression as the review does. `kernelwatch measure` measures both commits."""
     _, measured = stranger_project
     base, head = measured.commits[1:3]
     worse = measured.project.run("asv", "continuous", "--bench", "Brighten.track_store", base, head)
@@ -186,7 +179,6 @@ def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Strange
 @pytest.mark.fleet
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
 def test_fleet_survives_a_killed_worker(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
-    """If a worker is killed, another worker measures the commit. The results equal the results of `asv run`."""
     import psutil
 
     _, measured = stranger_project

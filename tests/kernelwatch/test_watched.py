@@ -40,11 +40,6 @@ watch(own("own"), {"n": [4]}, name="Other")
 
 
 def test_watched_kernel_has_benchmarks(repository: Path) -> None:
-    """A watched kernel has counts, and times back to back and isolated, each with a control.
-
-    A kernel may be watched several times, also by one line that runs again. A kernel of the same name at another line
-    is refused.
-    """
     (repository / "a.py").write_text(WATCHED)
     done = subprocess.run([sys.executable, "a.py"], cwd=repository, capture_output=True, text=True)
     *benchmarks, classes = done.stdout.splitlines()
@@ -80,7 +75,6 @@ def test_watch_refuses_wrong_axes_and_names(
 
 
 def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the suite's own module may watch a kernel. The error names both modules."""
     monkeypatch.setattr(settings, "suite_name", lambda: "suite.kernels:SUITE")
     monkeypatch.setattr(settings, "suite_folder", lambda: "suite")
     caller: Any = SimpleNamespace(
@@ -107,10 +101,6 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_broken_suite_is_one_line(line: str, message: str, repository: Path) -> None:
-    """A broken benchmarks/kernels.py gives one line, also in asv's commands.
-
-    An error that the file raises has file and line number.
-    """
     init.main([])
     (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.set_identity(repository))

@@ -8,12 +8,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-#: Packages of npm that the tests need.
 PACKAGES = tuple(json.loads((HERE / "package.json").read_text(encoding="utf-8"))["dependencies"])
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def explain_absence() -> str | None:

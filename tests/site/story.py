@@ -116,7 +116,6 @@ def publish_site(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def load_config(root: Path, html: Path) -> Config:
-    """Return asv's configuration of a repository, with `html` as folder of the pages."""
     config = Config.load(str(root / "asv.conf.json"))
     config.repo, config.results_dir, config.html_dir = str(root), str(root / "results"), str(html)
     return config
@@ -124,17 +123,15 @@ def load_config(root: Path, html: Path) -> Config:
 
 def _suite() -> Suite:
     """Return a suite without a package. The suite's kernel `blur` has no reference."""
-    image_parameters: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
+    parameters: Any = [outputs("out", "w"), inputs("image", "w"), "w"]
     matrix_parameters: Any = [outputs("out", "columns rows"), inputs("image", "rows columns"), "rows", "columns"]
     kernels: Any = {
-        "blur": Kernel("blur", image_parameters, file="imaging/blur.cu", block=32, over=("w",)),
-        "sharpen": Kernel("sharpen", image_parameters, file="imaging/sharpen.cu", block=32, over=("w",), reference=abs),
+        "blur": Kernel("blur", parameters, file="imaging/blur.cu", block=32, over=("w",)),
+        "sharpen": Kernel("sharpen", parameters, file="imaging/sharpen.cu", block=32, over=("w",), reference=abs),
     }
     turn: Any = {"file": "imaging/turn.cu", "block": 32, "over": ("columns", "rows"), "reference": abs}
     kernels |= {name: Kernel(name, matrix_parameters, **turn) for name in MATRICES["kernel"]}
-    kernels["spin"] = Kernel(
-        "spin", image_parameters, ptx="imaging.spin:generate", block=32, over=("w",), reference=abs
-    )
+    kernels["spin"] = Kernel("spin", parameters, ptx="imaging.spin:generate", block=32, over=("w",), reference=abs)
     blur = Sweep("Blur", "Blur, DRAM", {**TIMED, "w": (64, 256)}, kernel="blur", note="Told of every figure.")
     matrices = Sweep("Matrices", "Matrices, DRAM", MATRICES)
     spin = Sweep("Spin", "Spin, DRAM", {**SPIN, "w": (64,)}, kernel="spin")

@@ -31,7 +31,6 @@ STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
 @pytest.mark.history
 @pytest.mark.parametrize(("base", "head"), STEPS)
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
-    """Each kernel that the page lists has as many slower and faster times as in the full review."""
     (selection,) = select_commits(base, head, MACHINE, ROOT)
     (change,) = (change for change in _load_changes() if change["head"].startswith(head))
     assert change["base"].startswith(base)
@@ -45,7 +44,6 @@ def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:
 
 @pytest.mark.history
 def test_picture_shows_a_change_that_decides() -> None:
-    """If a number decides that its group is worse, the group's picture shows such a number."""
     groups = [group for change in _load_changes() for group in change["groups"] if group["picture"]["rows"]]
     assert {row["verdict"] for group in groups for row in group["picture"]["rows"]} <= words.SIGNS.keys()
     worse = [group for group in groups if group["slower" if group["timed"] else "rose"]]
@@ -65,7 +63,6 @@ SHOWN = [
 
 @pytest.mark.parametrize("rows", SHOWN)
 def test_deciding_row_is_shown(rows: list[tuple[Verdict, float]]) -> None:
-    """A row that decides is shown before larger rows that do not."""
     judged = ((SimpleNamespace(verdict=verdict), size) for verdict, size in rows[::-1])
     ranked: list[Any] = [SimpleNamespace(judgement=judgement, size=size) for judgement, size in judged]
     assert max(ranked, key=rank_row) is ranked[-1]
@@ -73,7 +70,6 @@ def test_deciding_row_is_shown(rows: list[tuple[Verdict, float]]) -> None:
 
 @cache
 def _load_changes() -> list[dict[str, Any]]:
-    """Return the changes at the heads of STEPS."""
     history = History(MACHINE, ROOT)
     load_measured = cache(partial(list_measured, history))
     heads = (head for head in history.list_commits() if head.startswith(tuple(head for _, head in STEPS)))
@@ -98,13 +94,11 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
     ],
 )
 def test_changed_numbers_select_their_class(head: dict[str, float | None], selected: list[str]) -> None:
-    """A time that changed by 1 % or fails selects all times. Another changed number selects all of its class."""
     base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
     assert select_configurations(base, base, base | head) == set(selected)
 
 
 def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
-    """Authors and subjects with separators are read correctly. Commits unknown to git are left out."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
     hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
@@ -116,7 +110,6 @@ def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
 
 
 def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A merge has its changes against the first parent. Ranges and distances count all commits and those of kernels."""
     root = begin(tmp_path / "repository")
     hashes = [commit(root, {f"gpu_kernels/{number}": "x"}, "a kernel") for number in range(3)]
     git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
@@ -159,10 +152,6 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 
 @pytest.mark.parametrize("name", CHANGED_LINES)
 def test_changed_source_lines_are_shown(name: str, tmp_path: Path) -> None:
-    """The changed lines of files that define the kernels are shown.
-
-    Without any, the changed lines of measured paths are.
-    """
     files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}
@@ -198,10 +187,6 @@ def _make_row(benchmark: str, size: str, head: float) -> Row:
 def test_compared_numbers_of_a_kernel(
     values: dict[tuple[str, str], float], elsewhere: bool, compared: list[tuple[str, str, str]]
 ) -> None:
-    """If a time changed by 1 %, all times are compared, else all numbers of each changed benchmark.
-
-    Groups of other architectures are not compared.
-    """
     rows = [_make_row(benchmark, size, head) for (benchmark, size), head in values.items()]
     listed = list_compared(rows, [{"kernel": "k", "elsewhere": elsewhere}])
     assert [(name, params[0], verdict) for name, params, _, _, verdict in listed.get("k", [])] == compared

@@ -28,7 +28,6 @@ def read_script(path: Path) -> Any:
 
 
 def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
-    """Of several Pythons, the first by name with a value is shown. Failures differ from missing values."""
     nothing = float("nan")
     for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
@@ -56,7 +55,6 @@ def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_packed_number_is_read_as_written(value: float | None, is_time: bool, text: str) -> None:
-    """Times are written with six digits, other numbers with all. Each is read as the number nearest to the text."""
     packed_text = pack_numbers([None, value], is_time=is_time, digits=6 if is_time else None)
     assert packed_text == f",{text}"
     read = read_number(packed_text, 1, is_time=is_time)
@@ -64,7 +62,6 @@ def test_packed_number_is_read_as_written(value: float | None, is_time: bool, te
 
 
 def test_benchmarks_are_in_order_of_the_suite() -> None:
-    """Benchmarks are in the order of the suite. Benchmarks that the suite lacks come last."""
     benchmarks = list(registry.current_suite().benchmarks)
     numbered = data.number_benchmarks(["a.A.time_a", *reversed(benchmarks), "z.Z.time_z"])
     assert list(numbered) == [*benchmarks, "a.A.time_a", "z.Z.time_z"]
@@ -73,14 +70,10 @@ def test_benchmarks_are_in_order_of_the_suite() -> None:
 @pytest.mark.parametrize(
     ("written", "read"),
     [
-        *(
-            (json_value, json_value)
-            for json_value in ({"__proto__": "</script>"}, "\u2028\\u2028", [1.5, None, '\\""'])
-        ),
+        *((value, value) for value in ({"__proto__": "</script>"}, "\u2028\\u2028", [1.5, None, '\\""'])),
         *(([1.5, value], [1.5, None]) for value in (math.nan, math.inf, -math.inf)),
     ],
 )
 def test_script_may_have_any_json(written: Any, read: Any, tmp_path: Path) -> None:
-    """A script gives the page any JSON unchanged, except that NaN and infinities become null."""
     (tmp_path / "piece.js").write_text(data.format_script(written), encoding="utf-8")
     assert read_script(tmp_path / "piece.js") == read

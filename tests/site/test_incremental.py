@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -19,7 +20,6 @@ from tests.stored import COUNT
 
 
 def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With cached commits, a site equals a fresh one, also after results were changed, removed and added."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))
@@ -53,7 +53,6 @@ def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
-    """If the folder of the site is a link, nothing is written, and the link's target stays unchanged."""
     target = tmp_path / "target"
     target.mkdir()
     (target / "mine").write_text("mine")
@@ -62,15 +61,24 @@ def test_link_as_site_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / publisher.FOLDER).symlink_to(target)
     for _ in range(2):
-        with pytest.raises(
-            FileExistsError, match="is a link, and files of its target would be removed; remove the link"
-        ):
+        with pytest.raises(FileExistsError, match="is a link, and files of its target would be removed"):
             publisher.write_site(conf, tmp_path)
         assert [path.name for path in target.iterdir()] == ["mine"]
 
 
+def test_empty_rows_of_asvs_list_are_dropped(tmp_path: Path) -> None:
+    """Drop rows without a value, as asv 0.6.6 writes them: see findings/asv_list_of_skipped.sh."""
+    rows = [{"name": "track_bytes", "idx": index, "last_value": value} for index, value in enumerate([None, 0.0, 16.0])]
+    folder = tmp_path / "graphs" / "branch-main" / "machine-host"
+    folder.mkdir(parents=True)
+    for name in ("summary.json", "track_bytes.json"):
+        (folder / name).write_text(json.dumps(rows))
+    publisher.drop_empty_rows(tmp_path)
+    assert json.loads((folder / "summary.json").read_text()) == rows[1:]
+    assert json.loads((folder / "track_bytes.json").read_text()) == rows
+
+
 def test_unchanged_files_are_not_written_again(tmp_path: Path) -> None:
-    """Only changed files are written. Other files of an earlier site are removed, and links replaced by files."""
     (tmp_path / "mine").write_text("mine")
     path = tmp_path / "site"
     for texts in ({"a/b": "1", "c": "1"}, {"a/b": "1", "d/e": "2"}):

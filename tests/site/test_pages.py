@@ -31,10 +31,6 @@ SHOWN = ("aria-label", "title", "points", "style", "d", "open", "data-groups")
 LOADING = {"script": "src", "link": "href", "img": "src", "iframe": "src"}
 
 
-#: Commits of the story that have an entry in the feed, newest first.
-FEED = ["commit6", "commit5", "commit1"]
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """Publish the site; yield its folder, and the commits' names in golden texts by hash."""
@@ -43,10 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[
 
 
 class _Page(HTMLParser):
-    """A page's text, loaded files, attributes and inline scripts.
-
-    The text has a line per block, cells separated by |, and the targets of links.
-    """
+    """A page's text (a line per block, cells separated by |, targets of links), files, attributes and scripts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -79,7 +72,6 @@ class _Page(HTMLParser):
 
 
 def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> None:
-    """Assert that the texts of pages equal a golden text."""
     text = "\n".join(f"== {page}\n{text}\n" for page, text in texts.items())
     for commit_hash, label in names.items():
         text = text.replace(commit_hash, label).replace(commit_hash[:8], label)
@@ -87,13 +79,7 @@ def _compare(name: str, texts: Mapping[str, str], names: Mapping[str, str]) -> N
     assert shown == expected
 
 
-def _read_piece(path: Path) -> str:
-    """Return the JSON text that a script passes to its page."""
-    return re.sub(r"\\(.)", r"\1", path.read_text(encoding="utf-8")[len("arrived('") : -len("');\n")])
-
-
 def test_pages_equal_golden_texts(site: tuple[Path, dict[str, str]]) -> None:
-    """All pages, the page of each commit, and the data of charts equal the golden text."""
     folder, names = site
     addresses = [f"{described.name}.html" for described in pages.PAGES]
     addresses += [f"commit/{commit_hash}.html" for commit_hash in names]
@@ -102,12 +88,12 @@ def test_pages_equal_golden_texts(site: tuple[Path, dict[str, str]]) -> None:
     # The data of a commit is sorted by the commit's label in `names`: hashes have no stable order.
     paths = (str(path.relative_to(folder)) for path in folder.glob("data/**/*.js"))
     pieces = sorted(paths, key=lambda piece: (str(Path(piece).parent), names.get(Path(piece).stem, piece)))
-    texts |= {piece: _read_piece(folder / piece) for piece in pieces}
+    scripts = {piece: (folder / piece).read_text(encoding="utf-8") for piece in pieces}
+    texts |= {piece: re.sub(r"\\(.)", r"\1", text[len("arrived('") : -len("');\n")]) for piece, text in scripts.items()}
     _compare("site-pages.txt", texts, names)
 
 
 def test_commit_pages_explain_their_terms(site: tuple[Path, dict[str, str]]) -> None:
-    """Each page of a commit explains shortened flags, and that instructions are PTX instructions."""
     commit_pages = [path.read_text(encoding="utf-8") for path in site[0].glob("commit/*.html")]
     assert commit_pages
     for page in commit_pages:
@@ -116,7 +102,6 @@ def test_commit_pages_explain_their_terms(site: tuple[Path, dict[str, str]]) -> 
 
 
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
-    """Pages load only files of the site. No script is inline, and the pages' policy forbids inline scripts."""
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
@@ -135,7 +120,6 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 
 
 def test_vendored_files_are_those_of_the_manifest() -> None:
-    """Each vendored file has the hash and the licence in the manifest. The folder has no other file."""
     files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
     bundled = [row for row in MANIFEST if row["file"]]
     assert files == {"manifest.json", *(row["licence_file"] for row in MANIFEST), *(row["file"] for row in bundled)}
@@ -144,7 +128,6 @@ def test_vendored_files_are_those_of_the_manifest() -> None:
 
 
 def test_policy_allows_the_style_of_charts() -> None:
-    """The content security policy contains the hash of the style that Plot adds to charts."""
     (source,) = (row["file"] for row in MANIFEST if row["file"])
     ((text, name),) = re.findall(r"`(:where\(\.\$\{(\w+)\}\) [^`]*)`", (VENDOR / source).read_text(encoding="utf-8"))
     written = text.replace(f"${{{name}}}", "plot")
@@ -182,7 +165,6 @@ def test_code_of_the_site_names_nothing_of_this_suite() -> None:
 
 
 def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
-    """Commits that git does not know have pages without author. Publishing again writes no file."""
     root = begin(tmp_path)
     suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
     for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):
@@ -198,11 +180,10 @@ def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
 
 
 def test_feed_has_each_worse_commit(site: tuple[Path, dict[str, str]]) -> None:
-    """The feed has an entry, with a link to the commit's page, for each published commit that made something worse."""
     folder, names = site
     feed = ElementTree.parse(folder / "regressions.xml").getroot()
     links = [link.attrib["href"] for link in feed.iterfind("{*}entry/{*}link")]
-    assert [names[Path(link).stem] for link in links] == FEED
+    assert [names[Path(link).stem] for link in links] == ["commit6", "commit5", "commit1"], "newest first"
     assert all((folder / link).is_file() for link in links)
     identifiers = [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")]
     assert len({*identifiers}) == len(links)
@@ -213,7 +194,6 @@ def test_feed_has_each_worse_commit(site: tuple[Path, dict[str, str]]) -> None:
 
 @pytest.mark.browser
 def test_bundle_is_reproducible(tmp_path: Path) -> None:
-    """Bundling the packages again gives the vendored file."""
     subprocess.run(["node", "bundle.js", str(tmp_path / "plot.js")], cwd=browser.HERE, check=True, timeout=100)
     (row,) = (row for row in MANIFEST if row["file"])
     assert hashlib.sha256((tmp_path / "plot.js").read_bytes()).hexdigest() == row["sha256"]
@@ -221,7 +201,6 @@ def test_bundle_is_reproducible(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 def test_pages_work_in_a_browser(site: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
-    """Every page works in Chromium without a network. The charts equal the golden text."""
     folder, names = site
     charts, facts = tmp_path / "charts.json", {"commits": list(names), "hostile": story.HOSTILE, "kernel": "blur"}
     environment = {"SITE": str(folder), "CHROMIUM": str(browser.CHROMIUM), "KNOWN": json.dumps(facts)}

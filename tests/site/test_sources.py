@@ -22,7 +22,6 @@ from tests.stored import write_lines
 
 
 def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each kernel is listed, with the share of each line. Kernels without stored lines are marked, not compiled."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
@@ -36,7 +35,6 @@ def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: 
 
 
 def test_stored_lines_equal_a_new_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new count equals the stored lines and costs. Only entries of the current counter are not counted again."""
     counted, lines = list(source_lines.iter_missing(tmp_path)), source_lines.read_lines(ROOT / "results").items()
     # Counters before 2026-11-26 added the remark. Those before 2026-11-30 wrote "a request".
     stored_texts = {
@@ -57,26 +55,24 @@ def test_stored_lines_equal_a_new_count(tmp_path: Path, monkeypatch: pytest.Monk
     assert [line["key"] for line in islice(source_lines.iter_missing(tmp_path), 2)] == [*counted_texts][:2]
 
 
-#: Case -> counters and texts of a key by machine, and the text that is read. The current counter is "new".
+#: Case -> counters and texts of a key by machine, the text that is read is "right". The current counter is "new".
 READ = {
-    "an older one of a later machine": ({"a": [("new", "right")], "b": [("old", "wrong")]}, "right"),
-    "an older one behind it": ({"a": [("new", "right"), ("old", "wrong")]}, "right"),
-    "a later one that says otherwise": ({"a": [("new", "right"), ("new", "wrong")], "b": [("new", "wrong")]}, "right"),
-    "none of today": ({"a": [("old", "wrong"), ("older", "right"), ("older", "wrong")]}, "right"),
+    "an older one of a later machine": {"a": [("new", "right")], "b": [("old", "wrong")]},
+    "an older one behind it": {"a": [("new", "right"), ("old", "wrong")]},
+    "a later one that says otherwise": {"a": [("new", "right"), ("new", "wrong")], "b": [("new", "wrong")]},
+    "none of today": {"a": [("old", "wrong"), ("older", "right"), ("older", "wrong")]},
 }
 
 
 @pytest.mark.parametrize("name", READ)
 def test_lines_of_the_current_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first text of the current counter is read, else the first text of the last other counter."""
-    files, expected = READ[name]
     monkeypatch.setattr(fingerprint, "format_counter_version", lambda: "new")
     access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here
-    for machine, entries in files.items():
+    for machine, entries in READ[name].items():
         lines = [
             {"key": "k", "counter": counter, "launch": "l", "text": text, "accesses": [access] * (counter != "new")}
             for counter, text in entries
         ]
         (tmp_path / machine).mkdir()
         folders.append_lines(tmp_path / machine / record.LINES_FILE, *lines)
-    assert source_lines.read_lines(tmp_path)["k"].text == expected
+    assert source_lines.read_lines(tmp_path)["k"].text == "right"

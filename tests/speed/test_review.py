@@ -35,13 +35,11 @@ def test_setup_can_be_repeated(root: str) -> None:
 
 
 def test_exit_code_2_may_be_a_verdict() -> None:
-    """Exit code 2 without an error text is a verdict, so that its time counts."""
     Help()._check_code(2, "")
 
 
 @pytest.mark.parametrize("run", [Help.run, Help.run_here])
 def test_failed_command_has_no_time(run: Callable[[Help], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that fails raises, so that it has no time."""
     monkeypatch.setattr(Help, "command", ("none",))
     with pytest.raises(RuntimeError, match="kernelwatch none returned 2"):
         run(Help())

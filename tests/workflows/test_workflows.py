@@ -45,18 +45,15 @@ def load(name: str) -> Any:
 
 
 def jobs() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the workflow's file, the name and the content of each job."""
     for file in WORKFLOWS:
         yield from ((file, name, job) for name, job in load(file)["jobs"].items())
 
 
 def test_all_workflows_are_tested() -> None:
-    """The folder has the tested workflows, and no others."""
     assert sorted(path.name for path in FOLDER.iterdir()) == list(WORKFLOWS)
 
 
 def test_jobs_have_only_their_permissions() -> None:
-    """By default, jobs have no permission and no secrets. Jobs that may write run none of the project's code."""
     for file in WORKFLOWS:
         assert load(file)["permissions"] == {}
         assert "secrets." not in (FOLDER / file).read_text(encoding="utf-8")
@@ -70,7 +67,6 @@ def test_jobs_have_only_their_permissions() -> None:
 
 @pytest.mark.parametrize("file", WORKFLOWS)
 def test_actions_are_pinned(file: str) -> None:
-    """Actions are pinned to a commit, with its version. A checkout stores no token."""
     text = (FOLDER / file).read_text(encoding="utf-8")
     assert set(re.findall(r"uses: (actions/\S+)(?: # (\S+))?$", text, re.MULTILINE)) <= set(ACTIONS.items())
     steps = [step for job in load(file)["jobs"].values() for step in job["steps"] if "uses" in step]
@@ -80,7 +76,6 @@ def test_actions_are_pinned(file: str) -> None:
 
 
 def test_pull_requests_start_no_gpu() -> None:
-    """Pull requests start no job on a GPU. Jobs on a GPU may only read, and run one at a time."""
     starts = {file: set(load(file)["on"]) for file in WORKFLOWS}
     assert starts == {
         "gpu.yml": {"workflow_dispatch"}, "history.yml": {"schedule", "workflow_dispatch"},

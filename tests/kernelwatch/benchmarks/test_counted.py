@@ -22,7 +22,6 @@ FLAGS = "-Xptxas -O3"
 
 
 def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOutcome]]:
-    """Return a benchmark, and the result of its `setup_cache` for one configuration."""
     benchmark: Any = getattr(track_counted, name)()
     return benchmark, count_launches([benchmark.sweep.launch(dict(zip(benchmark.param_names, params, strict=True)))])
 
@@ -49,7 +48,6 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
 
 
 def test_metrics_are_ratios_or_sums() -> None:
-    """Each metric is the count per request of one kind of access, or a sum. Metrics of no accesses are 0."""
     counters = LaunchCounters(
         threads=10,
         accesses=[
@@ -115,7 +113,6 @@ __global__ void sums(float* out, const float* in, int n) {{
 
 
 def test_constant_memory_loads_no_sectors() -> None:
-    """Reads of a table in constant memory load no sectors. Addresses and requests are counted instead."""
     counts = []
     for table in ("const float* __restrict__ table = all", "(void)all"):
         text = f"""
@@ -130,15 +127,6 @@ __global__ void look_up(float* out, const float* all, int n) {{
         names = ("sectors_loaded", "constant_addresses", "constant_requests")
         counts.append([metrics.METRICS[name].value(counters) for name in names])
     assert counts == [[16, 0, 0], [0, 64, 2]]
-
-
-@pytest.mark.parametrize(("kernel", "conflicts"), [("", 0.0), ("_unpadded", 15.5)])
-def test_only_unpadded_tiles_have_bank_conflicts(kernel: str, conflicts: float) -> None:
-    """A padded tile has no bank conflicts. An unpadded one has 15.5 per request: 31 per store and none per load."""
-    params = (f"transpose_read_write_coalesced{kernel}", "float32", FLAGS)
-    benchmark, cache = _set_up("Transpose", params)
-    benchmark.setup(cache, *params)
-    assert benchmark.track_bank_conflicts(cache, *params) == pytest.approx(conflicts, abs=0.8 * bool(conflicts))
 
 
 def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) -> None:

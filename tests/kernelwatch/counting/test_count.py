@@ -26,7 +26,6 @@ def _readings(name: str) -> list[dict[str, str]]:
 
 
 def _parse_case(row: dict[str, str]) -> tuple[str, dict[str, int]]:
-    """Return the kernel and the arguments of a row of readings."""
     kernel = re.sub(r" \(.*", "_unpadded" * ("no padding" in row["kernel"]), row["kernel"])
     shape = row["shape (rows x columns)"]
     named = re.findall(r"(\w+)=(\d+)", shape) or zip(("rows", "columns"), shape.split("x"), strict=True)
@@ -45,9 +44,7 @@ def test_counters_match_nsight_compute(row: dict[str, str], capsys: pytest.Captu
     assert totals["shared_load_wavefronts"] <= reading <= 1.08 * totals["shared_load_wavefronts"]
 
 
-@pytest.mark.parametrize(
-    "row", _readings("nsight-compute-lines-h200.csv"), ids=lambda row: f"{row['launch']} {row['access']}"
-)
+@pytest.mark.parametrize("row", _readings("nsight-compute-lines-h200.csv"), ids=lambda r: r["launch"] + r["access"])
 def test_lines_match_nsight_compute(row: dict[str, str]) -> None:
     """Lines equal Nsight Compute's accesses of L1 tag sets."""
     launch = Launch.parse(row["launch"])
@@ -56,7 +53,6 @@ def test_lines_match_nsight_compute(row: dict[str, str]) -> None:
 
 
 def test_listing_agrees_with_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing marks only the line with bank conflicts. The table has the sectors and lines of the loads."""
     assert main(["transpose_read_write_coalesced_unpadded", "rows=64", "columns=64"]) == 0
     lines = capsys.readouterr().out.splitlines()
     marked = [line for line in lines if line.startswith(">>")]
@@ -69,7 +65,6 @@ def test_listing_agrees_with_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_example_in_help_can_be_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """The example in the help is a launch that can be counted."""
     with pytest.raises(SystemExit):
         main(["--help"])
     (example,) = re.findall("kernelwatch count (.* .*)", capsys.readouterr().out)
@@ -128,7 +123,6 @@ WARNED = """__global__ void warned(float* out, int n) {
 def test_messages_name_the_source(
     length: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Warnings, errors and the listing never name nvcc's temporary file."""
     kernel = Kernel("warned", [outputs("out", length), "n"], 32, over=("n",), text=WARNED)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
     compile_source._compile_module.cache_clear()  # a compilation warns once
@@ -147,7 +141,6 @@ def test_unknown_cuda_release_is_refused(capsys: pytest.CaptureFixture[str], mon
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch is refused if its arrays exceed the usable memory by one byte, before any allocation."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output takes memory three times
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0

@@ -104,7 +104,6 @@ def _hash_counts(kernel: dict[str, Any], monkeypatch: pytest.MonkeyPatch, **laun
 
 
 def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Different facts give different fingerprints, and equal facts equal ones. Every field is in one of two tables."""
     fields = {*inspect.signature(Kernel).parameters}
     fields |= {f"array.{name}" for name in inspect.signature(ArrayParameter).parameters}
     fields |= {f"number.{name}" for name in inspect.signature(ScalarParameter).parameters}
@@ -130,12 +129,9 @@ def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_functions_of_one_module_differ() -> None:
-    """Fingerprints of times tell functions that make inputs apart, even if the functions share a module."""
     texts = set()
     for values in (_zeros, _ones, _with_factor(3)):
-        (argument,) = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[
-            1:2
-        ]
+        argument = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[1]
         assert isinstance(argument, ArrayArgument)
         texts.add(build_job._device_array(argument).values)
     assert len(texts) == 3
@@ -145,7 +141,6 @@ def test_functions_of_one_module_differ() -> None:
 def test_function_without_source_depends_on_the_suite(
     function: Any, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash of a function without source covers the suite's files. The hash of a kernel or of None does not."""
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / "package")
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "suite_folder", lambda: "suite")

@@ -27,7 +27,6 @@ LINES = {
 
 
 def _compute_key(monkeypatch: pytest.MonkeyPatch, n: int, **change: Any) -> str:
-    """Return the key of the stored costs of a kernel without code, with some arguments of `Kernel` changed."""
     row: dict[str, Any] = {"arguments": [outputs("out", "n"), "n"], "block": 64, "over": ("n",), "text": "//"}
     kernel = Kernel("copy", **{**row, **change})
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
@@ -35,7 +34,6 @@ def _compute_key(monkeypatch: pytest.MonkeyPatch, n: int, **change: Any) -> str:
 
 
 def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of stored costs depends on source, launch, grid, block, and values that the launch does not name."""
     out = outputs("out", "n")
     changes: list[dict[str, Any]] = [{}, {"block": 32, "grid": (1,)}, {"grid": (2,)}, {"text": "/"}]
     changes += [{"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")]
@@ -52,7 +50,6 @@ def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("body", LINES)
 def test_text_of_line_costs(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text has the costs of each line, or says that no line accesses memory. Tab stops are four columns apart."""
     text = f"__global__ void copy(float* out, const float* x, int n) {{\n{body}\n}}"
     arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
     kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)

@@ -124,7 +124,6 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_outputs_are_verified(name: str) -> None:
-    """Outputs that differ from the reference are a problem. Without a reference, nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
     counted_launch = launch_counts.count_launch(kernel, dtype, **extents)
     assert counted_launch.problem is None
@@ -153,7 +152,6 @@ def test_outputs_are_verified(name: str) -> None:
     ],
 )
 def test_layouts_of_entry_points_are_read(parameter: str, layout: ParameterLayout | None) -> None:
-    """Size, alignment and dtype of each parameter are read, also of private entry points. Errors name other types."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
         assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]
@@ -165,7 +163,6 @@ def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _spoil(array: Any) -> Any:
-    """Return a copy of an array with one bit of the first element flipped."""
     spoiled = np.array(array, order="C")
     spoiled.view(np.uint8).reshape(-1)[0] ^= 64
     return spoiled
@@ -191,7 +188,6 @@ WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
     ],
 )
 def test_raising_functions_fail_their_launches(fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a function of a kernel raises, the kernel's launches fail with the function's place and error."""
     row: dict[str, Any] = {"arguments": WHOLE, "block": 32, "grid": ("1",), "text": COPY}
     kernel = Kernel("copy", **row | fields)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)
@@ -211,7 +207,6 @@ def test_too_large_arrays_fail_their_launches(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_values_of_variables_use_integers_of_the_source() -> None:
-    """Functions in `constants` may use the names in `read`."""
     text = f"#define SIZE 2\n__constant__ float table[SIZE]; {COPY.replace('= in', '= table[SIZE - 1] * in')}"
     constants = {"table": lambda SIZE: np.ones(SIZE, np.float32)}  # noqa: N803 -- a macro
     kernel = Kernel("copy", WHOLE, 32, grid=(1,), text=text, constants=constants, read=["SIZE"])
@@ -257,7 +252,6 @@ def test_faults_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_other_parameters_are_skipped(
     arguments: Any, constants: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A source with other parameters or variables than declared for the kernel is skipped with the reason."""
     text = f"__constant__ float table[2]; {COPY.replace('= in', '= table[0] * in')}"
     kernel = Kernel("copy", arguments, 32, grid=(1,), text=text, constants=constants)
     monkeypatch.setattr(registry, "find_kernel", lambda _: kernel)

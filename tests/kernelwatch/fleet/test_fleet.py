@@ -35,7 +35,6 @@ OPENSSL = (
 
 
 def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A revision gives its commit, a range its commits, and several revisions the commits of every revision."""
     root = commits.begin(tmp_path)
     first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
     monkeypatch.setattr(command, "ROOT", root)
@@ -46,7 +45,6 @@ def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Yield a client of two workers on this host."""
     from kernelwatch.fleet import workers
 
     with workers.run_local_cluster(tmp_path_factory.mktemp("work"), 2) as client:
@@ -55,7 +53,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def _answers(port: int, context: ssl.SSLContext) -> bool:
-    """Return whether a server answers a TLS handshake."""
     with closing(socket.create_connection(("127.0.0.1", port), 5)) as plain:
         try:
             with context.wrap_socket(plain) as line:
@@ -65,7 +62,6 @@ def _answers(port: int, context: ssl.SSLContext) -> bool:
 
 
 def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
-    """All ports listen on the loopback address; clients without the fleet's certificate get no answer."""
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -108,7 +104,6 @@ def _stub(commit: str, bundle: bytes, bench: str) -> bytes:
 
 @pytest.fixture
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the machine's folder of results. A stub replaces measurements."""
     monkeypatch.setattr(task, "measure_commit", _stub)
     monkeypatch.setattr(task, "bundle_repository", lambda _: b"packed")
     (tmp_path / "asv.conf.json").write_text('{"repo": ".", "results_dir": "of/gpus"}')
@@ -119,7 +114,6 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_neighbouring_commits_share_a_worker(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each worker gets half of the unmeasured commits, all neighbours, in order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -143,7 +137,6 @@ def test_neighbouring_commits_share_a_worker(
 
 
 def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
-    """The commit of a killed worker is measured again. A commit that fails MAX_TRIES times is reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []
@@ -159,7 +152,6 @@ def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Pa
 
 @pytest.mark.parametrize(("name", "is_refused"), [("gpu/old.json", False), ("../x", True), ("/x", True)])
 def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: Path) -> None:
-    """An existing file is not replaced. A file outside the folder of results is refused."""
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
@@ -181,7 +173,6 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
 def test_backfill_without_workers_ends(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Backfill ends with the reason: no worker, workers of several kinds, or workers that have gone."""
     from kernelwatch.fleet import engine
     from kernelwatch.fleet.workers import FleetError
 
@@ -204,7 +195,6 @@ def test_only_unmeasured_commits_give_exit_code_1(is_done: bool, monkeypatch: py
 
 
 def test_measured_commits_are_not_bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If all commits are measured, one line says so, and no commit is bundled."""
     from kernelwatch.fleet import engine
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)

@@ -38,7 +38,6 @@ pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warni
 def test_each_device_gets_a_worker(
     visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Each visible GPU or MIG slice gets a worker with an equal share of the cores. Without any, the host gets one."""
     from kernelwatch.fleet import workers
 
     monkeypatch.setattr(machine, "nvml_handle", object)
@@ -69,9 +68,7 @@ def test_each_device_gets_a_worker(
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
 )
-def test_failed_run_of_asv_is_an_error(
-    body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_asv_is_an_error(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failure or timeout of asv is an error. Exit code 2 is none: some configurations failed."""
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{body}\n")
@@ -85,7 +82,6 @@ def test_failed_run_of_asv_is_an_error(
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
 def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
-    """The clone has the commit as HEAD and as branch `main`, also over an older clone whose worker was killed."""
     folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
     configuration = '{"repo": ".", "results_dir": "of/gpus"}'
     commits.commit(folder, {"file": "one", "of/gpus/old.json": "", "asv.conf.json": configuration})
@@ -115,7 +111,6 @@ def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
 
 
 def test_missing_key_is_named(tmp_path: Path) -> None:
-    """If only one of the two files is missing, the error names this one."""
     from kernelwatch.fleet.workers import FleetError, make_security
 
     (tmp_path / "cert.pem").touch()
@@ -134,7 +129,6 @@ def test_missing_key_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_insecure_connections_are_refused(words: list[str], options: list[str], message: str) -> None:
-    """Addresses without TLS are refused, and TLS without both files."""
     from kernelwatch.fleet.workers import FleetError
 
     name, *arguments = words
@@ -177,7 +171,6 @@ def test_documented_commands_start_a_fleet(tmp_path: Path) -> None:
 
 
 def _start_process(stack: ExitStack, module: str, *words: str) -> Any:
-    """Run a module until the end of the test; return its process."""
     quiet = subprocess.DEVNULL
     process = subprocess.Popen([sys.executable, "-m", module, *words], cwd=ROOT, stdout=quiet, stderr=quiet)
     stack.callback(process.wait)

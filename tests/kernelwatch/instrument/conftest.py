@@ -12,7 +12,6 @@ from tests.on_fake_gpu import fake_gpu
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
-    """Yield a fake GPU that executes PTX."""
     with fake_gpu(monkeypatch) as device:
         yield device
 

@@ -42,10 +42,10 @@ def test_wrong_kernels_are_rejected(
         measure_launch(small_l2_gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-#: Launch, array, byte of the array (negative: from its end), and the error without the buffer. `END` is the first
-#: byte of the guard.
+#: First byte of the guard.
 END = 1 << 20
 TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
+#: Launch, array, byte of the array (negative: from its end), and the error without the buffer.
 FLIPPED: list[tuple[str, str, int, str]] = [
     *(
         (f"{TRANSPOSE} {dtype}", "output", byte, f"element [{row}, {column}] is")
@@ -79,7 +79,6 @@ def test_flipped_bits_are_found(
     text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A flipped bit is found in any buffer, output, input or guard, and in any repetition of a block."""
     session = Session()
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
@@ -128,7 +127,6 @@ def test_inputs_of_two_dtypes_are_verified(small_l2_gpu: FakeGpu, monkeypatch: p
     ],
 )
 def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float, near: bool) -> None:
-    """The tolerance is in units in the last place of float16, from a float64 reference."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 
@@ -146,16 +144,13 @@ def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, messa
 
 @pytest.mark.parametrize("chunk", [1, 7, 64, 1000])
 def test_chunks_report_the_first_difference(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first element that differs is reported for any number of elements per chunk."""
     monkeypatch.setattr(tolerance, "_CHUNK_ELEMENTS", chunk)
     right = np.arange(63.0).reshape(7, 9)
     wrong = right.copy()
     wrong[5, 3] += 1
     wrong[6, 8] += 1
     _check_near(right, right, 0.0, "")
-    _check_near(
-        wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0 units"
-    )
+    _check_near(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0")
     _check_near(right, right, 0.0, f"case: wrote past the end of its output, first {GUARD - 1} bytes after the end", 0)
 
 

@@ -44,13 +44,11 @@ TEXTS = {"name": "another kernel", "package_digest": "decade", "reference": "one
 
 @pytest.mark.parametrize("field", Job.__struct_fields__)
 def test_listed_fields_change_the_fingerprint(field: str) -> None:
-    """Every field of a job is in one of the two tables. A field in `CHANGES` changes the fingerprint."""
     changed = served.job(**{field: (CHANGES | TEXTS)[field]})
     assert (fingerprint.hash_job(changed, "c") != fingerprint.hash_job(served.job(), "c")) == (field in CHANGES)
 
 
 def test_stored_fingerprints_stay_valid() -> None:
-    """Fingerprints of jobs and arrays equal the stored ones, in any order of facts."""
     for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
         assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
@@ -79,10 +77,7 @@ GPU = {
 
 
 def test_lasting_gpu_facts_change_the_fingerprint() -> None:
-    """All facts but the last two change the fingerprint.
-
-    The fingerprint is empty without a UUID: no stored time matches.
-    """
+    """Without a UUID, the fingerprint is empty, so that no stored time matches."""
     conditions = fingerprint.hash_conditions(GPU)
     assert fingerprint.hash_conditions({**GPU, "l2_fetch_bytes": 64}) == conditions, (
         "64 bytes are the default of results without this fact"
@@ -94,7 +89,6 @@ def test_lasting_gpu_facts_change_the_fingerprint() -> None:
 
 
 def test_new_version_changes_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new VERSION changes the fingerprints of times and counts."""
     launch = registry.current_suite().counted[0].launch(next(iter(registry.current_suite().counted[0].points())))
     fingerprints = fingerprint.hash_conditions(GPU), launch_counts.hash_launches([launch])
     monkeypatch.setattr(fingerprint, "VERSION", "another")
@@ -130,10 +124,6 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function's fingerprint covers the modules that it imports.
-
-    The fingerprint of a closure or partial covers the package.
-    """
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # The package has one name in both versions, so that only the changed file differs.
@@ -155,13 +145,11 @@ def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("module", ["", "sys", "json.decoder.no", "no.module", "without_spec"])
 def test_function_without_source_has_unknown_imports(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`find_sources` returns None for a function whose module is empty, built-in, missing or without a spec."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
     assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
 def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module of the suite and one of the measured package may have the same name."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(settings, "package_name", lambda: "made_package")
     texts = {"made_package": "FACTOR = 2\n", "made_suite": "from made_package.same import FACTOR\ndef double(x): ...\n"}
@@ -173,10 +161,6 @@ def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest
 
 
 def test_sources_of_references_are_found() -> None:
-    """The sources of each reference are the module `references`.
-
-    The sources of a test that uses a reference have this module, too.
-    """
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
     assert "references" in (fingerprint.find_sources(test_sources_of_references_are_found) or {})
@@ -229,7 +213,6 @@ PTX = """//
 )
 @pytest.mark.parametrize("head", [".visible .entry one(", ".entry one(", ".weak .entry one ("])
 def test_ptx_fingerprint_covers_its_kernel(head: str, old: str, new: str, is_same: bool) -> None:
-    """The fingerprint covers a kernel's own instructions and the module's declarations, not lines or other kernels."""
     text = PTX.replace(".visible .entry one(", head)
     changed = PTX.replace(old, new).replace(".visible .entry one(", head)
     assert (fingerprint.hash_ptx(changed, "one") == fingerprint.hash_ptx(text, "one")) == is_same

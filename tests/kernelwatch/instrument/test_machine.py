@@ -20,7 +20,6 @@ from kernelwatch.kernel import load_function
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc, nvcc_call
 
-#: NVML functions that report clocks.
 CLOCKS = ("GetMaxClockInfo", "GetClockInfo", "GetApplicationsClock")
 
 
@@ -28,8 +27,8 @@ class FakeNvml:
     """A fake NVML of a throttled H200, which reports no temperature."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        #: Function without "nvmlDevice" -> its result, or its results by clock; None if the GPU reports nothing.
         clocks = {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}
+        #: Function without "nvmlDevice" -> its result, or its results by clock; None if the GPU reports nothing.
         self.answers: dict[str, Any] = {
             "GetCount": 2,
             "GetName": "NVIDIA H200",
@@ -70,14 +69,12 @@ class FakeNvml:
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
-    """Install the fake NVML of an H200; return it."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return FakeNvml(monkeypatch)
 
 
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make NVML fail as on a machine without a driver."""
     monkeypatch.setattr(pynvml, "nvmlInit", mock.Mock(side_effect=pynvml.NVMLError_LibraryNotFound))
 
 
@@ -109,7 +106,6 @@ def test_gpu_has_name_and_peak(silent: str, nvml: FakeNvml) -> None:
 def test_reasons_for_throttled_samples(
     reasons: int | None, sm: int | None, memory: int | None, processes: int | None, expected: list[str], nvml: FakeNvml
 ) -> None:
-    """Throttling, clocks below 90 % and other processes are reasons. Idleness and clock settings are none."""
     nvml.answers |= {
         "GetCurrentClocksThrottleReasons": reasons,
         "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
@@ -122,7 +118,6 @@ def test_reasons_for_throttled_samples(
 
 @pytest.mark.usefixtures("nvml")
 def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The suite's timed launches and the helper kernels are compiled. An error is printed."""
     built: list[tuple[str, ...]] = []
 
     def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:
@@ -139,7 +134,6 @@ def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsy
 
 @pytest.mark.usefixtures("no_driver")
 def test_cpu_names_machine_without_a_gpu() -> None:
-    """The CPU's architecture names the machine. There are no volatile facts, and nothing is compiled."""
     assert (machine.find_gpu(), throttling.watch_gpu()) == (None, None)
     assert machine.volatile_facts() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
@@ -153,7 +147,6 @@ def test_machine_names_are_folder_names(name: str, expected: str) -> None:
 
 
 def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
-    """Volatile facts are what NVML reports. The facts are None if NVML reports nothing."""
     nvml.answers |= {name: {key: f"{name} {key}" for key in nvml.answers[name]} for name in CLOCKS}
     sm, memory = pynvml.NVML_CLOCK_SM, pynvml.NVML_CLOCK_MEM
     assert machine.volatile_facts() == {
@@ -182,7 +175,6 @@ def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
 def test_first_visible_device_is_used(
     visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The machine is described by the first device of CUDA_VISIBLE_DEVICES, and by none if NVML has no such device."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -203,10 +195,6 @@ def test_first_visible_device_is_used(
 def test_unusable_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver older than nvcc's release is refused, unless both have one major version.
-
-    A driver without a device is refused, too. The error has the remedy.
-    """
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
     fake_driver.Device = SimpleNamespace(count=lambda: devices)
@@ -234,8 +222,6 @@ def test_unusable_drivers_are_refused(
 def test_unusable_pycuda_is_explained(
     library: bool, error: ImportError | None, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says why PyCUDA cannot be used. It has a remedy, unless the driver is missing."""
-
     def load(name: str) -> Any:
         if not library:
             raise OSError(name)

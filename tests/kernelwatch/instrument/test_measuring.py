@@ -27,7 +27,6 @@ from tests.served import LENGTH, READY, REFERENCE, Session, array, job, request_
 
 
 def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
-    """The process receives each job as sent, and the job's reference. The client receives the outcome."""
     seen: list[Job] = []
     session = Session(seen.append)
     sent = job(parameters=bytes(range(256)), oracle=job(entry="other"), most=3)
@@ -58,7 +57,6 @@ UNASKED = Reference(LENGTH, lambda _: pytest.fail("the reference was computed"))
 def test_exceptions_keep_their_type(
     raised: Exception | None, sent: Job, reference: Reference, expected: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    """The client raises a skip or a wrong output as the process did, and MeasuringError for other exceptions."""
     session = Session(mock.Mock(side_effect=raised))
     with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
         request_outcome(address, sent, reference)
@@ -74,7 +72,6 @@ def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_process_survives_an_invalid_job(tmp_path: Path) -> None:
-    """An invalid job gives the sender an error. The process measures the next job."""
     with serve_session(Session(), tmp_path) as address:
         with pytest.raises(MeasuringError, match="the measuring process stopped"):
             request_outcome(address, job(grid="wide"))
@@ -99,7 +96,6 @@ def test_most_recent_mappings_stay() -> None:
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
 def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first two references of later jobs are written in advance, once, up to a quarter of the memory."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 
@@ -119,10 +115,6 @@ def test_references_are_written_ahead(room: int, later: str, written: str, monke
 
 
 def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
-    """Equal jobs of two commits are measured together. The outcomes are handed out one by one.
-
-    The partner's outcomes are verified when requested. A job without a partner is measured alone.
-    """
     own_job, partner_job = job(package_digest="ours"), job(package_digest="theirs")
     unpaired_job = job(package_digest="ours", name="another")
     (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (own_job, unpaired_job))))
@@ -162,7 +154,6 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
     ],
 )
 def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
-    """A companion is the job of another commit with the same launch and settings. Code and reference may differ."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
@@ -175,7 +166,6 @@ def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: boo
 
 
 def test_messages_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message waits until another one is sent. A process that ends does not wait, and sends none."""
     run_end, process_end = multiprocessing.Pipe()
     line = Channel(run_end)
     exits: list[int] = []

@@ -45,14 +45,12 @@ def test_failed_call_of_the_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_silent_process_is_named() -> None:
-    """The error for a process that does not answer says which process it is."""
     ours, theirs = Pipe()
     with ours, theirs, pytest.raises(MeasuringError, match=r"^the measuring process did not answer within 0 s$"):
         client.Channel(ours).receive(Ready, 0.0)
 
 
 def test_time_limit_waits_for_its_handler() -> None:
-    """If the time limit expires as the job ends, the block ends only after the limit's handler."""
     begun, goes_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def finish_late() -> None:
@@ -102,10 +100,6 @@ FALLS_OFF = """\
 
 
 def test_lost_gpu_fails_one_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configuration that loses the GPU fails. Earlier outcomes stay, later configurations are skipped.
-
-    A new process starts after each that ends. The last one ends with the run.
-    """
     script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
     script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
     script.write_text(textwrap.dedent(FALLS_OFF).format(**script_fields))
@@ -129,7 +123,6 @@ def test_lost_gpu_fails_one_configuration(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_process_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the process cannot start, there are no facts, and a job fails at once."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr(machine, "nvml_handle", lambda: "handle")
     with server.start_server() as facts:
@@ -139,7 +132,6 @@ def test_process_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_wait_for_the_process_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `defers_wait`, the run's end, not the block's, waits for the process and removes the process's folder."""
     script, ends = tmp_path / "python", list[Callable[[], None]]()
     script.write_text("#!/bin/sh\necho '{}'\ncat\n")
     script.chmod(0o755)
@@ -154,7 +146,6 @@ def test_wait_for_the_process_is_deferred(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_process_ends_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process ends without an error if the run has removed the process's folder."""
     folder = Path(tempfile.mkdtemp())
 
     def end_run(*_: object) -> tuple[list[int]]:

@@ -27,11 +27,8 @@ H200_L2 = 62914560
 
 @pytest.mark.parametrize("between", [[100], [3 * PAGE], [PAGE, PAGE - 1], [1, 1]])
 def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
-    """Buffers start at pages, at the same addresses for each job. Too large buffers are allocated outside the arena."""
     arena = Arena(3 * PAGE)
-    (first, second), _, again = (
-        list(map(int, arena.allocate(*sizes))) for sizes in ((PAGE + 1, 5), between, (3 * PAGE,))
-    )
+    (first, second), _, again = ([*map(int, arena.allocate(*sizes))] for sizes in ((PAGE + 1, 5), between, (3 * PAGE,)))
     assert [first, second] == [*again, first + 2 * PAGE]
     assert int(arena.allocate(3 * PAGE + 1)[0]) != first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
@@ -39,7 +36,6 @@ def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
 
 
 def test_no_arena_on_a_small_device(gpu: FakeGpu) -> None:
-    """An arena that would take more than half of the free memory is not allocated."""
     assert len(Arena(4 * PAGE + 1).allocate(7 * PAGE)) == 1
 
 
@@ -53,17 +49,12 @@ def test_arena_holds_every_job_of_the_suite() -> None:
 
 
 def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large jobs share the arena. Small jobs have other memory.
-
-    The arena is released for a job that fits only without the arena.
-    """
     monkeypatch.setattr(memory, "Arena", lambda: Arena(2 * PAGE))
     monkeypatch.setattr(memory, "ReferenceStore", lambda _: ReferenceStore(1 << 20))
     session = Session()
     pool = session._arena._pool
 
     def launch_and_locate(launch: Launch) -> tuple[set[tuple[int, ...]], bool]:
-        """Return the addresses of a kernel's launches, and whether all are in the arena."""
         del gpu.launched[:]
         on_fake_gpu.measure_launch(gpu, launch, session)
         places = {addresses for name, addresses in gpu.launched if name == launch.kernel}
@@ -84,7 +75,6 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
 
 
 def test_equal_references_are_fetched_once(gpu: FakeGpu) -> None:
-    """Launches with the same operation, shape and dtype share a reference, whatever the kernel and flags."""
     session = Session()
     other_flags = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
     turned = Launch(LARGE.kernel, arguments={"rows": 101, "columns": 97})
@@ -101,7 +91,6 @@ def test_least_recent_references_are_evicted(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_full_pool_drops_all_references(gpu: FakeGpu) -> None:
-    """A reference that the pool has no room for replaces all others. One larger than the pool is not stored."""
     store = ReferenceStore(1000)
 
     def read_stored(name: str, length: int) -> bytes | None:

@@ -103,12 +103,10 @@ def gpu_and_traces() -> Iterator[tuple[FakeGpu, list[Trace]]]:
 
 @pytest.fixture
 def traces(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> list[Trace]:
-    """Return the traces of all `MEASURED` jobs."""
     return gpu_and_traces[1]
 
 
 def test_copies_precede_samples(traces: list[Trace]) -> None:
-    """Each round times the plain copy, then each job. The order of two jobs alternates."""
     for trace in traces:
         entries = [job.entry for job in trace.jobs]
         turns = range(trace.jobs[0].samples)
@@ -117,10 +115,7 @@ def test_copies_precede_samples(traces: list[Trace]) -> None:
 
 
 def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
-    """Warm-up launches fill the L2. Timed launches take `TARGET_MS` and use all buffers equally often.
-
-    Graphs without a warm-up use each buffer once. Long launches have no warm-up.
-    """
+    """Warm-up launches fill the L2. Long launches, and graphs that use each buffer once, have none."""
     for trace in traces:
         how, moved = trace.how, {job.entry: job.set_bytes for job in trace.jobs}
         moved[COPY] = 2 * (trace.jobs[0].useful_bytes // 2)
@@ -143,7 +138,6 @@ def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
 
 
 def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
-    """Each isolated launch follows a flush of the L2 and lies between two stamps."""
     isolated = [trace for trace in traces if trace.how.get("isolated")]
     for trace in isolated:
         for kernel, entry in trace.timed:
@@ -154,7 +148,6 @@ def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
 
 
 def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
-    """Grids of one wave are timed in a context of their own. Only the process's own context sets memory."""
     for trace in traces:
         contexts = {entry.context.partition(" ")[0] for _, entry in trace.timed}
         assert trace.error or contexts == ({""} if trace.has_waves else {"context"})
@@ -163,7 +156,6 @@ def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
 
 
 def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
-    """The host reads 8 bytes per array, and values only for a kernel with a tolerance."""
     for trace in traces:
         if trace.outcomes and not trace.is_repeated and not trace.jobs[0].name.startswith("matmul"):
             (launched,) = (place for place, entry in enumerate(trace.log) if {*entry.nodes} == {trace.jobs[0].entry})
@@ -174,7 +166,6 @@ def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
 
 
 def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
-    """A job that was verified before is timed, but not compared again."""
     assert [place for place, trace in enumerate(traces) if trace.is_repeated] == [3, 9, 15, 16]
     for trace in traces:
         is_compared = any("compare" in entry.nodes for entry in trace.log)
@@ -182,7 +173,6 @@ def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
 
 
 def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
-    """Arrays that a kernel reads and writes are uploaded before every launch of a graph."""
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
@@ -193,14 +183,12 @@ def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
 
 
 def test_new_buffers_are_allocated_as_expected(traces: list[Trace]) -> None:
-    """A job allocates new buffers exactly where `MEASURED` has True."""
     for trace in traces:
         before = trace.log[: next((place for place, entry in enumerate(trace.log) if entry.nodes), None)]
         assert any(entry.call.startswith("allocate ") for entry in before) == trace.has_new_buffers
 
 
 def _sum_bytes(entries: Iterable[Entry], words: str) -> int:
-    """Return the sum of the bytes of the calls that contain some words."""
     return sum(int(entry.call.split()[1]) for entry in entries if words in entry.call)
 
 
@@ -214,7 +202,6 @@ def _measure_spans(job: Job) -> tuple[int, int]:
 
 
 def test_buffers_exceed_the_l2_three_times(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
-    """New buffers have as many sets as fill the L2 three times. Uploads fill all inputs and their guards."""
     gpu, traces = gpu_and_traces
     for trace in (trace for trace in traces if trace.has_new_buffers):
         job, first = trace.jobs[0], next(place for place, entry in enumerate(trace.log) if entry.nodes)
@@ -229,7 +216,6 @@ def test_buffers_exceed_the_l2_three_times(gpu_and_traces: tuple[FakeGpu, list[T
 
 
 def test_outputs_are_poisoned(traces: list[Trace]) -> None:
-    """In all sets, outputs and guards are filled with poison before the launches whose outputs are compared."""
     for trace in traces:
         (job, *_), log = trace.jobs, trace.log
         launched = [place for place, entry in enumerate(log) if {*entry.nodes} == {job.entry}]
@@ -240,7 +226,6 @@ def test_outputs_are_poisoned(traces: list[Trace]) -> None:
 
 
 def test_launches_have_their_grids(traces: list[Trace]) -> None:
-    """Every launch of a job has the job's number of blocks. A block of the plain copy copies 4096 bytes."""
     for trace in traces:
         for entry in trace.log:
             for job in trace.jobs:
@@ -249,7 +234,6 @@ def test_launches_have_their_grids(traces: list[Trace]) -> None:
 
 
 def test_samples_are_the_device_times(traces: list[Trace]) -> None:
-    """Samples are the seconds per launch on the device. A job's error does not affect later jobs."""
     for trace in traces:
         if not trace.how.get("isolated"):
             for place, outcome in enumerate(trace.outcomes):
@@ -262,7 +246,6 @@ def test_samples_are_the_device_times(traces: list[Trace]) -> None:
 
 
 def test_session_releases_everything(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
-    """Memory, graphs and events are released with the session's buffers."""
     gpu, _ = gpu_and_traces
     assert not gpu.allocations
     assert not +gpu.live

@@ -43,12 +43,10 @@ def _sums(dtypes: tuple[str, ...] = (), ulp: Any = None, reference: Any = None) 
     ("dtype", "arch"), [("float16", "sm_80"), ("bfloat16", "sm_80"), ("bfloat16", "sm_100"), ("complex128", "sm_90")]
 )
 def test_dtypes_that_cpp_lacks_compile(dtype: str, arch: str) -> None:
-    """Types that C++ lacks come from CUDA's headers, and compile."""
     assert _sums().compile_cubin(dtype, arch=arch).resources.registers > 0
 
 
 def test_ptxas_options_of_a_kernel_are_used() -> None:
-    """`-Xptxas` in `options` has the same effect as in the flags."""
     kernel, slow = _sums(), _sums()
     slow._options = (*slow._options, "-Xptxas", "-O0")
     expected = kernel.compile_cubin("int32", "-Xptxas -O0", arch="sm_90").data
@@ -57,8 +55,6 @@ def test_ptxas_options_of_a_kernel_are_used() -> None:
 
 
 def test_float16_outputs_have_a_bound() -> None:
-    """float16 outputs are compared with a float64 reference, within the kernel's bound in ulps."""
-
     def sums(size: int, count: int, **arrays: Array) -> Array:
         assert arrays["in"].dtype == np.float64
         return np.asarray((arrays["in"].reshape(size, count) ** 2).sum(axis=1))
@@ -91,7 +87,6 @@ BY_ITEMSIZE: dict[str, Any] = {
     ],
 )
 def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
-    """A grid covers tiles or rows, is one block, or has resident blocks. Shapes may depend on the item size."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
     assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 
@@ -109,14 +104,12 @@ def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expect
     ],
 )
 def test_fixed_block_depends_on_no_length(block: Any, shared: Any, fixed: tuple[int, int] | None) -> None:
-    """The threads and dynamic shared memory of a block are None if either depends on a length."""
     kernel = Kernel("k", MATRIX, block, over=("columns",), file="k.cu", dynamic_shared=shared)
     assert kernel.find_fixed_block("float32") == fixed
 
 
 @pytest.mark.parametrize("shape", ["n", lambda n: (n,)])
 def test_length_of_the_indexed_array_is_an_argument(shape: Any) -> None:
-    """The names in `index` are arguments of the launch, whether the shape is a text or a function."""
     kernel = Kernel("k", [outputs("o", "n"), inputs("i", shape, "int32", index="m")], 32, over=("n",), file="k.cu")
     assert kernel.parameters == ("n", "m")
     assert [getattr(argument, "limit", None) for argument in kernel.bind_arguments("float32", n=5, m=9)] == [None, 9]
@@ -132,7 +125,6 @@ def test_length_of_the_indexed_array_is_an_argument(shape: Any) -> None:
     ],
 )
 def test_origin_is_a_file(source: dict[str, Any], origin: str) -> None:
-    """The origin of a source is its file, or its module's file. A text that names no module has the kernel's name."""
     assert Kernel("blur", MATRIX, 32, over=("rows",), **source).origin == Path(origin)
 
 
@@ -151,7 +143,6 @@ def _without_memory() -> Any:
     ],
 )  # fmt: skip
 def test_failing_reference_is_an_argument_error(reference: Any, error: type[Exception], message: str) -> None:
-    """A reference that raises, or returns or takes other arrays, is an ArgumentError. A MemoryError stays one."""
     vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
     add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
     with pytest.raises(error, match=message):
@@ -164,7 +155,6 @@ def _bind_length(shape: Any) -> None:
 
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
-#: A call, its error, and the error's message.
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: registry.find_kernel("nope"), UnknownKernelError, "there is no kernel 'nope'; allowed are offset_copy"),
     (lambda: to_dtype("float31"), UnknownDtypeError, "'float31' is not a NumPy dtype"),
@@ -200,7 +190,6 @@ def test_errors_say_what_is_allowed(call: Any, error: type[Exception], message: 
 
 @pytest.mark.parametrize("is_generated", [True, False])
 def test_generators_matter_for_generated_ptx(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Versions of installed generators are listed only for kernels with generated PTX."""
     installed = {"triton": "3.8.0", "numba": "0.62"}
 
     def find_version(name: str) -> str:

@@ -23,17 +23,14 @@ ENTRY = f'[[regression]]\nkernel = "{TIME}"\nnumber = "time"\nreason = "{REASON}
 
 @pytest.fixture
 def base(tmp_path: Path) -> str:
-    """Make a repository with one commit; return the commit's hash."""
     return commit(begin(tmp_path))
 
 
 def _commit(root: Path, text: str | None) -> str:
-    """Commit acknowledged.toml with a text, or unchanged if the text is None; return the hash."""
     return commit(root, {} if text is None else {ACKNOWLEDGED_FILE: text})
 
 
 def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The review shows accepted regressions with the reason. Other regressions still give exit code 1."""
     root, head, other_benchmark = tmp_path, _commit(tmp_path, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
         times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
@@ -47,7 +44,6 @@ def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytes
 
 WORSE = make_time(12, kernel=TIME)
 
-#: Row of a review, and whether ENTRY accepts it.
 ROWS = [
     (WORSE, True),
     (make_time(12, kernel=TIME, verdict=Verdict.TRADE), True),
@@ -66,12 +62,10 @@ def _accepts(root: Path, base: str, head: str, row: Row = WORSE) -> bool:
 
 @pytest.mark.parametrize(("row", "accepted"), ROWS)
 def test_entry_accepts_only_its_kernel_and_number(row: Row, accepted: bool, base: str, tmp_path: Path) -> None:
-    """An entry accepts regressions and trades of the kernel and number that it names, and nothing else."""
     assert _accepts(tmp_path, base, _commit(tmp_path, ENTRY), row) is accepted
 
 
 def test_entry_without_a_row_is_noted() -> None:
-    """A note names each entry whose kernel or number no row has. Entries on times get one only beside other times."""
     registers = make_compiled(12, metric="registers", kernel=TIME)
     names = [(TIME, "time"), (TIME, "registers"), (TIME, "sectors_loaded"), ("Blur", "time")]
     entries = [Acknowledgement(kernel, number, REASON) for kernel, number in names]
@@ -83,10 +77,6 @@ def test_entry_without_a_row_is_noted() -> None:
 
 
 def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:
-    """An entry accepts the regressions of the commit that adds this entry, also after a squash or rebase.
-
-    An uncommitted entry counts for the commit that is checked out.
-    """
     root, a = tmp_path, base
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")
@@ -101,7 +91,6 @@ def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> 
     assert not _accepts(root, b, c)
 
 
-#: Faulty content, and its error.
 BAD: dict[str, tuple[str, str]] = {
     "no TOML": ("[[regression", "Expected"),
     "not UTF-8": ("\udcff", ""),
@@ -117,10 +106,6 @@ BAD: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
 def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_path: Path) -> None:
-    """A faulty file accepts nothing.
-
-    The problem is one line that says where the faulty file is: working tree, base or head.
-    """
     root, a = tmp_path, base
     content = text.encode(errors="surrogateescape")
     (root / ACKNOWLEDGED_FILE).write_bytes(content)
@@ -141,7 +126,6 @@ def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_pat
         assert "\n" not in problem
 
 
-#: Text of a source in base and in head, and whether the review names the file.
 LAUNCHES = {
     "block": ("scale<<<n / 256, 256>>>(x);", "scale<<<n / 128, 128>>>(x);", True),
     "several lines": ("scale<<<\n  n, 256>>>(x);", "scale\n<<<\n  n, 256>>>(x);", True),
@@ -153,7 +137,6 @@ LAUNCHES = {
 
 @pytest.mark.parametrize(("old", "new", "is_named"), LAUNCHES.values(), ids=LAUNCHES)
 def test_changed_host_launches_are_listed(old: str, new: str, is_named: bool, base: str, tmp_path: Path) -> None:
-    """A review names the .cu, .cuh, .h and .hpp files in which a line with `<<<` changed."""
     root = tmp_path
     names = ("src/main.cu", "include/launch.cuh", "docs/launch.md")
     commits = [commit(root, dict.fromkeys(names, text)) for text in (old, new)]

@@ -26,8 +26,6 @@ from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, 
 from kernelwatch.workflow.select_results import CannotCompareError
 from tests.commits import begin, commit
 from tests.golden import golden
-from tests.kernelwatch.review.test_six_commits import ALIGNED, COPY
-from tests.kernelwatch.review.test_six_commits import MISALIGNED as MISPLACED
 from tests.repository import Repository
 from tests.stored import Outcome, Suite, samples, write
 
@@ -38,7 +36,6 @@ MISALIGNED = "load_sectors offset_copy offset=0 float32 -O3"
 HUNGRY = "registers stride_copy float32 -O3 sm_90"
 
 
-#: METRIC, number of matching configurations, and their benchmark.
 WORDS = [
     (TIME, 1, "time_back_to_back"),
     ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),
@@ -52,14 +49,12 @@ WORDS = [
 
 @pytest.mark.parametrize(("words", "count", "number"), WORDS)
 def test_words_of_metric_match_configurations(words: str, count: int, number: str) -> None:
-    """METRIC is a stored name, or words of one in any order. Omitted words match all values."""
     matches = match_configurations(words)
     assert len(matches) == count
     assert all(f".{number}" in match.benchmark for match in matches)
 
 
 def test_whole_name_matches_one_configuration() -> None:
-    """A whole name matches one configuration. Words without a kind match no controls."""
     for name in {number.benchmark: number.name for number in list_configurations()}.values():
         assert [match.name for match in match_configurations(name)] == [name]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
@@ -67,13 +62,11 @@ def test_whole_name_matches_one_configuration() -> None:
 
 
 def test_example_in_error_matches() -> None:
-    """The example in the error matches a configuration of the suite."""
     with pytest.raises(CannotCompareError) as raised:
         match_configurations("")
     assert match_configurations(str(raised.value).split("'")[-2])
 
 
-#: METRIC, and the error.
 REFUSED = [
     ("load_sector transpose_read_coalesced", "no configuration has 'load_sector'; did you mean load_sectors or "),
     (
@@ -88,15 +81,29 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "message"), REFUSED)
-def test_unusable_metric_is_refused(
-    words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """A METRIC that matches nothing, or numbers of several kinds, gives exit code 2 and suggestions."""
+def test_wrong_metric_is_refused(words: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ends = [commit(begin(tmp_path)), commit(tmp_path)]
     assert commands.bisect([words, *ends], tmp_path) == 2
     errors = capsys.readouterr().err
     assert errors.startswith("cannot search: ")
     assert message in errors
+
+
+def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    commit_hash = commit(begin(tmp_path))
+    assert commands.bisect([MISALIGNED, "HEAD"], tmp_path) == 2
+    message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
+    assert capsys.readouterr().err == message
+
+
+def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    good, bad = commit(begin(tmp_path)), commit(tmp_path)
+    write(tmp_path, {good: {BENCHMARK: {CASE: samples(1.0)}}, bad: {BENCHMARK: {CASE: math.nan}}})
+    assert commands.bisect([TIME, good, bad, "--machine", "gpu"], tmp_path) == 2
+    assert capsys.readouterr().err == (
+        f"cannot search: {good[:8]} and {bad[:8]} have no common number of {TIME}: missing at {bad[:8]}: without "
+        f"a value in head; run: asv run --record-samples --bench {BENCHMARK} {bad[:8]}^!\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +136,6 @@ def test_judge_compares_with_both_ends(
 def test_exact_numbers_are_measured_once(
     machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stored numbers of this machine and compiler are used. Other and missing numbers are measured."""
     own_name, commit_hash = machine.default_name(None), commit(begin(tmp_path))
     (configuration,) = match_configurations(MISALIGNED)
     benchmark, case = configuration.benchmark, ", ".join(configuration.params.values())
@@ -160,8 +166,15 @@ def test_time_is_measured_with_its_control() -> None:
     assert re.search(pattern, f"{BENCHMARK}('-std=c++17 -DN=(2)')")
 
 
-#: The source of the changes below.
-STRIDE = "gpu_kernels/kernels/stride_copy.cu"
+COPY, STRIDE = (f"gpu_kernels/kernels/{name}_copy.cu" for name in ("offset", "stride"))
+ALIGNED = """    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (index < size) {
+"""
+#: The same copy, shifted by one element: each warp accesses one more sector.
+SHIFTED = """    const long long thread = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (thread < size) {
+        const long long index = thread + 1 < size ? thread + 1 : 0;
+"""
 RIGHT = "output[index * stride] = input[index * stride];"
 #: A loop with the same output and more registers per thread, because of many live values.
 MANY = """ELEMENT values[16];
@@ -173,7 +186,7 @@ MANY = """ELEMENT values[16];
 CHANGES = {
     "beside": ("README.md", "", "a remark"),
     "a comment": (STRIDE, "", "// a remark"),
-    "misaligned": (COPY, ALIGNED, MISPLACED),
+    "misaligned": (COPY, ALIGNED, SHIFTED),
     "a name": ("gpu_kernels/__init__.py", "", "_REMARK = 1"),
     "does not build": (STRIDE, "", "#error"),
     "hungry": (STRIDE, RIGHT, MANY),
@@ -220,7 +233,6 @@ def _list_held(repository: Repository) -> list[str]:
     return [repository.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
-#: Search -> METRIC, GOOD and BAD, machine, and exit code.
 SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
     "counted": (MISALIGNED, GOOD, "misaligned", "", 0),
     "where nothing builds": (HUNGRY, "a name", BAD, "", 125),
@@ -234,7 +246,6 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
-    """The report equals the golden text. Checkout, references and worktrees stay."""
     (project, commits), (metric, good, bad, machine_name, code) = repository, SEARCHES[name]
     held_before = _list_held(project)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine_name] if machine_name else [])]
@@ -254,7 +265,6 @@ def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Re
 
 
 def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str]]) -> None:
-    """JSON has the culprit, the culprit's change, and the review of `compare`."""
     project, commits = repository
     words = [TIME, commits["does not build"], commits["hungry"], "--machine", "two steps", "--json"]
     done = project.run(sys.executable, "-m", "kernelwatch", "bisect", *words)
@@ -264,7 +274,6 @@ def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str
 
 
 def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, str]]) -> None:
-    """`git bisect run kernelwatch judge` finds the commit. Wrong calls of the judge give exit code 128."""
     project, commits = repository
     judge = (sys.executable, "-m", "kernelwatch", "judge")
     values, ends = ("--between", "4", "5"), (commits["a name"], commits["beside"])
@@ -286,7 +295,6 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
 def test_interrupted_search_restores_git(
     number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path
 ) -> None:
-    """SIGINT and SIGTERM leave git unchanged, and no temporary folder or process."""
     project, commits = repository
     held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]

@@ -21,11 +21,9 @@ NAN = math.nan
 
 
 def two_rounds(first: float, second: float) -> list[float]:
-    """Return the samples of two processes, with medians near `first` and `second`."""
     return samples(first, 10, seed=1) + samples(second, 10, seed=2)
 
 
-#: Verdict -> verdict with base and head exchanged.
 MIRRORED = {SLOW: FAST, FAST: SLOW}
 
 #: Samples of base and of head, the verdict, and a part of the reason.
@@ -54,15 +52,12 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
     "zero": (0.0, 33e-6, UNDECIDED, "zero or negative"),
     "negative": (samples(-30e-6), samples(-33e-6), UNDECIDED, "zero or negative"),
     "no scatter at all": ([1e-3] * 40, [1.1e-3] * 40, SLOW, ""),
-    "a median that jumps": (
-        ([30e-6] * 6 + [29e-6] * 4) * 2, ([31e-6] * 6 + [30e-6] * 4) * 2, UNDECIDED, "not exclude 1",
-    ),
-}  # fmt: skip
+    "a jumping median": (([30e-6] * 6 + [29e-6] * 4) * 2, ([31e-6] * 6 + [30e-6] * 4) * 2, UNDECIDED, "not exclude 1"),
+}
 
 
 @pytest.mark.parametrize("name", TIMES)
 def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A time is slower or faster if the change exceeds the threshold and the spread of rounds, and is significant."""
     base, head, verdict, reason = TIMES[name]
     code, document = review_as_json(write(tmp_path, pair(base, head)), capsys)
     (row,) = document["rows"]
@@ -74,7 +69,6 @@ def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_range_of_a_ratio_covers_all_processes() -> None:
-    """The range of a ratio covers the ratios of all pairs of processes, and the confidence interval."""
     base, head = (  # the confidence interval is 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
@@ -98,19 +92,15 @@ NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
 
 @pytest.mark.parametrize("benchmark", [COUNT, "track_compiled.Compiled.track_registers"])
 def test_any_change_of_exact_numbers_counts(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Any rise of a counted or compiled number is worse, any fall better. The worst come first."""
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
     code, document = review_as_json(write(tmp_path, suite), capsys)
-    verdicts = [(row["configuration"], row["verdict"], row["ratio"]) for row in document["rows"]]
-    assert verdicts == [
-        (f"{benchmark}({name})", verdict.value, ratio) for name, (_, _, verdict, ratio) in NUMBERS.items()
-    ]
+    rows = [(row["configuration"], row["verdict"], row["ratio"]) for row in document["rows"]]
+    assert rows == [(f"{benchmark}({name})", verdict.value, ratio) for name, (*_, verdict, ratio) in NUMBERS.items()]
     assert code == 1
 
 
-#: Results of base and of head, key in JSON, reason, and exit code.
 ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
     *(
         ({COUNT: {"one": base}}, {COUNT: {"one": head}}, place, reason, code)
@@ -136,13 +126,10 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
 def test_missing_values_are_listed(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A failure in head alone gives exit code 1. Other missing values are listed with the reason, and give 2."""
     code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
-    entries = {
-        key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]
-    }
-    assert entries.keys() == {place} - {""}
-    assert all(reason in failure["reason"] for (failure,) in entries.values())
+    lists = {key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]}
+    assert lists.keys() == {place} - {""}
+    assert all(reason in failure["reason"] for (failure,) in lists.values())
     assert (document["rows"], code) == ([], exit_code)
 
 
@@ -156,10 +143,7 @@ def test_holm_correction(p_values: list[float], corrected: list[float]) -> None:
 
 
 def points(seed: int, count: int = 1000, process: float = 0.0) -> list[Point]:
-    """Return configurations of 30 µs, with 40 samples in two processes.
-
-    Samples have 0.3 % noise, and processes the relative noise `process`.
-    """
+    """Return times of 30 µs with 0.3 % noise: two processes of 20 samples, with the relative noise `process`."""
     rng = np.random.default_rng(seed)
     noise = rng.normal(0, 0.003, (count, 40)) + np.repeat(rng.normal(0, process, (count, 2)), 20, axis=1)
     return [Point({"case": str(i)}, float(np.median(row)), tuple(row)) for i, row in enumerate(30e-6 * (1 + noise))]
@@ -171,10 +155,7 @@ def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verd
 
 
 def test_noise_gives_no_verdict() -> None:
-    """A thousand equal configurations give no SLOW or FAST, though dozens have p < 0.05 before the correction.
-
-    Processes that differ by 0.2 %, ten times the spread of an H200 from 20 µs on, give none, either.
-    """
+    """The noise of processes, 0.2 %, is ten times the spread of an H200 from 20 µs on."""
     base, head = points(1), points(2)
     raw = [compute_p_value(old.samples, new.samples) for old, new in zip(base, head, strict=True)]
     assert sum(p < 0.05 for p in raw) > 25

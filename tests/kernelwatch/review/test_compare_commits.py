@@ -19,28 +19,13 @@ from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite import registry
 from tests.commits import begin, commit
-from tests.stored import (
-    BASE,
-    COUNT,
-    HEAD,
-    TIME,
-    Outcome,
-    Suite,
-    change_document,
-    find_results,
-    pair,
-    review_as_json,
-    write,
-)  # fmt: skip
+from tests.stored import BASE, COUNT, HEAD, TIME, Suite, change_document, find_results, pair, review_as_json, write
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["nope", HEAD],
-            "'nope' is not a commit of .*; results exist for cccccccc, bbbbbbbb, dddddddd; ",
-        ),
+        (["nope", HEAD], "'nope' is not a commit of .*; results exist for cccccccc, bbbbbbbb, dddddddd; "),
         (["a..b"], r"'a\.\.b' is a range; give its ends as two arguments: a b$"),
         (["a...b"], r"'a\.\.\.b' is a range; give its ends as two arguments: a b$"),
         (["--", "--help", HEAD], "'--help' is not a commit"),
@@ -50,10 +35,7 @@ from tests.stored import (
         (["", ""], "'' is not a commit"),
     ],
 )
-def test_wrong_commits_are_refused(
-    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A wrong commit or machine gives exit code 2. The error has the input and the alternatives."""
+def test_wrong_commits_fail(words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, pair(1.0, 1.0, COUNT))
     write(tmp_path, {"d" * 40: {COUNT: {"one": 1.0}}}, environment="python3.09")
     assert main(words, tmp_path) == 2
@@ -69,10 +51,6 @@ def test_results_folder_is_found(
     command: Callable[..., int], variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Results are read from KERNELWATCH_RESULTS, or else from `results_dir` of asv.conf.json.
-
-    The error names the folder if it has no results.
-    """
     write(tmp_path, pair(1.0, 2.0, COUNT))
     change_document(tmp_path / "asv.conf.json", lambda configuration: configuration.update(results_dir="bench"))
     folder = tmp_path / (variable or "bench")
@@ -86,7 +64,7 @@ def test_results_folder_is_found(
 
 
 #: Value of head by machine and environment (base has 1), the order of their reviews, and the exit code.
-SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], int]] = {
+SEVERAL: dict[str, tuple[dict[tuple[str, str], float | None], list[tuple[str, str]], int]] = {
     "machines": ({("a", "py"): 1.0, ("b", "py"): 2.0}, [("b", "SLOWER"), ("a", "SAME")], 1),
     "environments": ({("a", "x"): 2.0, ("a", "y"): 1.0}, [("a, x", "SLOWER"), ("a, y", "SAME")], 1),
     "what fails": ({("a", "x"): 1.0, ("a", "y"): None}, [("a, y", "BROKEN"), ("a, x", "SAME")], 1),
@@ -96,7 +74,6 @@ SEVERAL: dict[str, tuple[dict[tuple[str, str], Outcome], list[tuple[str, str]], 
 
 @pytest.mark.parametrize("case", SEVERAL)
 def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every machine and environment that measured both commits has a review. The worst review decides the exit code."""
     heads, expected, exit_code = SEVERAL[case]
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
@@ -115,10 +92,7 @@ def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
-def test_results_of_other_axes_are_left_out(
-    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Stored results without names of axes are left out if the benchmark has other axes now."""
+def test_other_axes_are_left_out(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
     axes = {"param_names": names, "params": [["'one'"] for _ in names]}
@@ -143,7 +117,6 @@ def test_broken_suite_ends_the_review(
     named: bool, text: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """If the suite that the project names is missing or broken, there is no review. A project may name no suite."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     if text:
         (tmp_path / "own_suite.py").write_text(text)
@@ -161,10 +134,6 @@ def test_broken_suite_ends_the_review(
 
 
 def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commits may be tags and HEAD.
-
-    For a commit without results, the error names the command that measures this commit.
-    """
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
     git.text(tmp_path, "tag", "v1", commits[0])
     write(tmp_path, {commit_hash: {COUNT: {"one": 1.0}} for commit_hash in commits[:3]})
@@ -182,9 +151,8 @@ def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("code", [0, 1])
-@pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions"])
+@pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions", "bench"])
 def test_make_exits_with_2_for_a_regression(target: str, code: int, tmp_path: Path) -> None:
-    """`make` exits with 2 if the command exits with 1, and with 0 after 0."""
     command = tmp_path / "kernelwatch"
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     command.chmod(0o755)
@@ -194,7 +162,6 @@ def test_make_exits_with_2_for_a_regression(target: str, code: int, tmp_path: Pa
 
 
 def test_failing_import_is_no_verdict(tmp_path: Path) -> None:
-    """If an import of `compare` fails, the command exits with 2 and prints one line."""
     (tmp_path / "msgspec.py").write_text("raise ImportError('no such library')")
     where = os.pathsep.join([str(tmp_path), *sys.path])
     words = [sys.executable, "-m", "kernelwatch", "compare", BASE, HEAD]

@@ -14,7 +14,7 @@ from kernelwatch.review.pairing import Pair, is_code_unchanged
 from kernelwatch.review.thresholds import MIN_CHANGES
 from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict
 from kernelwatch.show.site.overview import ShownMachine
-from kernelwatch.store.measurements import CommitMeasurements, load_commit
+from kernelwatch.store.measurements import load_commit
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import load_thresholds
@@ -48,14 +48,8 @@ def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str]
     return write_lines(root / "results" / "gpu" / "cubins.jsonl", *lines)
 
 
-def _load_both(root: Path) -> list[CommitMeasurements]:
-    """Return the stored measurements of base and head."""
-    return [load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD)]
-
-
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a project's folder. Every configuration launches the kernel KERNEL."""
     monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
@@ -69,7 +63,7 @@ def run(
 
 
 def lasting(run: dict[str, Any], started: str, ended: str) -> dict[str, Any]:
-    """Return a run from one year to another. The driver is named after the first year."""
+    """Return a run that began and ended in the given years. Its driver is called after the year of its start."""
     moments = {"started": f"{started}-01-01T00:00:00+00:00", "ended": f"{ended}-01-01T00:00:00+00:00"}
     return {**run, **moments, "before": {"driver": started, "uuid": None}}
 
@@ -93,30 +87,30 @@ FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, na
 CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
-    "nor the machine code": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
+    "neither copy nor machine code changed": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
     "the copy changed": (
         1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio relative to the copy: 1.000)",
     ),
-    "with other machine code": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
-    "with unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
+    "copy and machine code changed": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
+    "the copy changed, unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
     "no copy in head": (1.1, (1.2, None), "aa", TOGETHER, SLOW, UNCHANGED),
     "the same time": (1.0, (1.2, 1.2), "aa", HELD_HEAD, SAME, ""),
     "faster": (0.9, (1.2, 1.08), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
     "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
     "throttled in base": (1.1, None, "ab", HELD_BASE, UNDECIDED, f"{HELD} base: power"),
-    "always throttled": (1.1, None, "", HELD_BOTH, SLOW, ""),
-    "in two runs": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
-    "for two reasons": (
+    "throttled in both": (1.1, None, "", HELD_BOTH, SLOW, ""),
+    "throttled twice": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
+    "throttled for two reasons": (
         1.1, None, "", [run(BASE, HEAD, throttled={BASE: POWER, HEAD: HEAT})], UNDECIDED,
         f"{HELD} base: power; in head: heat",
     ),
-    "twice in turns": (1.1, None, "", HELD_BOTH * 2, UNDECIDED, f"{HELD} base: power; in head: power"),
-    "in turns, head alone": (1.1, None, "", HELD_IN_TURNS, UNDECIDED, f"{HELD} head: power"),
-    "another commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, throttled={"d" * 40: POWER})], SLOW, ""),
-    "another configuration": (
+    "throttled in interleaved runs": (1.1, None, "", HELD_BOTH * 2, UNDECIDED, f"{HELD} base: power; in head: power"),
+    "throttled in head of an interleaved run": (1.1, None, "", HELD_IN_TURNS, UNDECIDED, f"{HELD} head: power"),
+    "other throttled commit": (1.1, None, "", [run(BASE), run(HEAD, "d" * 40, throttled={"d" * 40: POWER})], SLOW, ""),
+    "other throttled configuration": (
         1.1, None, "", [run(BASE), run(HEAD, throttled={HEAD: POWER}, name=f"{TIME}(other)")], SLOW, "",
     ),
-    "then a run of something else": (
+    "a later run of something else": (
         1.1, None, "", [lasting(HELD_IN_TURNS[0], "2020", "2098"), lasting(run(HEAD), "2099", "2099")], UNDECIDED,
         f"{HELD} head: power",
     ),
@@ -124,14 +118,13 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "two GPUs, much": (1.1, None, "ab", apart("A", "B"), SLOW, ""),
     "two GPUs, the same machine code": (1.1, None, "aa", apart("A", "B"), UNDECIDED, SEVERAL),
     "one GPU is not known": (1.03, None, "ab", apart("A", None), SAME, ""),
-    "one GPU each of a fleet": (1.03, None, "ab", FLEET, SLOW, ""),
-    "another GPU of a fleet": (1.03, None, "ab", [*FLEET, {**FLEET[0], "before": {"uuid": "C"}}], SAME, ""),
+    "a fleet, both commits on one GPU": (1.03, None, "ab", FLEET, SLOW, ""),
+    "a fleet, head on another GPU": (1.03, None, "ab", [*FLEET, {**FLEET[0], "before": {"uuid": "C"}}], SAME, ""),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A slower time is undecided if the machine may be the cause: an equally slower copy, throttling or another GPU."""
     factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
@@ -148,10 +141,6 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
 def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: str) -> None:
-    """If an undecided time already has a reason, throttling does not replace it.
-
-    Without another reason, throttling is the reason. A throttled time has no range.
-    """
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")
@@ -163,13 +152,7 @@ def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: s
     ("params", "ran_on", "unchanged"),
     [({"arch": "sm_100"}, "sm_90", False), ({"arch": "sm_90"}, "sm_100", True), ({}, "sm_90", True), ({}, None, True)],
 )
-def test_code_hash_of_the_architecture_decides(
-    params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path
-) -> None:
-    """The code hash of the configuration's architecture decides, else the hash of the GPU's, else the only hash.
-
-    Here only the code for sm_100 changed.
-    """
+def test_code_hash_of_arch_decides(params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path) -> None:
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     write_lines(folder / "runs.jsonl", {"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})})
     lines = [
@@ -178,7 +161,7 @@ def test_code_hash_of_the_architecture_decides(
         for commit, cubin_hash in zip((BASE, HEAD), hashes, strict=True)
     ]
     write_lines(folder / "cubins.jsonl", *lines)
-    base, head = _load_both(root)
+    base, head = (load_commit(History("gpu", root), commit, "python3.11") for commit in (BASE, HEAD))
     assert is_code_unchanged(base, head, TIME, params, KERNEL) is unchanged
 
 
@@ -189,15 +172,13 @@ def test_code_hash_of_the_architecture_decides(
         ((4.0, 8.0), "ab", [], []),
         ((4.0, 4.0), "aa", [], []),
         ((4.0, 8.0), "", [], []),
-        ((4.0, 4.0), "aa", ["benchmarks/kernels.py"],
-         ["was measured with uncommitted changes in benchmarks/kernels.py"]),
+        ((4.0, 4.0), "aa", ["benchmarks/kernels.py"], ["with uncommitted changes in benchmarks/kernels.py"]),
     ],
 )  # fmt: skip
 def test_notes_on_suite_and_uncommitted_files(
     counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """A note says that counts changed with equal machine code. Another names the uncommitted files of a run."""
     write(root, pair(*counts, COUNT))
     runs = [{"commits": [BASE]}, {"commits": [HEAD], "uncommitted": files}]
     _write_records(root, runs, hashes)
@@ -226,12 +207,9 @@ PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple
 def test_thresholds_come_from_noise(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Thresholds come from at least MIN_CHANGES times of equal code that one GPU measured in two runs."""
     count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
-    other_launch = KERNEL.replace("float32", "float64")
-    monkeypatch.setattr(
-        registry, "find_code_name", lambda _, params: other_launch if params["case"] == "other" else KERNEL
-    )
+    other = KERNEL.replace("float32", "float64")
+    monkeypatch.setattr(registry, "find_code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
     names = [f"case{number}" for number in range(count)]
     times: Suite = {
         commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}

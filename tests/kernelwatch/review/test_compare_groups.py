@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.groups import group_rows
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Judgement, Verdict, compute_ratio, format_percent, judge_exact
+from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict, format_percent, judge_exact
 from kernelwatch.show.report import format_counts
 from kernelwatch.suite.benchmark_names import classify_benchmark
 from tests.golden import golden
@@ -36,7 +36,7 @@ def row(
 ) -> Row:
     """Return a row of a review. Without `verdict`, any change is slower or faster."""
     judged = judge_exact(base, head)
-    judged = Judgement(verdict or judged.verdict, compute_ratio(base, head))
+    judged = Judgement(verdict or judged.verdict, judged.ratio)
     params = {"flags": flags, **params}
     name = f"{benchmark}({kernel}, {', '.join(params.values())})"
     return Row(
@@ -49,18 +49,21 @@ def make_time(head: float, dtype: str = "float32", **parameters: object) -> Row:
 
 
 def make_count(head: float, dtype: str = "float32", metric: str = "instructions", **parameters: object) -> Row:
-    """Return a counted number of one dtype."""
     return row(COUNTED.format(metric), head, dtype=dtype, **parameters)  # type: ignore[arg-type]
 
 
 def make_compiled(head: float, arch: str = "sm_90", metric: str = "registers", **parameters: object) -> Row:
-    """Return a compiled number of one architecture."""
     return row(COMPILED.format(metric), head, arch=arch, **parameters)  # type: ignore[arg-type]
+
+
+def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
+    undecided = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
+    reasons = (Reason(ReasonKind.SEVERAL_GPUS),)
+    return replace(undecided, judgement=replace(undecided.judgement, could_be=could_be, reasons=reasons))
 
 
 LOADED = replace(make_count(40, metric="sectors_loaded"), useful_bytes=320)
 
-#: Case -> rows to group.
 CASES: dict[str, list[Row]] = {
     "nothing changed": [make_time(10), make_count(10)],
     "a mean over sizes and dtypes": [
@@ -117,7 +120,6 @@ ARCHS = {"architectures that differ, on a machine without a GPU": None}
 
 
 def test_rows_are_grouped_by_kernel_and_flags() -> None:
-    """Rows of one kernel and flags form a group. Counts that are equal for all flags are listed once."""
     text = ""
     for name, rows in CASES.items():
         text += f"== {name}\n"
@@ -131,7 +133,6 @@ def test_rows_are_grouped_by_kernel_and_flags() -> None:
 
 @pytest.mark.parametrize(("at_least", "kernels"), [(0.0, ["k", "l", "m"]), (0.01, ["k", "m"]), (0.03, ["m"])])
 def test_small_changes_are_left_out(at_least: float, kernels: list[str]) -> None:
-    """Changes below `at_least` are left out, whatever the verdict. Changes from 0 are never left out."""
     rows = [make_time(10.2), make_time(10.05, kernel="l"), make_count(1e-9, base=0.0, kernel="m")]
     assert [group.kernel for group in group_rows(rows, "sm_90", at_least)] == kernels
 
@@ -145,7 +146,6 @@ def test_small_changes_are_left_out(at_least: float, kernels: list[str]) -> None
     ],
 )
 def test_traffic_is_shown_if_its_figures_differ(head: float, at_least: float, evidence: list[str]) -> None:
-    """The sentence on traffic appears only if the two rounded figures differ. No group is empty."""
     loaded = replace(make_count(head, base=40.0, metric="sectors_loaded"), useful_bytes=320)
     groups = group_rows([loaded], "sm_90", at_least)
     assert [[*group.evidence] for group in groups] == [evidence] * bool(evidence)
@@ -161,7 +161,6 @@ def test_traffic_is_shown_if_its_figures_differ(head: float, at_least: float, ev
     ids=["slower", "faster"],
 )
 def test_changes_in_the_direction_of_times_come_first(time: float, evidence: list[str]) -> None:
-    """A slower kernel shows the rises first, a faster one the falls."""
     loaded = replace(make_count(20.0, base=40.0, metric="sectors_loaded"), useful_bytes=320)
     (group,) = group_rows([make_time(time), loaded, make_count(15)], "sm_90")
     assert [*group.evidence] == evidence

@@ -7,13 +7,11 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review
-from kernelwatch.review.conclusion import ALL, NONE
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
 from kernelwatch.store import reading
@@ -39,7 +37,6 @@ def _read_once() -> Iterator[None]:
 
 @functools.cache
 def review(machine: str, base: str, head: str) -> Review:
-    """Return the review of two stored commits."""
     (selection,) = select_commits(base, head, machine, ROOT)
     return review_selection(selection, ROOT)
 
@@ -62,7 +59,6 @@ STORED = [
 
 @pytest.mark.history
 def test_reports_of_stored_commits() -> None:
-    """Reports equal the golden text and have at most 100 columns."""
     text = ""
     for machine, base, head, list_all in STORED:
         stored_review = review(machine, base, head)
@@ -73,17 +69,7 @@ def test_reports_of_stored_commits() -> None:
     assert shown == expected
 
 
-def test_trade_passes_if_allowed() -> None:
-    """More cache lines for faster times pass if trades are allowed. Slower times still give exit code 1."""
-    full_review = review(GPU, "2995c02", "63ca89b")
-    traded = replace(full_review, rows=[row for row in full_review.rows if row.judgement.verdict is not Verdict.SLOWER])
-    exit_codes = [replace(side, trade=trade).exit_code for side in (full_review, traded) for trade in (NONE, ALL)]
-    assert (full_review.exit_code, traded.conclusion, traded.exit_code) == (1, Verdict.TRADE, 0)
-    assert exit_codes == [1, 0, 1, 0]
-
-
 def test_selected_counts_are_weighed_with_all_times() -> None:
-    """A review of selected counts weighs them with all times of both commits."""
     counts = [row for row in review(GPU, "2995c02", "63ca89b").rows if row.kind != TIMED]
     (selection,) = select_commits("2995c02", "63ca89b", GPU, ROOT)
     alone = review_selection(selection, ROOT, {row.name for row in counts}).rows
@@ -92,7 +78,6 @@ def test_selected_counts_are_weighed_with_all_times() -> None:
 
 
 def test_json_has_rates_and_shares_of_the_peak() -> None:
-    """JSON has each time's bytes per second, and the share of the theoretical peak."""
     document = json.loads(as_json.render_json(review(GPU, "f22cf79", "740a787")))
     assert document["peak_bytes_per_second"] == pytest.approx(4814e9, rel=0.001)
     assert sum(group["faster"] for group in document["groups"]) == document["totals"]["timed"]["FASTER"] > 0
@@ -105,10 +90,6 @@ def test_json_has_rates_and_shares_of_the_peak() -> None:
 
 @pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
-    """Values in `results/` are found by today's axes and have the version of the benchmark, as asv requires.
-
-    Every third file is read.
-    """
     total = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))

@@ -22,7 +22,7 @@ from kernelwatch.show import report
 from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.suite import registry
 from tests.golden import golden
-from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, make_undecided
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
 
 #: Names of configurations with markup or terminal escapes.
@@ -49,10 +49,8 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
     """Return a review with regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
-    broken = [f"{index}{'<' * 300}" for index in range(failing)]
-    extra: dict[str, dict[str, Outcome]] = {
-        f"track_counted.{'|' * 300}{index}": {"one": 1.0} for index in range(unpaired)
-    }
+    broken = [f"{i}{'<' * 300}" for i in range(failing)]
+    extra: dict[str, dict[str, Outcome]] = {f"track_counted.{'|' * 300}{i}": {"one": 1.0} for i in range(unpaired)}
     suite: Suite = {
         BASE: {COUNT: {**base, **dict.fromkeys(broken, 1.0)}, **extra},
         HEAD: {COUNT: {**head, **dict.fromkeys(broken, None)}, TIME: {"one": 1.0}},
@@ -62,7 +60,6 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_names_break_no_report(name: str, tmp_path: Path) -> None:
-    """A hostile name starts no line, sends no escape sequence, and closes no fence."""
     comparison = slower(tmp_path, [name, "other"], failing=1, unpaired=1)
     written = FORMATS["terminal"]([comparison], 0.0, True)
     assert all(character.isprintable() for character in written.replace("\n", ""))
@@ -77,7 +74,6 @@ def test_hostile_names_break_no_report(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "left_out"), [(10_000, 0), (220, 0), (200, 2), (150, 7), (100, 12)])
 def test_markdown_is_cut_at_whole_lines(limit: int, left_out: int) -> None:
-    """A text beyond the limit keeps its first whole lines, and says how many are left out."""
     lines = [f"{number:9}" for number in range(14)]
     fence, *kept, last = report.fence_text("".join(f"{line}\n" for line in lines), limit).splitlines()
     assert fence == last == "```"
@@ -102,7 +98,6 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
 def test_failure_is_printed_with_its_reason(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
-    """Failures come first, with the reason that the newest run recorded, or the command that shows a reason."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
@@ -122,10 +117,6 @@ SKIPPED = {
 
 @pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
 def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_path: Path) -> None:
-    """After a complete run, a skip has its recorded reason.
-
-    After a partial run, the report says that the run was partial.
-    """
     suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
     root = write(tmp_path, suite)
     reasons = [f"this commit does not have it: no {COUNT}", "no GPU here"]
@@ -136,7 +127,6 @@ def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_
     assert message.format(COUNT) in shown
 
 
-#: Options, exit code, and a part of the output or of the error.
 WORDS = [
     ([], 1, "1 changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
@@ -145,8 +135,8 @@ WORDS = [
         ([f"--at-least={share}"], 2, f"--at-least: '{share}' is not a percentage; give")
         for share in ("-1", "x", "nan", "inf", "")
     ),
-    (["--machine", "gpu", "--machine", "b"], 2,
-     "--machine is given twice, as gpu and b, but machines cannot be compared"),
+    (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and b, but machines"),
+    (["--commit", HEAD], 2, f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD"),
 ]  # fmt: skip
 
 
@@ -154,7 +144,6 @@ WORDS = [
 def test_small_changes_are_counted_or_listed(
     words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Small changes are counted, listed on request, and still give exit code 1. Wrong options give 2."""
     write(tmp_path, pair(1.0, 1.006, COUNT))
     with pytest.raises(SystemExit) if code == 2 else nullcontext() as ended:
         assert main([BASE, HEAD, *words], tmp_path) == code
@@ -163,23 +152,15 @@ def test_small_changes_are_counted_or_listed(
 
 
 def seconds(base: float, head: float, dtype: str = "float32", **parameters: object) -> Row:
-    """Return a row with times in seconds."""
     return replace(make_time(head, dtype, base=base, **parameters), unit="seconds")
-
-
-def make_undecided(kernel: str, could_be: tuple[float, float] | None) -> Row:
-    row = make_time(10.5, kernel=kernel, verdict=Verdict.UNDECIDED)
-    reasons = (Reason(ReasonKind.SEVERAL_GPUS),)
-    return replace(row, judgement=replace(row.judgement, could_be=could_be, reasons=reasons))
 
 
 TRADE_POLICIES = [make_count(head, dtype, verdict=Verdict.TRADE) for dtype, head in (("int8", 11), ("float32", 15))]
 COULD_BE = {"a": (0.9, 1.1), "b": (1.0, 1.3), "c": None, "d": (0.9, 1.05)}
-DOUBTS = [*TRADE_POLICIES, *(make_undecided(*doubt) for doubt in COULD_BE.items())]
+DOUBTS = [*TRADE_POLICIES, *(make_undecided(1.05, could_be, kernel) for kernel, could_be in COULD_BE.items())]
 LONG_NAME = "words_of_a_metric_that_nobody_has_any_room_for_in_a_line"
 MANY = ("instructions", "bank_conflicts", LONG_NAME, "warps", "requests")
 
-#: Case -> rows of a review, and whether every configuration is listed.
 MADE_UP: dict[str, tuple[list[Row], bool]] = {
     "units": (
         [seconds(*times) for times in ((7.831e-4, 8e-4), (2.4e-3, 3e-3), (1.5, 2.0), (5e-9, 6e-9), (0, 1))], True,
@@ -219,14 +200,12 @@ def review_rows(folder: Path, rows: list[Row], arch: str | None = "sm_90") -> st
 
 @pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
 def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
-    """If flags are printed without an option such as -Xptxas, a sentence names the option."""
     shown = review_rows(tmp_path, [make_time(12, flags=flags)])
     assert shown.endswith(f"Lower is better. {SHORTENED_FLAGS}" if is_explained else "Lower is better.")
 
 
 @pytest.mark.parametrize("arch", ["sm_90", None])
 def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
-    """A note names the architectures of compiled numbers, and the GPU's architecture if the machine has a GPU."""
     rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
     note = "Note: compiled numbers cover sm_80, sm_90, sm_100; this machine's GPU is sm_90"
     assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
@@ -244,14 +223,12 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     ids=["corrected", "not corrected"],
 )
 def test_uncorrected_interval_is_explained(reason: Reason, text: str, tmp_path: Path) -> None:
-    """If p was corrected, the report says that the interval is for the time alone, before the correction."""
     row = make_time(9.5, verdict=Verdict.UNDECIDED)
     judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))
     assert text in review_rows(tmp_path, [replace(row, judgement=judgement)])
 
 
 def test_reports_of_made_up_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reports on changes that no stored commit has equal the golden text."""
     monkeypatch.setattr(registry, "is_verified", lambda *_: False)
     stored = review_stored(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     text = f"== not verified\n{report.render_review(stored, list_all=True)}"

@@ -36,7 +36,6 @@ def test_other_generator_is_not_compared(
     versions: tuple[str | None, str], hashes: tuple[str, str | None], is_generated: bool, code: int, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """Numbers of PTX by another version of a generator are not compared, unless the machine code is equal."""
     facts = ConfigurationFacts("add", "add float32 -O3", generated=is_generated)
     monkeypatch.setattr(load_review, "describe_configuration", lambda *_: facts)
     numbers = {BASE: (1e-3, 8.0), HEAD: (2e-3, 9.0)}
@@ -45,11 +44,9 @@ def test_other_generator_is_not_compared(
     }
     folder = write(tmp_path, results) / "results" / "gpu"
     runs, cubins = [], []
-    for commit, version, code_hash in zip((BASE, HEAD), versions, hashes, strict=True):
+    for commit, version, digest in zip((BASE, HEAD), versions, hashes, strict=True):
         runs.append({"commits": [commit], "generators": {"triton": version} if version else {}})
-        cubins.append(
-            {"commit": commit, "arch": "sm_90", "cubins": {"add, float32, -O3": code_hash} if code_hash else {}}
-        )
+        cubins.append({"commit": commit, "arch": "sm_90", "cubins": {"add, float32, -O3": digest} if digest else {}})
     for name, lines in (("runs", runs), ("cubins", cubins)):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     exit_code, document = review_as_json(tmp_path, capsys)
@@ -67,7 +64,6 @@ def test_other_generator_is_not_compared(
 def test_new_generator_starts_a_new_series(
     is_generated: bool, ratios: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new version of a generator gives no regression of generated kernels. Later changes by the same version do."""
     facts = ConfigurationFacts("add", generated=is_generated)
     monkeypatch.setattr(load_review, "describe_configuration", lambda *_: facts)
     commits = [f"{place:02x}" * 20 for place in range(1, 5)]
@@ -90,7 +86,6 @@ SUITES = {
 
 @pytest.mark.parametrize("is_generated", SUITES)
 def test_suite_knows_generated_kernels(is_generated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`generated` is true for the generated kernel of a suite, and false for a kernel that the suite lacks."""
     monkeypatch.setattr(registry, "_registered", [SUITES[is_generated]])
     for name, expected in (("add", is_generated), ("other", False)):
         params = {"kernel": name, "dtype": "float32", "size": "8"}

@@ -22,25 +22,23 @@ from ptxcount.util.architectures import MULTIPROCESSORS
 from tests.kernelwatch.review.test_compare_groups import make_compiled
 from tests.stored import BASE, HEAD, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
-#: Registers of base and head, their blocks (threads, shared bytes), and the reason; "" if more threads fit.
+#: Registers of base and head, the block of head (threads, shared bytes), and the reason; "" if more threads fit.
+#: The block of base has 1024 threads.
 BLOCKS = [
-    (32, 40, (1024, 0), (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
-    (32, 40, (1024, 0), (128, 0), "1536, 2048 before"),  # 12 of 128
-    (32, 33, (1024, 0), (64, 0), "1536, 2048 before"),  # 24 of 64
-    (33, 34, (1024, 0), (128, 0), "explanation only: 1536, 1024 before"),  # 1 of 1024, 12 of 128
-    (30, 32, (1024, 0), (256, 0), "explanation only: 2048, 2048 before"),
-    (34, 33, (1024, 0), (128, 0), ""),
-    (30, 32, (1024, 0), (1024, 200_000), "explanation only: 1024, 2048 before"),  # limited by shared memory
+    (32, 40, (256, 0), "1536, 2048 before"),  # 2 blocks of 1024, 6 of 256
+    (32, 40, (128, 0), "1536, 2048 before"),  # 12 of 128
+    (32, 33, (64, 0), "1536, 2048 before"),  # 24 of 64
+    (33, 34, (128, 0), "explanation only: 1536, 1024 before"),  # 1 of 1024, 12 of 128
+    (30, 32, (256, 0), "explanation only: 2048, 2048 before"),
+    (34, 33, (128, 0), ""),
+    (30, 32, (1024, 200_000), "explanation only: 1024, 2048 before"),  # limited by shared memory
 ]
 
 
-@pytest.mark.parametrize(("base", "head", "base_block", "head_block", "reason"), BLOCKS)
-def test_occupancy_compares_threads(
-    base: int, head: int, base_block: tuple[int, int], head_block: tuple[int, int], reason: str
-) -> None:
-    """Occupancy compares the threads that fit on a multiprocessor, even if the commits' blocks differ."""
+@pytest.mark.parametrize(("base", "head", "block", "reason"), BLOCKS)
+def test_occupancy_compares_threads(base: int, head: int, block: tuple[int, int], reason: str) -> None:
     registers = make_compiled(head, "sm_90", "registers", base=base)
-    (row,) = weigh_against_times([registers], "sm_90", find_launched=lambda _: (base_block, head_block))
+    (row,) = weigh_against_times([registers], "sm_90", find_launched=lambda _: ((1024, 0), block))
     assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
     assert row.decides is not reason.startswith("explanation")
 
@@ -50,7 +48,6 @@ CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
 def test_blocks_are_those_recorded(tmp_path: Path) -> None:
-    """A commit's block is the recorded one, or the checkout's block if none is recorded."""
     folder = write(tmp_path, pair(1.0, 1.1)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
@@ -80,7 +77,6 @@ UNLAUNCHABLE = {
 
 @pytest.mark.parametrize("case", UNLAUNCHABLE)
 def test_unlaunchable_kernel_is_broken(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A kernel that cannot be launched in head alone is broken, even with a faster time."""
     registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}
@@ -130,7 +126,6 @@ int main() {
 
 
 def test_occupancy_as_in_cuda_occupancy_h(tmp_path: Path) -> None:
-    """The number of blocks equals that of cuda_occupancy.h, around each step of threads, registers and shared bytes."""
     header = Path(nvcc.find_nvcc()).resolve().parent.parent / "include" / "cuda_occupancy.h"
     if not header.exists() or shutil.which("g++") is None:
         pytest.skip(f"no g++, or no {header}")

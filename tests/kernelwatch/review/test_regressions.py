@@ -76,7 +76,6 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_regressions_stand_until_fixed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A regression stands until a later commit has a time within the threshold, or the old count."""
     values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
@@ -116,7 +115,6 @@ DRIFTS: dict[str, tuple[Any, list[str] | None, tuple[int, int] | None]] = {
 
 
 def drifting(root: Path, changes: Any) -> Path:
-    """Write times of 1 ms times `exp(change)` at COMMITS; return the project's folder."""
     noise = np.random.default_rng(5).normal(0, 2e-4, len(changes))
     changes_of_commits = zip(COMMITS, changes, noise, strict=False)
     times = {
@@ -147,7 +145,6 @@ def test_drift_can_be_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ends of a drift are commits that were measured, not commits that reused a time."""
     monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
     write(tmp_path, {commit: {TIME: {"one": time}} for commit, time in zip(COMMITS, times, strict=False)})
@@ -155,7 +152,6 @@ def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_unmerged_branch_is_no_predecessor(tmp_path: Path) -> None:
-    """Commits of main are compared with each other, not with commits of an unmerged branch."""
     commits = [commit(begin(tmp_path)), commit(tmp_path)]
     git.text(tmp_path, "checkout", "--quiet", "-b", "feature")
     faster = commit(tmp_path)
@@ -171,7 +167,6 @@ def test_unmerged_branch_is_no_predecessor(tmp_path: Path) -> None:
 
 
 def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Results of a commit that git does not know are left out, and a message says so."""
     known = commit(begin(tmp_path))
     write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, known: {COUNT: {"one": 8.0}}})
     assert main([], tmp_path) == 0
@@ -194,7 +189,6 @@ LATER: dict[str, tuple[str, float | None, list[str]]] = {
 
 @pytest.mark.parametrize("case", LATER)
 def test_cached_steps_are_not_reviewed_again(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only steps of changed results are reviewed again. The result equals that without a cache."""
     commit_hash, count, reviewed = LATER[case]
     monkeypatch.setenv(cache_dir.CACHE, str(tmp_path / "cache"))
     values = {A: 10.0, B: 10.05, C: 10.11, D: 12.0, E: 12.0}
@@ -225,10 +219,7 @@ def test_cached_steps_are_not_reviewed_again(case: str, tmp_path: Path, monkeypa
 
 @pytest.fixture
 def project(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Return a repository and its five commits.
-
-    The first two commits and the last are measured, each slower than before.
-    """
+    """Return a repository and its five commits: the first two and the last are measured, each slower than before."""
     begin(tmp_path, author="A @person")
     commits = [commit(tmp_path, message=f"change {number} ```") for number in range(5)]
     values = {commits[0]: 10.0, commits[1]: 12.0, commits[4]: 15.0}
@@ -237,7 +228,6 @@ def project(tmp_path: Path) -> tuple[Path, list[str]]:
 
 
 def test_entry_covers_regressions_up_to_its_commit(project: tuple[Path, list[str]]) -> None:
-    """An entry of acknowledged.toml covers regressions up to the entry's commit, and no later regression."""
     root, commits = project
     entry = f'[[regression]]\nkernel = "{COUNT}"\nnumber = "sectors"\nreason = "accepted"\n'
     accepted, later = commit(root, {"acknowledged.toml": entry}), commit(root)
@@ -252,7 +242,6 @@ def test_entry_covers_regressions_up_to_its_commit(project: tuple[Path, list[str
     ids=["by another GPU", "without samples", "within the threshold"],
 )
 def test_times_that_fix_a_regression(last: Outcome, uuids: list[str], stand: bool, tmp_path: Path) -> None:
-    """A regression stands unless a later time with samples, by the same GPU, is within the threshold."""
     write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
     runs(tmp_path, uuids)
     assert list_standing(tmp_path) == [(A, B, 1.05, False)] * stand
@@ -261,7 +250,6 @@ def test_times_that_fix_a_regression(last: Outcome, uuids: list[str], stand: boo
 def test_reports_of_regressions(
     project: tuple[Path, list[str]], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Reports on regressions and drifts equal the golden text. JSON has the same regressions."""
     (root, commits), folder = project, tmp_path_factory.mktemp
     quiet = write(folder("quiet"), pair(1.0, 1.0, COUNT))
     drifts, steps = drifting(folder("drifts"), DRIFT), write(folder("steps"), pair(1.0, 2.0, COUNT))
@@ -284,9 +272,7 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
 
 def test_long_report_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
-    write(
-        tmp_path, {commit: {name: {"@" * 230: 1.0 + age} for name in names} for age, commit in enumerate(COMMITS[:16])}
-    )
+    write(tmp_path, {commit: {name: {"@" * 230: 1.0 + n} for name in names} for n, commit in enumerate(COMMITS[:16])})
     assert main([], tmp_path) == 1
     text = capsys.readouterr().out
     assert len(text) <= COMMENT_LIMIT

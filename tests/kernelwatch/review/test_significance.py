@@ -40,7 +40,6 @@ def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Sam
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_p_value_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
-    """The p-value is SciPy's: exact for up to 20 samples, else the normal approximation, also with ties."""
     base, head = make_samples(*case)
     method = "exact" if max(map(len, (base, head))) <= 20 else "asymptotic"
     expected = stats.mannwhitneyu(base, head, method=method).pvalue
@@ -50,7 +49,6 @@ def test_p_value_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_interval_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
-    """The interval equals SciPy's bootstrap interval with the same seed, bit for bit."""
     base, head = make_samples(*case)
     options = {"n_resamples": significance.RESAMPLES, "confidence_level": significance.CONFIDENCE}
     rng = np.random.default_rng(significance.SEED)

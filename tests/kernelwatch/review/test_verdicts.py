@@ -11,18 +11,12 @@ from msgspec.structs import replace
 from kernelwatch.cli.compare import compare as main
 from kernelwatch.cli.regressions import main as regressions
 from kernelwatch.config import settings
-from kernelwatch.review import launchable
-from kernelwatch.review.conclusion import (
-    TRADE_POLICIES,
-    conclude,
-    exit_code,
-    iter_reasons_for_undecided,
-    weigh_against_times,
-)
+from kernelwatch.review import conclusion, launchable
+from kernelwatch.review.conclusion import conclude, weigh_against_times
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Verdict, judge_exact
 from kernelwatch.suite.benchmark_names import TIMED
-from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, row
+from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, make_undecided, row
 from tests.stored import BASE, HEAD, pair, write
 
 SLOW, FAST, SAME, UNDECIDED = Verdict.SLOWER, Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED
@@ -45,7 +39,6 @@ def make_number(metric: str, head: float, arch: str | None = None, base: float =
 
 
 def make_timed(head: float, **parameters: str) -> Row:
-    """Return a time of TILE."""
     return make_time(head, kernel=TILE, **parameters)
 
 
@@ -71,44 +64,30 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "a ratio beside its total": ([LOADED, make_number("load_sectors", 40)], NOTED),
     "a ratio that fell beside its total": ([LOADED, make_number("load_sectors", 9)], FAST),
     "a total": ([make_number("load_sectors", 9), make_number("sectors_loaded", 40)], SLOW),
-    "a total of another launch": (
-        [make_number("sectors_loaded", 9, dtype="int8"), make_number("load_sectors", 11)], SLOW,
-    ),
+    "another launch's total": ([make_number("sectors_loaded", 9, dtype="int8"), make_number("load_sectors", 11)], SLOW),
     "sectors of atomics": ([make_number("sectors_of_atomics", 11)], SLOW),
     "wavefronts": ([make_number("bank_conflicts", 9), make_number("wavefronts", 11)], SLOW),
     "the first shared memory, for as many sectors fewer": ([FEWER, FIRST], NOTED),
     "the first shared memory, for one sector fewer": ([LOADED, FIRST], SLOW),
     "the first shared memory, for as many": ([FIRST], SLOW),
     "the first shared memory, for other sectors": ([FEWER, make_number("sectors_stored", 11), FIRST], SLOW),
-    "wavefronts that ptxas does not make": (
-        [make_number("merged_wavefronts", 10), make_number("wavefronts", 11)], NOTED,
-    ),
+    "wavefronts that ptxas merges": ([make_number("merged_wavefronts", 10), make_number("wavefronts", 11)], NOTED),
     "fewer wavefronts than ptxas makes": ([make_number("merged_wavefronts", 10), make_number("wavefronts", 9)], FAST),
     "wavefronts as ptxas makes them": ([make_number("wavefronts", 9), make_number("merged_wavefronts", 11)], SLOW),
     "the first of these, for fewer sectors": ([FEWER, make_number("merged_wavefronts", 8704, base=0)], NOTED),
     "sectors of another block's shared memory": ([LOADED, make_number("cluster_sectors", 32, base=4)], SLOW),
-    "the first of these sectors, for fewer of global memory": (
-        [LOADED, make_number("cluster_sectors", 1, base=0)], NOTED,
-    ),
+    "the first of these, for fewer of global memory": ([LOADED, make_number("cluster_sectors", 1, base=0)], NOTED),
     "requests beside these sectors": ([make_number("cluster_sectors", 4), make_number("cluster_requests", 11)], NOTED),
     "addresses of constant memory": ([FEWER, FEW_READS, SCATTERED], SLOW),
     "the first uniform constants, for fewer sectors": ([FEWER, READS, SCATTERED], NOTED),
     "the first uniform constants, for one sector fewer": ([LOADED, READS, SCATTERED], SLOW),
     "the first uniform constants, for as many": ([READS, SCATTERED], SLOW),
-    "requests beside their addresses": (
-        [make_number("constant_addresses", 10), make_number("constant_requests", 11)], NOTED,
-    ),
-    "requests": (
-        [make_number("sectors_loaded", 10), make_number("load_sectors", 3), make_number("requests", 40)], SLOW,
-    ),
-    "requests for as many times fewer sectors": (
-        [make_number("sectors_loaded", 2.5), make_number("requests", 40)], NOTED,
-    ),
+    "requests and addresses": ([make_number("constant_addresses", 10), make_number("constant_requests", 11)], NOTED),
+    "request": ([make_number("sectors_loaded", 10), make_number("load_sectors", 3), make_number("requests", 40)], SLOW),
+    "requests for fewer sectors": ([make_number("sectors_loaded", 2.5), make_number("requests", 40)], NOTED),
     "requests for hardly fewer sectors": ([LOADED, make_number("requests", 40)], SLOW),
     "requests for more sectors": ([make_number("sectors_loaded", 11), make_number("requests", 40)], NOTED),
-    "requests for sectors of another kind": (
-        [LOADED, make_number("sectors_stored", 11), make_number("requests", 40)], SLOW,
-    ),
+    "requests for other sectors": ([LOADED, make_number("sectors_stored", 11), make_number("requests", 40)], SLOW),
     "a stack frame": ([make_number("stack_bytes", 32, "sm_90", 0)], SLOW),
     "local memory": ([make_number("stack_bytes", 32, "sm_90", 32), make_number("local_sectors", 11)], SLOW),
     "local memory that became registers": (
@@ -152,29 +131,16 @@ ONE_WAY = ("the first", "beyond")
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_times_decide_before_other_numbers(name: str) -> None:
-    """Times usually decide.
-
-    Without times, transactions, spills, fewer resident threads and values beyond LIMITS decide. A time never overrules
-    spills on another architecture. With base and head exchanged, a number that decided still decides.
-    """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_against_times(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
     assert bool(last.judgement.reason) or expected in (SLOW, FAST)
     assert [row.judgement.verdict for row in weighed] == [row.judgement.verdict for row in rows[:-1]]
     if expected is not FAST and not any(row.kind == TIMED for row in rows) and not name.startswith(ONE_WAY):
-        mirrored = [
-            replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows
-        ]
-        *_, last = weigh_against_times(mirrored, "sm_90", LIMITS, find_blocks)
+        mirror = [replace(row, base=row.head, head=row.base, judgement=judge_exact(row.head, row.base)) for row in rows]
+        *_, last = weigh_against_times(mirror, "sm_90", LIMITS, find_blocks)
         assert (last.judgement.verdict, last.decides) == (FAST, expected is SLOW)
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
-
-
-def make_undecided(ratio: float, could_be: tuple[float, float] | None, kernel: str) -> Row:
-    """Return an undecided time with a ratio and the ratio's range."""
-    row = make_time(10 * ratio, kernel=kernel, verdict=UNDECIDED)
-    return replace(row, judgement=replace(row.judgement, could_be=could_be))
 
 
 def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
@@ -193,7 +159,6 @@ MANY = times(0, 600, "others")
 def test_project_may_limit_metrics(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A number above the project's limit is a regression. An invalid limit is an error of one line."""
     monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(limits={"instructions": limit}))
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):
@@ -204,7 +169,6 @@ def test_project_may_limit_metrics(
 
 
 def weigh(*changes: Row) -> list[Row]:
-    """Return changed numbers with the weighed verdicts."""
     return [*weigh_against_times(changes, "sm_90", find_launched=find_blocks)]
 
 
@@ -247,9 +211,7 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "a trade, and slower elsewhere": ([FASTER, SLOWER, make_count(11, verdict=TRADE)], (), TRADE, (1, 1, 0)),
     "acknowledged": ([make_count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
     "acknowledged, and faster": ([FASTER, make_count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
-    "acknowledged, and a trade": (
-        [make_count(11, verdict=ACCEPTED), make_count(11, verdict=TRADE)], (), TRADE, (1, 0, 0),
-    ),
+    "acknowledged, a trade": ([make_count(11, verdict=ACCEPTED), make_count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
     "one undecided of hundreds": ([*MANY, *times(1, 40)], (), SAME, (0, 0, 0)),
     "one undecided of hundreds, and faster": ([FASTER, *MANY, *times(1, 40)], (), FAST, (0, 0, 0)),
     "more than 1 in 100": ([*times(0, 150, "others"), *times(2, 40)], (), UNDECIDED, (2, 2, 2)),
@@ -261,17 +223,14 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "a kernel's only time, by who knows what": ([*MANY, make_undecided(0.9, None, "k")], (), UNDECIDED, (2, 2, 2)),
     "undecided, and slower elsewhere": ([*times(1, 1), SLOWER], (), SLOW, (1, 1, 1)),
     "undecided, and a trade elsewhere": ([*times(1, 1), make_count(11, verdict=TRADE)], (), UNDECIDED, (2, 2, 2)),
-    "undecided, and acknowledged elsewhere": (
-        [*times(1, 1), make_count(11, verdict=ACCEPTED)], (), UNDECIDED, (2, 2, 2),
-    ),
+    "undecided, acknowledged elsewhere": ([*times(1, 1), make_count(11, verdict=ACCEPTED)], (), UNDECIDED, (2, 2, 2)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_verdict_on_two_commits(name: str) -> None:
-    """Any slower configuration shows in the verdict. Undecided ones count only if they can change the verdict."""
     rows, failing, expected, codes = WHOLE[name]
     assert conclude(rows, failing) is expected
-    assert tuple(exit_code(expected, rows, trade) for trade in TRADE_POLICIES) == codes
+    assert tuple(conclusion.exit_code(expected, rows, trade) for trade in conclusion.TRADE_POLICIES) == codes
     is_doubted = (expected is UNDECIDED and bool(rows)) or name == "undecided, and slower elsewhere"
-    assert any(iter_reasons_for_undecided(rows)) is is_doubted
+    assert any(conclusion.iter_reasons_for_undecided(rows)) is is_doubted

@@ -27,7 +27,6 @@ def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_measure_interleaves_two_commits(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """`measure` interleaves the rounds of two commits, and passes other options to asv."""
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "before the options of asv run; given: main --bench Blur\n" in capsys.readouterr().err
@@ -36,7 +35,6 @@ def test_measure_interleaves_two_commits(asv_calls: list[list[str]], capsys: pyt
 
 
 def _summarize(code: int, machine_name: str) -> tuple[str, int]:
-    """Return a summary of the exit code and machine, and the exit code."""
     return f"{code} on {machine_name}", code
 
 
@@ -49,7 +47,6 @@ def test_run_exits_with_the_last_failure(
     measured: int, published: int, summarised: int, expected: int,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """The exit code is that of the last step that failed: asv, the pages, the summary. A dry run has no summary."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "summarize", partial(_summarize, summarised))
@@ -62,7 +59,6 @@ def test_run_exits_with_the_last_failure(
 
 
 def test_help_begins_with_differences_to_asv(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """The differences to `asv run` are printed before the help of asv."""
     assert command.run(["--help"]) == 3
     first, second, _ = capsys.readouterr().out.splitlines()
     assert "without RANGE, only HEAD is measured" in first
@@ -84,7 +80,6 @@ def test_help_begins_with_differences_to_asv(asv_calls: list[list[str]], capsys:
 def test_default_range_is_head(
     words: list[str], expected: list[str], asv_calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a range, HEAD is measured instead of the branches in asv.conf.json, unless asv measures no commit."""
     monkeypatch.setattr(site, "main", lambda words: 0)
     command.run(words)
     assert asv_calls == [["run", "--record-samples", *expected]]

@@ -51,10 +51,7 @@ class FakeProcess:
         return iter(self.messages)
 
 
-def measure_commit(
-    child: FakeProcess, folder: Path, regex: str = "", is_head: bool = False, **options: Any
-) -> tuple[Any, Any]:
-    """Return the rows of asv's results by benchmark, and the lines of the record by file."""
+def measure_commit(child: FakeProcess, folder: Path, regex: str = "", is_head: bool = False, **options: Any) -> Any:
     results = Results({"machine": "m"}, {}, "c" * 40, 0, "3", "py3", {})
     benchmarks = Benchmarks(CONF, SUITE, regex=regex or None)
     run_record = RunRecord("c" * 40)
@@ -66,7 +63,6 @@ def measure_commit(
 
 
 def _list_reasons(lines: Any) -> set[str]:
-    """Return the reasons of the failures in a run record."""
     return {failure["reason"] for failure in lines[record.RUNS_FILE][0]["failed"]}
 
 
@@ -89,7 +85,6 @@ SAID = (
 
 
 def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skips become NaN, and failures None. A configuration without an outcome failed. Samples are rounded."""
     errors, warnings = list[str](), list[str]()
     monkeypatch.setattr(log, "error", errors.append)
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -116,7 +111,6 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("is_head", [True, False])
 def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> None:
-    """A missing kernel is a failure at HEAD and a skip at other commits. An unsupported dtype is always a skip."""
     reasons = [
         "this commit does not have it: there is no kernel k",
         "this commit does not have the dtype: k has no int8",
@@ -139,7 +133,6 @@ def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
-    """A number that is not finite makes the configuration fail with a reason. Other numbers of the class are stored."""
     numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
@@ -161,7 +154,6 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 
 @pytest.mark.parametrize("case", ASKED)
 def test_task_follows_options(case: str, tmp_path: Path) -> None:
-    """The task has the selected rounds, configurations and benchmarks. A ratio has the version of the time."""
     options, rounds, indices, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)
@@ -183,7 +175,6 @@ def test_samples_are_kept_if_appended(appends: bool, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"params": [["'x'"]]}, {"version": "4"}])
 def test_numbers_of_changed_benchmarks_are_not_stored(change: dict[str, Any], tmp_path: Path) -> None:
-    """If a benchmark has other axes or another version than when the run began, the numbers are not stored."""
     process = FakeProcess(*SAID, suite=[{**benchmark, **change} for benchmark in SUITE])
     results, lines = measure_commit(process, tmp_path)
     assert {str(row["result"]) for row in results.values()} == {"None"}

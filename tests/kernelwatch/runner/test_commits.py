@@ -69,7 +69,6 @@ def test_ranges_as_in_asv(
     range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """A range selects asv's commits, in asv's order. An unknown hash in a file is a warning, interleaved an error."""
     repo, commits, results = asv_repository
     warnings: list[str] = []
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -116,7 +115,6 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
 def test_stored_results_skip_benchmarks(
     options: dict[str, bool], letter: str, environment: str, expected: set[str], tmp_path: Path
 ) -> None:
-    """Options skip benchmarks with stored results of the commit, in any or in the same environment."""
     second_outcomes: dict[str, Outcome] = {TIME: NAN, f"{TIME}s": None, COUNT: 2.0}
     stored: dict[str, dict[str, Outcome]] = {name: {"one": 1.0, "two": two} for name, two in second_outcomes.items()}
     write(tmp_path, {"c" * 40: stored}, environment="py")

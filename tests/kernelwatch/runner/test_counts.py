@@ -31,14 +31,12 @@ def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: l
 
 
 def _compile_and_count(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
-    """Perform a task; return the configurations by index, and the messages without a configuration."""
     messages: list[Any] = []
     measure_counts.compile_and_count(task, messages.append)  # type: ignore[arg-type]
     return split_messages(messages)
 
 
 def split_messages(messages: list[Any]) -> tuple[list[RunConfiguration], list[Any]]:
-    """Return the configurations by index, and the messages without a configuration."""
     configurations = [message for message in messages if isinstance(message, RunConfiguration)]
     others = [message for message in messages if not isinstance(message, RunConfiguration)]
     return sorted(configurations, key=lambda configuration: configuration.index), others
@@ -61,7 +59,6 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
-    """A second run executes few of six launches. A run executes all if one differs, or for another version."""
     first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
@@ -88,7 +85,6 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
 
 
 def test_selected_configurations_are_compiled() -> None:
-    """Each selected configuration has resources and code hashes, or a reason why the configuration is skipped."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
@@ -121,7 +117,6 @@ def test_selected_configurations_are_compiled() -> None:
 def test_compiler_errors_leave_no_number(
     kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compiler's error is a failure. A missing kernel or architecture is a skip. Neither has numbers."""
     refuse = mock.Mock(side_effect=error)
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
@@ -144,15 +139,10 @@ def test_compiler_errors_leave_no_number(
     ],
 )
 def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
-    """The ratio farthest from 1 is returned, or None if a stored metric is missing now.
-
-    The ratio to a stored 0 is 1 plus the current number. New metrics are ignored.
-    """
     assert measure_counts._worst_ratio(current, stored) == expected
 
 
 def test_incomplete_benchmark_classes_are_left_out() -> None:
-    """Classes are in the module's order, without imported, hidden and incomplete ones."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
     vars(module).update(Base=kw.Counted, n=3)
@@ -164,7 +154,6 @@ def test_incomplete_benchmark_classes_are_left_out() -> None:
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
 def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> None:
-    """The module in a benchmark's name is the kind of the class. A time and its control have one measurement group."""
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
@@ -174,6 +163,5 @@ def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> No
 
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])
 def test_axes_need_lists_of_values(params: Any) -> None:
-    """`params` without one list of values for each name is refused. A text is no list."""
     with pytest.raises(ArgumentError, match=r"params needs a list of values for each of param_names, n; it is \("):
         type("One", (kw.Counted,), {"kernel": "k", "param_names": ("n",), "params": params})

@@ -27,7 +27,6 @@ VERSIONS = {"time_copy.DeviceCopy": "4", "time_": "3", "track_control": "3", "tr
 
 @pytest.fixture(scope="module")
 def benchmarks() -> dict[str, Any]:
-    """Return the benchmarks that asv's runner discovers, by name."""
     return {benchmark.name: benchmark for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
 
 
@@ -38,29 +37,22 @@ def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
         assert axes == {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}, name
 
 
-#: Facts of a benchmark that identify its results.
 IDENTITY = ("params", "param_names", "version", "unit", "type")
 
 
 def read_identities(results: Path) -> dict[str, dict[str, Any]]:
-    """Return the identities of the benchmarks in `benchmarks.json`."""
     document = json.loads((results / "benchmarks.json").read_text())
     benchmarks = {name: benchmark for name, benchmark in document.items() if isinstance(benchmark, dict)}
     return {name: {field: benchmark[field] for field in IDENTITY} for name, benchmark in benchmarks.items()}
 
 
 def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
-    """Every stored benchmark still exists, with the facts that identify the results. New benchmarks may be added."""
     stored = read_identities(ROOT / "results")
     identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
     assert identities == {name: list(identity.values()) for name, identity in stored.items()}
 
 
 def test_benchmarks_have_their_attributes(benchmarks: dict[str, Any]) -> None:
-    """Each benchmark has its version, a title of its own, named axes, a unit, and a timeout to compile.
-
-    A time has one launch of the timer per sample, two rounds, and MIN_SAMPLES samples.
-    """
     for name, benchmark in benchmarks.items():
         version = next(version for begins, version in VERSIONS.items() if name.startswith(begins))
         assert benchmark.version == version, (
@@ -102,7 +94,6 @@ assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bin
 
 
 def test_imports_start_nothing() -> None:
-    """No import starts a process, or without a driver loads CUDA. Benchmark classes import no asv."""
     modules = (
         "ptxcount, gpu_kernels, kernelwatch.benchmarks, benchmarks.track_compiled, benchmarks.track_counted, "
         "kernelwatch.store.results, kernelwatch.cli.compare, kernelwatch.show.site.publisher, "
@@ -127,7 +118,6 @@ class Copy(kw.Watched):
 
 
 def test_checkout_provides_the_suite(tmp_path: Path) -> None:
-    """A commit's process imports the checkout's suite, not the commit's suite."""
     for folder, size in (("checkout", 512), ("commit", 256)):
         (tmp_path / folder / "benchmarks").mkdir(parents=True)
         (tmp_path / folder / "asv.conf.json").write_text("{}")

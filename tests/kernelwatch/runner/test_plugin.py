@@ -59,7 +59,6 @@ print(*sorted(name for name in changed if callable(getattr(dict(members())[name]
 
 
 def test_two_setups_replace_only_run() -> None:
-    """The plugin replaces only `Run.run` of asv, also if the plugin is set up twice."""
     done = subprocess.run([sys.executable, "-c", CHANGED], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
@@ -94,9 +93,7 @@ def _iter_called_functions(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
             module, path = getattr(function, "__module__", None) or "", getattr(function, "__qualname__", "")
         is_error = isinstance(function, type) and issubclass(function, Exception)  # missing ones fail at import
         if function is not None and module.startswith("asv") and not is_error:
-            keywords = {keyword.arg for keyword in call.keywords if keyword.arg} & {
-                *inspect.signature(function).parameters
-            }
+            keywords = {word.arg for word in call.keywords if word.arg} & {*inspect.signature(function).parameters}
             yield f"{module}:{path}", keywords
 
 
@@ -109,7 +106,6 @@ def _iter_attributes(tree: ast.Module) -> Iterator[str]:
 
 
 def test_all_uses_of_asv_are_checked() -> None:
-    """REQUIRED_PARAMETERS has each function and attribute of asv that the runner uses, with the keywords given."""
     called: dict[str, set[str]] = {}
     attributes: set[str] = set()
     for path in Path(asv_plugin.__file__).parent.glob("*.py"):
@@ -135,10 +131,7 @@ def test_all_uses_of_asv_are_checked() -> None:
         ("asv.results:Results.no_such", None, "there is no asv.results:Results.no_such"),
     ],
 )
-def test_incompatible_asv_stays_unchanged(
-    where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If asv lacks something that the runner needs, the plugin replaces nothing, and warns of what is missing."""
+def test_incompatible_asv_stays(where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -175,7 +168,6 @@ def test_incompatible_asv_stays_unchanged(
 def test_unsupported_options_are_left_to_asv(
     options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Asv itself runs with options that the runner does not support, and a message names these options."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
@@ -227,7 +219,6 @@ def _lack_name(_: Any) -> None:
 def test_asv_runs_itself_if_it_lacks_a_name(
     module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a run finds that asv lacks a name, asv runs the benchmarks itself, with a warning. Other errors are raised."""
     from kernelwatch.runner import compiler
 
     monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
@@ -248,7 +239,6 @@ def test_asv_runs_itself_if_it_lacks_a_name(
 
 
 def test_kernelwatch_error_becomes_an_error_of_asv(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of kernelwatch, such as unreadable settings, becomes asv's UserError, which prints one line."""
     monkeypatch.setattr(asv_plugin, "run_git", Mock(side_effect=KernelwatchError("pyproject.toml: tool is 3")))
     with pytest.raises(UserError, match=r"^pyproject\.toml: tool is 3$"):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
@@ -258,14 +248,11 @@ def test_project_in_a_subfolder_is_refused(tmp_path: Path, monkeypatch: pytest.M
     """A project in a subfolder of its repository is an error: the files of its kernels would not be found."""
     (begin(tmp_path) / "perf").mkdir()
     monkeypatch.setattr(project_root, "ROOT", tmp_path / "perf")
-    with pytest.raises(
-        UserError, match=r"^asv\.conf\.json is in the subfolder perf/, which is not supported; move it "
-    ):
+    with pytest.raises(UserError, match=r"^asv\.conf\.json is in the subfolder perf/, which is not supported; move"):
         asv_plugin.wrap_run(lambda cls, conf: 3)(SimpleNamespace, SimpleNamespace(environment_type="virtualenv"))
 
 
 def test_folder_without_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside a git repository, a run and the site end with git's message."""
     monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(GitError, match=r"^git rev-parse .* not a git repository"):

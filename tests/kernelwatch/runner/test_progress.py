@@ -46,7 +46,6 @@ ERRORS = {
 
 @pytest.mark.parametrize("text", ERRORS)
 def test_first_error_is_found(text: str) -> None:
-    """The first error is the compiler's first line with an error, else the first line, without control characters."""
     assert first_error(text) == ERRORS[text]
 
 
@@ -54,10 +53,7 @@ def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfig
     return RunConfiguration(group="time_a.A", index=index, params=str(index), skipped=skipped, failed=failed)
 
 
-def test_progress_has_share_and_remaining_time(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The share counts started rounds, and all rounds of a finished configuration. The summary counts outcomes."""
+def test_progress_has_share_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     messages: list[str] = []
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])

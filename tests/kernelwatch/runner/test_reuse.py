@@ -48,11 +48,8 @@ def _make_stored_task(indices: Sequence[int]) -> Task:
     return Task(stored={"time_a.A": {f"f{index}": StoredNumbers(f"c{index}", {"b": index}) for index in indices}})
 
 
-@pytest.mark.parametrize(
-    ("stored_indices", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)]
-)
-def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], checks: int) -> None:
-    """A share of the stored numbers, at least one, is measured again. The others are reused."""
+@pytest.mark.parametrize(("stored", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
+def test_share_of_stored_numbers_is_measured(stored: Sequence[int], checks: int) -> None:
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -60,10 +57,10 @@ def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], chec
         measured.extend(check.configuration.params for check in checks)
         return [1.0] * len(checks)
 
-    assert reuse.reuse_stored(configurations, _make_stored_task(stored_indices), measure) == []
+    assert reuse.reuse_stored(configurations, _make_stored_task(stored), measure) == []
     reused = {configuration.params: configuration for configuration in configurations if configuration.reused}
     assert len(measured) == checks
-    assert {*reused, *measured} == {str(index) for index in stored_indices}
+    assert {*reused, *measured} == {str(index) for index in stored}
     for name, configuration in reused.items():
         assert (configuration.reused, configuration.numbers) == (f"c{name}", {"b": int(name)})
 
@@ -73,7 +70,6 @@ def test_share_of_stored_numbers_is_measured(stored_indices: Sequence[int], chec
     [(1.25, 0.25, False), (0.75, 0.25, False), (1.26, 0.25, True), (0.98, 0.01, True), (None, 1, True)],
 )
 def test_one_difference_stops_reuse(ratio: float | None, threshold: float, differs: bool) -> None:
-    """One number beyond the threshold, or a failure, stops all reuse. Numbers of the commit itself have no origin."""
     configurations, task = _configurations(120), _make_stored_task(range(119))
     for entry in task.stored["time_a.A"].values():
         entry.threshold = threshold
@@ -86,18 +82,12 @@ def test_one_difference_stops_reuse(ratio: float | None, threshold: float, diffe
 
 
 def test_short_times_have_a_larger_threshold() -> None:
-    """The threshold is 1 % from LONG_LAUNCH on, and 5 % below."""
-    assert list(
-        map(
-            default_thresholds.default_threshold,
-            (default_thresholds.LONG_LAUNCH, 0.99 * default_thresholds.LONG_LAUNCH, 0.0),
-        )
-    ) == [0.01, 0.05, 0.05]
+    long = default_thresholds.LONG_LAUNCH
+    assert [*map(default_thresholds.default_threshold, (long, 0.99 * long, 0.0))] == [0.01, 0.05, 0.05]
 
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
-    """Every stored number is measured again within fifty runs. A class's checks are neighbours."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
     runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
@@ -156,7 +146,6 @@ def entries(tmp_path: Path) -> Entries:
 
 
 def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
-    """Reusable numbers are loaded by fingerprint, with the threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
@@ -180,16 +169,12 @@ def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
         pytest.param({"samples": 10}, [], id="fewer rounds"),
     ],
 )
-def test_unusable_numbers_are_not_loaded(
-    changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries
-) -> None:
-    """Numbers without a value or a fingerprint, or from other conditions, are not loaded."""
+def test_unusable_is_not_loaded(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
     _store(tmp_path, **changes)
     assert set(entries()) == {f"{case}-print" for case in expected}
 
 
 def test_counts_of_the_commit_itself_are_reused(tmp_path: Path, entries: Entries) -> None:
-    """Counts of the commit itself are loaded, unless one of the requested numbers is missing."""
     group, name = "track_counted.OffsetCopy", "track_counted.OffsetCopy.track_load_sectors"
     write_json(str(tmp_path / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, NEW, 0, "3", ENVIRONMENT, {})
@@ -200,16 +185,11 @@ def test_counts_of_the_commit_itself_are_reused(tmp_path: Path, entries: Entries
     write_lines(tmp_path / "gpu" / record.FINGERPRINTS_FILE, line)
     write_lines(tmp_path / "gpu" / record.RUNS_FILE, {"run": "a", "commits": [NEW], "began": {NEW: {name: BEGAN}}})
     assert entries(groups={group: [name]}) == {"print": StoredNumbers(NEW, {name: 4.0})}
-    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, (
-        "counts were loaded although one is missing"
-    )
+    assert entries(groups={group: [name, f"{group}.track_requests"]}) == {}, "one count is missing"
 
 
 @pytest.mark.parametrize(("reasons", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_numbers_of_the_same_run_are_reused(
-    reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries
-) -> None:
-    """Numbers of a commit are loaded for the next commit of the run, unless the GPU was throttled."""
+def test_numbers_of_a_run_are_reused(reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
@@ -229,10 +209,7 @@ def test_numbers_of_the_same_run_are_reused(
     ("options", "variable", "expected"),
     [
         ({"record_samples": True, "bench": ["time_"], "quick": False, "attribute": None}, "", True),
-        *(
-            ({name: True}, "", False)
-            for name in ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
-        ),
+        *(({key: True}, "", False) for key in ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")),
         ({}, "1", False),
     ],
 )
@@ -290,7 +267,6 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
 
 
 def test_last_line_decides_the_origin(tmp_path: Path) -> None:
-    """A configuration that was measured after a reuse has no origin."""
     lines = [
         {**MOMENTS, "commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
         {**MOMENTS, "commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},

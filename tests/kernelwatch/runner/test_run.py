@@ -41,18 +41,15 @@ setup(cmdclass={"build_py": Build})
 
 
 def read_rows(project: Project, commit: str) -> Mapping[str, Any]:
-    """Return the stored rows of a commit by benchmark."""
     (path,) = (project.path / "results" / MACHINE).glob(f"{commit[:8]}-*.json")
     return stored.read_rows(path)
 
 
 def read_record(project: Project, file: str = record.RUNS_FILE) -> list[Any]:
-    """Return the lines of one of the machine's records."""
     return record.read_records(project.path / "results", MACHINE, file)
 
 
 def list_measured_commits(project: Project) -> set[str]:
-    """Return the abbreviated hashes of the commits with results."""
     return {path.name[:8] for path in (project.path / "results" / MACHINE).glob("*-*.json")}
 
 
@@ -66,7 +63,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, list[st
 
 @pytest.fixture
 def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Project, list[str]]:
-    """Return a copy of the project without results, and the commits of the copy."""
     project = Project(tmp_path)
     shutil.rmtree(project.path)
     shutil.copytree(template[0].path, project.path, symlinks=True, ignore=shutil.ignore_patterns("results", ".asv"))
@@ -74,7 +70,6 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
 
 
 def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -> None:
-    """A run of a range stores numbers, skips, code hashes and records. A second run measures only a share."""
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -125,41 +120,24 @@ def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -
     contents_before = contents(project.path / "results")
     idle = project.run("asv", "run", f"{commits[0]}^!", "--skip-existing-successful", "--skip-existing-failed")
     excluded = "the --skip-existing options exclude all selected benchmarks"
-    assert (idle.returncode, idle.stdout.splitlines()[1:]) == (
-        0,
-        [f"· nothing to measure at {commits[0][:8]}: {excluded}"],
-    )
-    dry = project.run("asv", "run", f"{commits[0]}^!", "--dry-run", "--bench", STORES)
-    assert (dry.returncode, dry.stdout.splitlines()[-1]) == (0, "· track_counted: 1 measured"), dry.stdout + dry.stderr
+    assert idle.returncode == 0
+    assert idle.stdout.splitlines()[1:] == [f"· nothing to measure at {commits[0][:8]}: {excluded}"]
     assert contents(project.path / "results") == contents_before
 
 
 #: Arguments, standard input, exit code, measured commits by number, and a message.
 TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
-    "a file of hashes": (
-        ("HASHFILE:-",),
-        "C1\nC0\nno-such-commit\n",
-        0,
-        {0, 1},
-        "'no-such-commit' in HASHFILE:- is not",
-    ),
+    "a file of hashes": (("HASHFILE:-",), "C1\nC0\nno-such\n", 0, {0, 1}, "'no-such' in HASHFILE:- is not"),
     "one that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
     "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "no benchmark is selected; correct --bench"),
     "nothing is to be stored": (("C0^!", "--dry-run", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
-    "all samples in a dry run": (
-        ("C0^!", "--interleave-rounds", "--dry-run"),
-        "",
-        1,
-        set(),
-        "-rounds and --dry-run cannot be used together",
-    ),
+    "interleaved dry run": (("C0^!", "--interleave-rounds", "--dry-run"), "", 1, set(), "-rounds and --dry-run cannot"),
     "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
 }
 
 
 @pytest.mark.parametrize("case", TYPED)
 def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -> None:
-    """Arguments have the same meaning as in asv; only benchmarks selected by --bench are counted."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
 
@@ -184,7 +162,6 @@ def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -
 
 
 def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:
-    """An option that only asv supports changes neither the machine nor the numbers."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[0])
     done = project.run("asv", "run", "--python=same", "--set-commit-hash", commits[0], "--bench", STORES)
@@ -193,17 +170,7 @@ def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]])
     assert [path.name for path in (project.path / "results").glob("*/machine.json")] == ["machine.json"]
 
 
-def test_matrix_variables_reach_the_compiler(repository: tuple[Project, list[str]]) -> None:
-    """Variables of asv's matrix reach nvcc: with one of these variables, the last commit compiles."""
-    project, commits = repository
-    conf = json.loads((project.path / "asv.conf.json").read_text())
-    project.write("asv.conf.json", json.dumps({**conf, "matrix": {"env": {"NVCC_APPEND_FLAGS": ["-Dfour=4"]}}}))
-    done = project.run("asv", "run", "--bench", STORES, f"{commits[4]}^!")
-    assert (done.returncode, read_rows(project, commits[4])[STORES]["result"]) == (0, [4.0]), done.stdout + done.stderr
-
-
 def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
-    """`run` measures HEAD, also if detached, without uncommitted changes. A message names the files left out."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
@@ -221,16 +188,13 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "code", "message"),
+    ("file", "text", "message"),
     [
-        ("benchmarks/kernels.py", "\nnothing\n", 1, "benchmarks/kernels.py:24: NameError: name 'nothing'"),
-        ("imaging/__init__.py", "1 / 0\n", 1, "imaging/__init__.py:1: ZeroDivisionError"),
+        ("benchmarks/kernels.py", "\nnothing\n", "benchmarks/kernels.py:24: NameError: name 'nothing'"),
+        ("imaging/__init__.py", "1 / 0\n", "imaging/__init__.py:1: ZeroDivisionError"),
     ],
 )
-def test_import_error_is_one_line(
-    file: str, text: str, code: int, message: str, repository: tuple[Project, list[str]]
-) -> None:
-    """An error during an import is one line with file and line number, and nothing is stored."""
+def test_import_error_is_one_line(file: str, text: str, message: str, repository: tuple[Project, list[str]]) -> None:
     project, _ = repository
     path = project.path / file
     path.write_text(path.read_text() + text)
@@ -239,17 +203,14 @@ def test_import_error_is_one_line(
     commit = project.commit("broken")
     project.run("git", "branch", "--force", "main", commit)
     done = project.run("asv", "run", f"{commit}^!")
-    assert done.returncode == code, done.stdout + done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert message in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert not list_measured_commits(project)
 
 
 def test_package_is_built_in_an_environment_of_asv(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    """A package that needs a build is built and measured in asv's environment.
-
-    asv runs a benchmark without kernels there, too, and the result is in the same file.
-    """
+    """A benchmark without kernels runs there, too, and the result is in the same file."""
     stranger = STRANGERS["a PyCUDA package"]
     plain = {"benchmarks/__init__.py": "", "benchmarks/plain.py": "def track_seven():\n    return 7\n"}
     files = {**stranger.files, **BUILT, **plain}

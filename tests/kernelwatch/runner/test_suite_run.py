@@ -18,15 +18,7 @@ from asv.results import Results
 from asv.util import ProcessError, UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.runner import (
-    commit_process,
-    commit_worker,
-    compiler,
-    measure_counts,
-    measure_times,
-    revision_range,
-    whole_run,
-)
+from kernelwatch.runner import commit_process, commit_worker, compiler, revision_range, whole_run
 from kernelwatch.runner.commit_process import PackageError
 from kernelwatch.runner.protocol import Task
 from kernelwatch.store import folders
@@ -85,7 +77,6 @@ def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pyte
 
 @pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
 def test_discovery_process_is_for_its_commit(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process is not reused for another environment or commit."""
     monkeypatch.setattr(commit_process, "start_process", lambda *_: nullcontext("another"))
     suite_run = _run()
     suite_run.discovered = ("e", "c", FakeProcess())  # type: ignore[assignment]
@@ -95,8 +86,6 @@ def test_discovery_process_is_for_its_commit(name: str, commit: str, monkeypatch
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asv runs benchmarks without kernels, with the run's options. A failed installation fails the run."""
-
     def install(*_: Any) -> None:
         if fails:
             raise ProcessError(["pip"], 1, "", "")
@@ -116,10 +105,6 @@ def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
 def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
-    """The machine is the named one, or the default without a GPU.
-
-    Facts that asv stored of the machine take precedence.
-    """
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
     loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
@@ -141,10 +126,6 @@ def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], t
 def test_commits_on_a_gpu_are_interleaved(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several commits on a GPU are interleaved, unless the options forbid interleaving.
-
-    Without a GPU, CUDA sees no devices.
-    """
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -229,16 +210,14 @@ def test_python_of_the_run_measures_commits(
             pass
     assert [executable for executable, _ in begun] == python
     for executable, variables in begun:
-        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), (
-            "variables of asv's matrix are not set"
-        )
+        assert (variables["CC"], variables["KERNELWATCH_ROOT"]) == ("theirs", "theirs"), "asv's matrix is not set"
         assert ("PYTHONPATH" in variables) == (executable == sys.executable)
 
 
 def test_killed_counting_process_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the process that counts is killed, the task fails with its exit code."""
-    monkeypatch.setattr(measure_times, "measure_task", lambda task, send, address, begin: begin())
-    monkeypatch.setattr(measure_counts, "compile_and_count", lambda task, send: os.kill(os.getpid(), 9))
+    monkeypatch.setattr("kernelwatch.runner.measure_times.measure_task", lambda task, send, address, begin: begin())
+    killed = "kernelwatch.runner.measure_counts.compile_and_count"
+    monkeypatch.setattr(killed, lambda task, send: os.kill(os.getpid(), 9))
     with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
         commit_worker._perform_task(Task(interleaved_index=0), None)  # type: ignore[arg-type]
 
@@ -253,7 +232,6 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with exit code -9: "),
 }
 
-#: The program before each action.
 BEGINS = """import os, sys
 from kernelwatch.runner.protocol import Discovery, ImportFailure, Sender
 tell = Sender(1)
@@ -265,10 +243,6 @@ def begin():
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
 def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_path: Path) -> None:
-    """A process that fails at its start raises an error with its message.
-
-    After a later failure, `problem` has the last line.
-    """
     words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,

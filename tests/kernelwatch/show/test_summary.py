@@ -22,10 +22,6 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
 @pytest.mark.history
 def test_summary_has_verdict_skips_and_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The summary has the review with the nearest measured ancestor, the commit's skips, page and commands.
-
-    Skips of combinations that no commit supports are not listed. Without results, the summary fails.
-    """
     history = History("nvidia-h200", ROOT)
     never = f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64"
     fields = ("benchmark", "commit", "reason", "configurations")
@@ -71,7 +67,6 @@ def test_summary_without_ancestor_names_failures(tmp_path: Path) -> None:
 
 
 def test_summary_says_how_to_deepen_a_shallow_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a shallow clone without a measured ancestor, the summary says how to fetch more commits."""
     root = begin(tmp_path / "whole")
     first, second = commit(root), commit(root)
     clone = tmp_path / "clone"
@@ -84,7 +79,6 @@ def test_summary_says_how_to_deepen_a_shallow_clone(tmp_path: Path, monkeypatch:
     )
 
 
-#: Case -> results of head, and the note on the configurations that it lacks.
 ABSENT = {
     "a configuration that a run left out": (
         {COUNT: {"one": 2.0, "two": math.nan}},
@@ -98,16 +92,12 @@ ABSENT = {
 
 
 @pytest.mark.parametrize(("suite", "message"), ABSENT.values(), ids=ABSENT)
-def test_partial_runs_are_told_from_changed_axes(
-    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path
-) -> None:
-    """Configurations that a partial run left out are not measured. Configurations that the axes lost are gone."""
+def test_partial_runs_are_no_changed_axes(suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path) -> None:
     base: dict[str, dict[str, Outcome]] = {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}
     write(tmp_path, {BASE: base, HEAD_MADE: {TIME: {"one": 2.0}, **suite}})
     assert message in " ".join(report.render_review(review_stored(tmp_path)).split())
 
 
-#: Benchmark, its values before and after in 20 configurations, and the head of the review.
 CHANGES = [
     ("track_instructions", 4.0, 5.0, ["SAME", "20 counted and compiled numbers: 20 rose (none decides)"]),
     ("track_sectors", 4.0, 5.0, ["WORSE", "20 counted and compiled numbers: 20 rose"]),
@@ -117,10 +107,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("benchmark", "base", "head", "lines"), CHANGES)
-def test_headline_without_times_counts_changes(
-    benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path
-) -> None:
-    """Without times, the verdict is WORSE, BETTER or SAME, and all changed numbers are counted."""
+def test_headline_counts_changes(benchmark: str, base: float, head: float, lines: list[str], tmp_path: Path) -> None:
     name, cases = f"track_counted.X.{benchmark}", [str(n) for n in range(20)]
     write(tmp_path, {BASE: {name: dict.fromkeys(cases, base)}, HEAD_MADE: {name: dict.fromkeys(cases, head)}})
     first, *further = report.render_headline(review_stored(tmp_path)).splitlines()

@@ -20,7 +20,6 @@ def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -
 
 
 def test_later_lines_override_single_names(tmp_path: Path) -> None:
-    """A later line of a commit and architecture overrides the names in this line. Names with commas are read, too."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
@@ -33,7 +32,6 @@ def test_later_lines_override_single_names(tmp_path: Path) -> None:
 
 
 def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
-    """Each commit with another hash than the one before is listed, with None for a missing hash."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
@@ -49,7 +47,6 @@ def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
 def test_hashes_of_another_machine_come_second(
     recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path
 ) -> None:
-    """Hashes come from the machine itself, else from another machine with the same compiler."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
@@ -72,7 +69,6 @@ def test_hashes_of_another_machine_come_second(
 def test_each_compiler_has_its_hashes(
     compiler: str | None, sha256: str | None, code: str | None, archs: Any, tmp_path: Path
 ) -> None:
-    """Each compiler has its own hashes. Lines without nvcc belong to the default compiler."""
     lines = [
         _line("a", "sm_90", "11"),
         _line("a", "sm_90", "22", nvcc="13.5.37", code={NAME: "ee"}),
@@ -87,7 +83,6 @@ def test_each_compiler_has_its_hashes(
 @pytest.mark.parametrize("name", ["", "a b c", "a b=c", "a b=1 b=2"])
 @pytest.mark.parametrize("hashes", ["cubins", "code"])
 def test_invalid_names_are_left_out(hashes: str, name: str, tmp_path: Path) -> None:
-    """A name that is no launch is left out. The other names of the line are read."""
     line = _line("a", "sm_90", "11", code={NAME: "ee"})
     line[hashes] |= {name: "22"}
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, line))

@@ -27,7 +27,6 @@ STORED = "a93f2c5fb081171b7a51755db8cd4a9fd4a3b8931e5818a58341ab640cd57549"
 
 
 def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
-    """Return the content of asv's file of one commit, measured some days after DAY."""
     names = {"time": TIME, "count": COUNT}
     suite = {BASE: {names[name]: cases for name, cases in benchmarks.items()}}
     folder.mkdir(parents=True)
@@ -68,7 +67,6 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 
 @pytest.mark.parametrize("benchmark", AGAIN)
 def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_path: Path) -> None:
-    """Later runs leave tracked files unchanged and write changed benchmarks to new files. All files are read."""
     measured, new, read = AGAIN[benchmark]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
@@ -88,7 +86,6 @@ def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_pat
 
 
 def test_other_commits_have_their_own_files(results: Path, tmp_path: Path) -> None:
-    """Commits with an equal prefix, and other environments, have files of their own."""
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
         assert CommitFiles(results / MACHINE, commit, environment).read_merged() is None
     document = _measure(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
@@ -118,7 +115,6 @@ COMPILERS = [
 def test_other_compilers_have_a_folder_of_their_own(
     earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
 ) -> None:
-    """Results of a further compiler are in a folder that only reviews read, not asv. A second run adds to the file."""
     machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
     measured = [_measure(tmp_path / str(day), day, count={"one": day}) for day in (1, 2)]
     for number, name in enumerate(earlier):
@@ -137,7 +133,6 @@ def test_other_compilers_have_a_folder_of_their_own(
 
 
 def test_changed_descriptions_are_written(results: Path, tmp_path: Path) -> None:
-    """Benchmarks are described anew only if more than the code differs. Another machine is an error."""
     came = tmp_path / "came"
     (came / MACHINE).mkdir(parents=True)
     for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
@@ -164,7 +159,6 @@ def test_variable_names_the_results_folder(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_stored_values_are_read_as_before() -> None:
-    """Every value, sample, statistic and record line in results/ until 2026-11-26 is read unchanged."""
     digest = hashlib.sha256()
     for folder in (ROOT / "results" / name for name in ("no-gpu-x86_64", "nvidia-h100-80gb-hbm3", "nvidia-h200")):
         for path, _, document in reading.iter_files(folder):

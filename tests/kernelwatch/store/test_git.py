@@ -43,7 +43,6 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
 
 
 def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
-    """Commits and files come from the folder's repository, without colours. Options of `git -c` stay."""
     own_repository, newest, _ = repositories
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
@@ -52,13 +51,8 @@ def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path,
     assert prompt == "0", "git may wait for a password"
 
 
-@pytest.mark.parametrize(
-    ("words", "is_raised"), [("fatal: detected dubious ownership: safe.directory", True), ("", False)]
-)
-def test_git_errors_are_none_or_raised(
-    words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A command that fails gives None, but a folder that git refuses gives an error with git's remedy."""
+@pytest.mark.parametrize(("words", "is_raised"), [("detected dubious ownership: safe.directory", True), ("", False)])
+def test_git_errors_may_be_none(words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -67,15 +61,12 @@ def test_git_errors_are_none_or_raised(
 
 
 def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path]) -> None:
-    """Each revision gives the commit that it names. An unknown revision, a file and an option give None."""
     own_repository, newest, _ = repositories
     found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
     assert found == [newest, None, None, None, newest]
 
 
-def test_ptxcount_uses_the_repository_of_the_folder(
-    repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ptxcount_uses_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repositories[0])
     assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
@@ -87,9 +78,7 @@ def test_asv_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Pa
     assert process.stdout.split() == [newest, "0"]
 
 
-def test_environment_for_git_is_idempotent(
-    repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_is_idempotent(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     once = git_environment.make_environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)

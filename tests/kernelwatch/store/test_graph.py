@@ -55,7 +55,6 @@ MEASURED: dict[str, dict[str, str]] = {
 def test_nearest_measured_ancestor_is_found(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
-    """The nearest ancestor is found along first parents, then in merged commits, whatever the dates."""
     root, commits = history
     names = {commits[name]: name for name in measured.split()}
     graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])
@@ -66,7 +65,6 @@ def test_nearest_measured_ancestor_is_found(
 
 
 def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> None:
-    """Commits on the branch's first parents have a position. Other commits have the name of their branch."""
     root, commits = history
     graph = CommitGraph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
     names = {commit: name for name, commit in commits.items()}
@@ -96,7 +94,6 @@ def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> No
 
 
 def test_commits_without_git_are_ordered_by_date(tmp_path: Path) -> None:
-    """Outside a repository, commits are ordered by the stored dates."""
     graph = CommitGraph(tmp_path, {"a" * 40: 2, "b" * 40: 1, "c" * 40: 3})
     assert [commit[0] for commit in graph.line] == ["b", "a", "c"]
     assert [commit[0] for commit in graph.iter_ancestors("c" * 40)] == ["a", "b"]

@@ -24,38 +24,34 @@ def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
 
 
 def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
-    """Return the record of a run with its numbers of samples per round -> configurations with these numbers."""
+    """Return the record of a run. `processes` maps samples per round to the configurations with these numbers."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
 
 #: Case -> run records, and the runs behind stored values that began at LATER.
 WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
-    "nothing measured it": ([], []),
+    "no run": ([], []),
     "one run": ([_run("a", LATER)], ["a"]),
     "the last of two within a second": ([_run("a", LATER - 1), _run("b", LATER)], ["b"]),
-    "the first, if its results came back": ([_run("a", LATER), _run("b", LATER + 1)], ["a"]),
-    "the first, if a part's results went": ([_run("a", LATER), _run("b", LATER + 1, "two")], ["a"]),
-    "another benchmark's": ([_run("a", LATER), _run("b", LATER, began={BASE: {"x": LATER}})], ["a"]),
-    "another commit's": ([_run("a", LATER), _run("b", LATER, began={HEAD: {TIME: LATER}})], ["a"]),
+    "the first, although a second began later": ([_run("a", LATER), _run("b", LATER + 1)], ["a"]),
+    "the first, although a part began later": ([_run("a", LATER), _run("b", LATER + 1, "two")], ["a"]),
+    "a second run of another benchmark": ([_run("a", LATER), _run("b", LATER, began={BASE: {"x": LATER}})], ["a"]),
+    "a second run of another commit": ([_run("a", LATER), _run("b", LATER, began={HEAD: {TIME: LATER}})], ["a"]),
     "part by part": ([_run("a", FIRST, "one"), _run("b", LATER, "two")], ["a", "b"]),
-    "part by part, in whichever order": ([_run("b", LATER, "two"), _run("a", FIRST, "one")], ["b", "a"]),
-    "a part after all": ([_run("a", FIRST), _run("b", LATER, "two")], ["a", "b"]),
-    "all after a part": ([_run("a", FIRST, "one"), _run("b", LATER)], ["b"]),
-    "all after all and a part": ([_run("a", FIRST), _run("b", FIRST + 1, "one"), _run("c", LATER)], ["c"]),
-    "a part, of which another run took a control": (
+    "part by part, latest first": ([_run("b", LATER, "two"), _run("a", FIRST, "one")], ["b", "a"]),
+    "all, then a part": ([_run("a", FIRST), _run("b", LATER, "two")], ["a", "b"]),
+    "a part, then all": ([_run("a", FIRST, "one"), _run("b", LATER)], ["b"]),
+    "all, a part, then all": ([_run("a", FIRST), _run("b", FIRST + 1, "one"), _run("c", LATER)], ["c"]),
+    "two parts, and a run of another benchmark": (
         [_run("a", FIRST, "one"), _run("b", FIRST + 1, selected={"x": []}), _run("c", LATER, "two")],
         ["a", "c"],
     ),
-    "none that is known": ([_run("a", FIRST), _run("b", FIRST + 1, "one")], []),
+    "no run that began then": ([_run("a", FIRST), _run("b", FIRST + 1, "one")], []),
 }
 
 
 @pytest.mark.parametrize("case", WROTE)
 def test_runs_behind_stored_values_are_found(case: str) -> None:
-    """Values belong to the run that began at the values' start time.
-
-    Values that a partial run left belong to earlier runs.
-    """
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.find_measuring_runs(runs, BASE, TIME, LATER)] == expected
 
@@ -70,13 +66,11 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
      (ENDED + 1_001, False)],
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
-    """Values belong to a record without identity if they began while that run lasted, to a second."""
     assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
 @pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])
 def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: bool) -> None:
-    """A run record without names of configurations means that all were selected."""
     assert record.has_selected(_run("a", FIRST, *cases), TIME, "one") is is_selected
 
 
@@ -96,10 +90,7 @@ def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: boo
     ],
 )  # fmt: skip
 def test_rounds_are_as_recorded(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
-    """Rounds have the recorded numbers of samples.
-
-    In old records, a round has ten samples. Samples taken by asv, or with wrong recorded numbers, have two rounds.
-    """
+    """In old records, a round has ten samples. Samples by asv, or with wrong recorded numbers, have two rounds."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
     write_lines(write(tmp_path, suite, began=began) / "results" / "gpu" / record.RUNS_FILE, *runs)

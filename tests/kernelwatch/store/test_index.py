@@ -44,13 +44,7 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_review_reads_only_its_commits(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With an index, a review reads only its two commits.
-
-    After a new commit, a review also reads this commit and its neighbours.
-    """
+def test_review_reads_only_two(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     base, head = COMMITS[2], COMMITS[5]
     main([base, head], root)
     first = capsys.readouterr().out
@@ -87,7 +81,6 @@ BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
 
 @pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
 def test_stale_index_is_rebuilt(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
-    """The commits come from the files, whatever the cache contains."""
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     (cache,) = (root.parent / "cache" / "index").glob("*.msgpack")
@@ -97,7 +90,6 @@ def test_stale_index_is_rebuilt(change: Callable[[Path, Path], object], expected
 
 
 def test_nan_in_texts_stays(root: Path) -> None:
-    """`NaN` within a string of a result file is read as text."""
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     variables = {"NaN": 'NaN, "NaN\\'}
     change_document(file, lambda document: document.update(env_vars=variables))
@@ -105,12 +97,10 @@ def test_nan_in_texts_stays(root: Path) -> None:
 
 
 def test_old_files_are_removed_once_a_day(root: Path) -> None:
-    """Index files older than 30 days are removed, but files are looked at only once a day."""
     folder = root.parent / "cache" / "index"
     folder.mkdir(parents=True)
 
     def list_left(commit: str, **days: float) -> list[str]:
-        """Set the ages of files, and store a commit, which changes the index; return the files that are left."""
         for name, age in days.items():
             (folder / f"{name}.msgpack").touch()
             os.utime(folder / f"{name}.msgpack", (time.time() - age * 86_400,) * 2)
@@ -135,7 +125,6 @@ def _thresholds(root: Path) -> list[float]:
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cached thresholds are used until a file of the commits behind the thresholds is written."""
     names = [f"case{number}" for number in range(MIN_CHANGES)]
     monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
     commits = COMMITS[:2]

@@ -36,10 +36,6 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 
 @pytest.mark.parametrize("name", BOTH)
 def test_missing_values_are_filled(name: str) -> None:
-    """Values that were not measured (NaN) come from the other row; failures (None) stay.
-
-    The statistics of the values come with them. Neither row changes.
-    """
     columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)
@@ -51,7 +47,6 @@ def test_missing_values_are_filled(name: str) -> None:
 
 
 def test_row_is_written_as_read() -> None:
-    """Cells become columns by name, and the same cells again. Trailing columns without a value are left out."""
     cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
     columns = ["result", "params", "version", "started_at", "duration", "samples"]
     row = result_rows.read_row({"result_columns": columns, "results": {"b": cells}}, "b")
@@ -60,7 +55,6 @@ def test_row_is_written_as_read() -> None:
 
 
 def test_row_lists_its_configurations() -> None:
-    """Each configuration of a row has its parameters without quotes, in asv's order, its value and its samples."""
     row: result_rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],
         "params": [["'a'", "'b'"], ["1", "2"]],

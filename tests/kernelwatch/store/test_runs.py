@@ -43,7 +43,6 @@ def _run(day: datetime, commits: list[str], uuid: str | None) -> dict[str, Any]:
     return {"commits": commits, "started": day.isoformat(), "ended": ended, "nvcc": compiler, "before": gpu}
 
 
-#: The remedy at the end of a note.
 ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 
 
@@ -63,7 +62,6 @@ ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 def test_different_driver_and_compiler_are_noted(
     head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Different drivers are noted if they measured times. Different compilers are noted for any number."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
     assert [note for note in review["notes"] if note.startswith("different ")] == notes
@@ -86,7 +84,6 @@ def test_different_driver_and_compiler_are_noted(
 def test_different_fetch_size_and_generator_are_noted(
     base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Different L2 fetch sizes and generators are noted, unless one of the runs did not record them."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
     lines = []
     for day, fact in ((FIRST, base), (LATER, head)):
@@ -110,7 +107,6 @@ def test_different_fetch_size_and_generator_are_noted(
     ],
 )
 def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The facts of a commit come from the last run that measured a time, else from the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
@@ -123,10 +119,7 @@ def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: P
 
 @pytest.mark.parametrize(("nvcc", "whose"), [(("13.0.88", "13.5.37"), [0]), (("13.5.37", "13.5.37"), [0, 1])])
 def test_runs_of_other_compilers_are_left_out(nvcc: tuple[str, str], whose: list[int], tmp_path: Path) -> None:
-    """Runs of another compiler are left out.
-
-    If no run would remain, all runs are kept: early runs did not separate compilers.
-    """
+    """If no run would remain, all runs are kept: early runs did not separate compilers."""
     lines = [_run(FIRST, [BASE], "a") | {"nvcc": f"release 13, V{version}"} for version in nvcc]
     write_lines(write(tmp_path, {BASE: {TIME: {"one": 1.0}}}) / "results" / "gpu" / "runs.jsonl", *lines)
     history, results = find_results(tmp_path, BASE)
@@ -134,7 +127,6 @@ def test_runs_of_other_compilers_are_left_out(nvcc: tuple[str, str], whose: list
 
 
 def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
-    """The site shows the facts of the run that measured the times, even if another environment counted later."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}})
     suite = {TIME: FIRST, COUNT: LATER}
     _store_runs(tmp_path, {HEAD: suite})  # makes both benchmarks known
@@ -150,7 +142,6 @@ def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
-    """In a fleet, the GPU of each configuration is the GPU of the run that selected the configuration."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
@@ -161,7 +152,6 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
 
 
 def test_unknown_machine_is_an_error() -> None:
-    """The error lists the machines with results."""
     message = "'nope' .machines with results: no-gpu-x86_64, .*nvidia-h200.; .* run: asv run"
     with pytest.raises(FileNotFoundError, match=message):
         History("nope", ROOT)

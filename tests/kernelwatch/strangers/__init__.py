@@ -1,7 +1,4 @@
-"""Repositories unrelated to this project: four commits, of which the third spoils coalescing.
-
-`STRANGERS` has their contents, and `make_project` makes one as a `Project`.
-"""
+"""Repositories unrelated to this project: four commits, of which the third spoils coalescing."""
 
 from __future__ import annotations
 
@@ -20,17 +17,10 @@ from tests.kernelwatch.strangers import texts
 
 
 class Stranger(NamedTuple):
-    """Content of a repository.
+    """Content of a repository. If `benchmarks` is empty, `kernelwatch init` writes benchmarks/kernels.py.
 
-    Parameters
-    ----------
-    benchmarks : str
-        Text of benchmarks/kernels.py. If it is empty, `kernelwatch init` writes the file.
-    files : mapping of str to str
-        All other files of the first commit: name -> text.
-    spoiled : tuple of tuple of str
-        For each kernel that the third commit spoils: name, file, old text, new text, source line that the review
-        shows, and the number of this line in the file.
+    `spoiled` has for each kernel that the third commit spoils: name, file, old text, new text, source line that the
+    review shows, and the number of this line.
     """
 
     benchmarks: str
@@ -44,7 +34,6 @@ def _across(kernel: str, file: str, line: int) -> tuple[str, str, str, str, str,
 
 _PACKAGE = {"imaging/__init__.py": "", "pyproject.toml": texts.PYPROJECT}
 
-#: Repository -> its content.
 STRANGERS = {
     "a PyCUDA package": Stranger(
         texts.benchmarks(brighten='file="imaging/brighten.cu"', darken='text="imaging.kernels:SOURCE"'),
@@ -106,11 +95,9 @@ class Project:
         """Run a command in the repository; return the process with its output."""
         return self.ask("", *words)
 
-    def ask(self, standard_input: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def ask(self, stdin: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command with a text as standard input; return the process with its output."""
-        return subprocess.run(
-            words, cwd=self.path, env=self.environment, input=standard_input, capture_output=True, text=True
-        )
+        return subprocess.run(words, cwd=self.path, env=self.environment, input=stdin, capture_output=True, text=True)
 
     def environments(self) -> Path:
         """Make asv's environments, without the project's package; return their folder."""
@@ -119,10 +106,7 @@ class Project:
         return self.path / ".asv" / "env"
 
     def copy_environments(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        """Copy asv's environments, without the package, to this project.
-
-        All test processes share the copied environments.
-        """
+        """Copy asv's environments, which the first of the test processes makes, to this project."""
         shared = tmp_path_factory.getbasetemp()
         shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
         with (shared / "environments.lock").open("w") as lock:

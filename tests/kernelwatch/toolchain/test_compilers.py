@@ -30,7 +30,6 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
     ],
 )
 def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
-    """Cubin, resources and PTX equal the results of one call of nvcc, except that PTX names the kernel's file."""
     kernel = KERNELS[name]
     (tmp_path / "kernel.cu").write_text(kernel.load_source("float32", "sm_90").text, encoding="utf-8")
 
@@ -48,10 +47,6 @@ def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arc
 
 
 def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
-    """Kernels of one source share the cached PTX, whatever the ptxas flags.
-
-    Other dtypes or architectures do not.
-    """
     KERNELS["transpose_read_coalesced"].compile_cubin("float32", "-Xptxas -O3", arch="sm_90")
     for dtype, arch in (("float32", "sm_90"), ("int8", "sm_90"), ("int8", "sm_80")):
         KERNELS["transpose_write_coalesced"].compile_cubin(dtype, "-Xptxas -O0", arch=arch)
@@ -60,9 +55,7 @@ def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX
 @pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
-def test_flags_in_environment_change_the_cubin(
-    variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path
-) -> None:
+def test_flags_of_environment_change_cubin(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     kernel, how = KERNELS["transpose_read_write_coalesced"], ("complex128", "-Xptxas -O0")
     plain = kernel.compile_cubin(*how, arch="sm_90").resources.registers
     monkeypatch.setenv(variable, "-maxrregcount=24")
@@ -124,7 +117,6 @@ def test_damaged_entry_is_compiled_again(damage: Callable[[Path], object], empty
 
 
 def test_cache_keys_are_unambiguous() -> None:
-    """Moving a character to the next part changes the key."""
     assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
 
 
@@ -145,7 +137,6 @@ def _list_inputs() -> dict[str, tuple[str, tuple[str, ...]]]:
 @pytest.mark.pycuda
 @pytest.mark.parametrize(("text", "options"), _list_inputs().values(), ids=_list_inputs())
 def test_pycuda_and_nvcc_agree(text: str, options: tuple[str, ...]) -> None:
-    """Nvcc gives equal PTX through PyCUDA and directly, and prints nothing."""
     arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
     with_pycuda, with_nvcc = nvcc_call.compile_with_pycuda(*arguments), nvcc_call.compile_with_nvcc(*arguments)
     assert with_pycuda.data == with_nvcc.data
