@@ -89,9 +89,8 @@ class ArrayParameter:
         else:
             lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
-            listed = ", ".join(f"{name}={extent}" for name, extent in extents.items())
-            place = f"{tuple(lengths)} for {listed}" if listed else f"{tuple(lengths)}"
-            raise ArgumentError(f"{self.name}: the shape is {place}; lengths must be positive integers")
+            shape_text = f"{tuple(lengths)}{_format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
         shape = tuple(map(int, lengths))
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
         if (needed := math.prod(shape) * dtype.itemsize) > MAX_INT64:
@@ -102,9 +101,14 @@ class ArrayParameter:
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None
         if limit is not None and limit < 1:
-            raise ArgumentError(f"{self.name}: index {self.index!r} is {limit} here; it must be at least 1")
+            limit_text = f"{limit}{_format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: index={self.index!r} is {limit_text}; it must be at least 1")
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
+
+
+def _format_extents(extents: Mapping[str, Any]) -> str:
+    return f" for {', '.join(f'{name}={extent}' for name, extent in extents.items())}" if extents else ""
 
 
 @dataclass(frozen=True, eq=False)
