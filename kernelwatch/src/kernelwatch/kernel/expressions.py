@@ -76,10 +76,10 @@ def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) 
 
 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-    """Call a user's function as `call_with_known`; return its result.
+    """Call a user's function with `call_with_known`; return its result.
 
-    The function's errors become ArgumentError, so that only one kernel fails; KernelwatchError and MemoryError stay the
-    same.
+    Raises ArgumentError if the function raises an error, so that only one kernel fails. KernelwatchError and
+    MemoryError are passed on.
     """
     try:
         return call_with_known(function, variables)

@@ -182,25 +182,21 @@ class Kernel(KernelCode):
 
     def _iter_settings(self) -> Iterator[Any]:
         """Yield the strings, numbers and functions of all settings that may depend on extents."""
-        for setting in (
-            self.over,
-            self.block,
-            self.tile,
-            self.grid,
-            self.dynamic_shared,
-            self._useful_bytes,
-            self._flops,
-        ):
+        settings = (self.over, self.block, self.tile, self.grid, self.dynamic_shared, self._useful_bytes, self._flops)
+        for setting in settings:
             for value in setting.values() if isinstance(setting, Mapping) else [setting]:
                 yield from value if isinstance(value, list | tuple) else [value]
 
     def find_fixed_block(self, dtype: DTypeLike) -> tuple[int, int] | None:
-        """Return a block's threads and bytes of dynamic shared memory; None if they depend on extents or are absent."""
+        """Return a block's threads and bytes of dynamic shared memory.
+
+        Return None if they depend on extents, or are not declared for the dtype.
+        """
         itemsize, constants = to_dtype(dtype).itemsize, self._read_constants()
         try:
             block, shared = (select_by_itemsize(value, itemsize) for value in (self.block, self.dynamic_shared))
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
-        except (NameError, ArgumentError, UnknownDtypeError):  # they depend on extents, or launches of the dtype fail
+        except (NameError, ArgumentError, UnknownDtypeError):
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:
@@ -227,14 +223,13 @@ class Kernel(KernelCode):
         return checked | self._read_constants()
 
     def _read_constants(self) -> dict[str, int]:
-        """Return name -> value of the integers in `read`, from the source."""
         text = self.load_source(DTYPE, "sm_90").full_text() if self.read else ""
         return {name: earlier_forms.read_constant(name, text) for name in self.read}
 
     def bind_arguments(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
         """Return a launch's arguments in the entry point's order.
 
-        Raises as `check_extents` and `ArrayParameter.bind`.
+        Raises the exceptions of `check_extents` and `ArrayParameter.bind`.
         """
         extents = self.check_extents(extents)
         arguments: list[ArrayArgument | ScalarArgument] = []
@@ -252,34 +247,31 @@ class Kernel(KernelCode):
     def compute_geometry(
         self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
-        """Return the launch geometry. Raises as `check_extents`, and ArgumentError if the grid is empty or too large.
+        """Return the launch geometry.
 
-        Raises UnknownDtypeError if a mapping has no value for the dtype.
+        Raises ArgumentError if the grid is empty or too large, UnknownDtypeError if a mapping has no value for the
+        dtype, and the exceptions of `check_extents`.
         """
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
         threads = geometry.to_extent(block, extents)
         tiles = threads if tile is None else geometry.evaluate_lengths(tile, extents)
-        sides = [
-            GridSide(text, expressions.evaluate(text, extents), tile_length)
-            for text, tile_length in zip(self.over, tiles, strict=False)
-        ]
+        lengths = [expressions.evaluate(text, extents) for text in self.over]
+        sides = list(map(GridSide, self.over, lengths, tiles))
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
         grid = geometry.to_extent(self.grid or [side.tiles for side in sides], {**extents, **grid_variables})
         if not all(1 <= blocks <= limit for blocks, limit in zip(grid, MAX_GRID, strict=True)):
             raise ArgumentError(
                 f"{self.name}: the grid is {grid} blocks; each side must be at least 1, the maximum is {MAX_GRID}"
             )
-        return Geometry(
-            grid, threads, geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
-        )
+        shared = geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
+        return Geometry(grid, threads, shared)
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
         """Return the bytes that a launch must move: by default each array once, and twice if it is read and written."""
         if self._useful_bytes is not None:
-            return geometry.evaluate_length(
-                self._useful_bytes, {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}
-            )
+            variables = {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}
+            return geometry.evaluate_length(self._useful_bytes, variables)
         arrays = [argument for argument in self.bind_arguments(dtype, **extents) if isinstance(argument, ArrayArgument)]
         return sum(array.nbytes * (2 if array.direction == "in and out" else 1) for array in arrays)
 

@@ -61,10 +61,7 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Parse the text of a launch. Without a dtype or flags, they are DTYPE or FLAGS.
-
-        Raises ArgumentError if the text is not a launch.
-        """
+        """Parse the text of a launch; the defaults are DTYPE and FLAGS. Raises ArgumentError if it is not a launch."""
         if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
@@ -97,8 +94,8 @@ class Launch:
 def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
     """Return a benchmark's parameters as fields of `Launch`: arguments, and kernel, dtype and flags if present.
 
-    A value of the axis "copy" is a kernel with some arguments, such as "copy offset=1". A value of an axis such as
-    "rows x columns" has several arguments: "5003x2999". Raises ValueError if a value does not fit its axis.
+    The axis "copy" has kernels with arguments, such as "copy offset=1". An axis such as "rows x columns" has several
+    arguments at once, such as "5003x2999". Raises ValueError if a value does not fit its axis.
     """
     launch_fields: dict[str, Any] = {}
     arguments: dict[str, int | float] = {}
@@ -108,8 +105,10 @@ def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
             launch_fields[axis] = text
         elif axis == "copy":
             copy_launch = Launch.parse(text)
-            launch_fields["kernel"], arguments = copy_launch.kernel, {**arguments, **copy_launch.arguments}
+            launch_fields["kernel"] = copy_launch.kernel
+            arguments |= copy_launch.arguments
         elif axis != "arch":
             names = axis.split(" x ")
-            arguments |= dict(zip(names, map(_parse_number, text.split("x") if names[1:] else [text]), strict=True))
+            numbers = text.split("x") if len(names) > 1 else [text]
+            arguments |= zip(names, map(_parse_number, numbers), strict=True)
     return launch_fields | {"arguments": arguments}
