@@ -1,7 +1,7 @@
 """Releases of CUDA: the compiler of a run, the folder of its wheels, and the name of its results.
 
-A run has one compiler. An environment variable selects it: NVCC, or `CUDA_TOOLKIT=13.5.0 asv run`. In asv's matrix, it
-is a value of `env_nobuild`. The default compiler is not in the matrix, and its results have asv's plain names.
+A run has one compiler. An environment variable selects it: NVCC, or CUDA_TOOLKIT, as in `CUDA_TOOLKIT=13.5.0 asv run`.
+asv's matrix has CUDA_TOOLKIT in `env_nobuild`, but not for the default compiler, so its results have asv's plain names.
 """
 
 import os
@@ -18,7 +18,7 @@ from kernelwatch.config import cache_dir
 from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
-#: Environment variable with a release of CUDA, and the keys of its value in asv's matrix.
+#: Environment variable with a release of CUDA, and its key in asv's matrix.
 VARIABLE = "CUDA_TOOLKIT"
 MATRIX_KEY = ("env_nobuild", VARIABLE)
 
@@ -63,8 +63,10 @@ def compiler_of_results(variables: Mapping[str, str]) -> str | None:
 
 
 def primary_compiler(names: Sequence[str | None]) -> str | None:
-    """Return a machine's primary compiler: the default one if it or no compiler has results, else the most frequent."""
-    return None if None in names or not names else Counter(names).most_common(1)[0][0]
+    """Return a machine's primary compiler: the default one if `names` has it or is empty, else the most frequent."""
+    if None in names or not names:
+        return None
+    return Counter(names).most_common(1)[0][0]
 
 
 def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | None:
@@ -85,8 +87,7 @@ def installed_release() -> str | None:
 def use_requested_release() -> None:
     """Set the compiler of this process and its children to the release that the environment variable names, if any.
 
-    Raises KernelwatchError if the value is not a release, or pip cannot install the wheels. The error about wheels has
-    pip's last lines.
+    Raises KernelwatchError if the value is not a release, or pip cannot install the wheels.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
