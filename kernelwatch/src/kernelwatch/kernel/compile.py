@@ -45,7 +45,7 @@ class KernelCode:
         For a text in the declaration itself, it is `source`.
         """
         text_source = self._text or self._ptx
-        if self.file or (isinstance(text_source, str) and not sources.is_place(text_source)):
+        if self.file or (isinstance(text_source, str) and not sources.is_object_reference(text_source)):
             return self.source
         module = text_source.partition(":")[0] if isinstance(text_source, str) else text_source.__module__
         return Path(*module.split(".")).with_suffix(".py")

@@ -164,17 +164,17 @@ def _find_debug_file(name: str) -> Path | None:
     return next((file for file in candidates if file.is_file() and file.is_relative_to(checkout)), None)
 
 
-def is_place(source: str) -> bool:
+def is_object_reference(source: str) -> bool:
     """Return whether a text source names a text or a function of a module, as in "imaging.kernels:BLUR"."""
     return re.fullmatch(r"[\w.]+:[\w.]+", source) is not None
 
 
-def _import_object(place: str) -> Any:
-    module, _, name = place.partition(":")
+def _import_object(reference: str) -> Any:
+    module, _, name = reference.partition(":")
     try:
         return operator.attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise UnknownKernelError(f"{place!r} cannot be imported: {error}") from None
+        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}") from None
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
@@ -184,7 +184,7 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     or name, CompileError if module or function fails, KernelwatchError if the result is not a text.
     """
     try:
-        value = _import_object(source) if isinstance(source, str) and is_place(source) else source
+        value = _import_object(source) if isinstance(source, str) and is_object_reference(source) else source
         text: Any = expressions.call_with_known(value, variables) if callable(value) else value
     except KernelwatchError:
         raise
