@@ -191,5 +191,7 @@ def _write_part(expected: Array, memory: Bytes) -> None:
     """Copy an array to the beginning of memory unless it is there already. Poison the rest of the memory."""
     target = memory[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
     if expected.__array_interface__ != target.__array_interface__:
-        parallel_copy.copy_array(expected.copy() if np.may_share_memory(expected, memory) else expected, target)
+        if np.may_share_memory(expected, memory):
+            expected = expected.copy()
+        parallel_copy.copy_array(expected, target)
     memory[expected.nbytes :] = POISON

@@ -54,9 +54,8 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
     if address:
         return client.request_outcome(address, *description)
     session, ready = _process_session()
-    (outcome,) = session.measure(
-        [description.make_job(ready)], lambda _: memory.make_reader(description.reference.content())
-    )
+    job = description.make_job(ready)
+    (outcome,) = session.measure([job], lambda _length: memory.make_reader(description.reference.content()))
     return outcome
 
 

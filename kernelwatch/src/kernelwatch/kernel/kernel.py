@@ -51,8 +51,8 @@ class Kernel(KernelCode):
     file : str
         The file of CUDA C++ or PTX: a path in the installed package, such as "imaging/blur.cu", or in the repository.
     text, ptx : str or callable
-        CUDA C++ or PTX instead of a file: the text, its place in the package, such as "imaging.kernels:BLUR", or a
-        function. The function may take `dtype` and `arch`.
+        CUDA C++ or PTX instead of a file: the text; a name in the package, such as "imaging.kernels:BLUR"; or a
+        function, which may take `dtype` and `arch`.
     entry : str
         The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. By default
         the kernel's name.
@@ -136,7 +136,7 @@ class Kernel(KernelCode):
         self._useful_bytes, self._flops = useful_bytes, flops
         if not self._output_names:
             raise ArgumentError(
-                f"{name}: there is no output; declare the array that the kernel writes with outputs or in_and_out"
+                f"{name}: there is no output; use outputs or in_and_out to declare the array that the kernel writes"
             )
         self.earlier: list[Kernel] = []
         for change in earlier:

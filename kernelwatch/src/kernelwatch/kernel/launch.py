@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Mapping
@@ -65,18 +66,18 @@ class Launch:
         if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
-        first_flag = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
-        kernel, *arguments_and_dtype = words[:first_flag] or [""]
-        pairs = [word.split("=", 1) for word in arguments_and_dtype if "=" in word]
+        before_flags = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+        flags = " ".join(words[len(before_flags) :])
+        kernel, *arguments_and_dtype = before_flags or [""]
         dtypes = [word for word in arguments_and_dtype if "=" not in word]
-        names = [name for name, _ in pairs]
-        duplicate = next((name for name in names if names.count(name) > 1), None)
-        if duplicate is not None:
-            raise ArgumentError(f"{text!r}: {duplicate} is given twice")
         if not kernel or len(dtypes) > 1:
             raise ArgumentError(f"{text!r} is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS")
-        arguments = {name: _parse_argument(name, value) for name, value in pairs}
-        return cls(kernel, dtypes[0] if dtypes else DTYPE, " ".join(words[first_flag:]) or FLAGS, arguments)
+        arguments: dict[str, int | float] = {}
+        for name, value in (word.split("=", 1) for word in arguments_and_dtype if "=" in word):
+            if name in arguments:
+                raise ArgumentError(f"{text!r}: {name} is given twice")
+            arguments[name] = _parse_argument(name, value)
+        return cls(kernel, dtypes[0] if dtypes else DTYPE, flags or FLAGS, arguments)
 
     @property
     def code_name(self) -> str:

@@ -54,7 +54,8 @@ def series_name(version: str | None) -> str | None:
     """
     if version is None or version == NVCC_VERSIONS[DEFAULT]:
         return None
-    return next((release for release, nvcc_version in NVCC_VERSIONS.items() if nvcc_version == version), version)
+    releases = {nvcc_version: release for release, nvcc_version in NVCC_VERSIONS.items()}
+    return releases.get(version, version)
 
 
 def compiler_of_results(variables: Mapping[str, str]) -> str | None:
