@@ -15,8 +15,7 @@ import numpy as np
 from kernelwatch.instrument import inputs
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.kernel.arguments import Direction
-
-Extent = tuple[int, int, int]
+from kernelwatch.kernel.geometry import Extent
 
 
 class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"ordinal": "place"}):

@@ -69,12 +69,13 @@ def _process_session() -> tuple[Session, Ready]:
 class _LastJobs:
     """The last jobs, and their context and buffers, which the next job may share."""
 
-    jobs: list[Job]
     #: True for a separate context, as the module's docstring explains.
     in_separate_context: bool
-    stack: ExitStack
+    jobs: list[Job] = field(default_factory=list)
     use_context: Callable[[], AbstractContextManager[None]] = nullcontext
     timed_job: TimedJob | None = None
+    #: Stacks that free the context and the buffers.
+    context_stack: ExitStack = field(default_factory=ExitStack)
     buffer_stack: ExitStack = field(default_factory=ExitStack)
 
     def can_serve(self, job: Job, *, in_separate_context: bool) -> bool:
@@ -146,8 +147,9 @@ class Session:
         last = self._last
         if last is None or not last.can_serve(job, in_separate_context=in_separate):
             self.release_buffers()
-            last = self._last = _LastJobs([], in_separate, ExitStack())
-            last.use_context = self._choose_context(job, last.stack) if in_separate else nullcontext
+            last = self._last = _LastJobs(in_separate)
+            if in_separate:
+                last.use_context = self._choose_context(job, last.context_stack)
         last.jobs.append(job)
         can_reuse_buffers = False
         try:
@@ -166,7 +168,7 @@ class Session:
         if last is not None:
             with last.use_context():
                 last.buffer_stack.close()
-            last.stack.close()
+            last.context_stack.close()
 
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
         """Return a function that makes a separate context current within a `with` block.

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.instrument.inputs import POISON
-
-Array = NDArray[Any]
+from kernelwatch.kernel import Array
 
 #: Function that reads an output or its guard. Its arguments are the index of the first byte, and the array to fill.
 ReadOutput = Callable[[int, Array], None]

@@ -152,7 +152,7 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
 
 
 def _find_debug_file(name: str) -> Path | None:
-    """Find a file that PTX names: at its path in the checkout or the environment, else by the end of its path.
+    """Find a file that PTX names: at its path in the checkout or the Python environment, else by the end of its path.
 
     A package may cache PTX that it compiled in another checkout, as Triton does. Links out of the checkout are not
     followed.
