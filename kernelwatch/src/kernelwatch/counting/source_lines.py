@@ -16,10 +16,10 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ScalarArgument
 from kernelwatch.kernel.kernel import Kernel
-from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import CostsLine
-from kernelwatch.suite import metrics, registry
+from kernelwatch.suite import registry
+from kernelwatch.suite.metrics import ARCH
 
 if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
@@ -52,7 +52,7 @@ def launch_key(launch: Launch) -> str:
     """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
-    text, values = load_source(kernel, launch.dtype).full_text(), list(_iter_values(kernel, launch))
+    text, values = kernel.load_source(launch.dtype, ARCH).full_text(), list(_iter_values(kernel, launch))
     return fingerprint.hash_facts(text, str(launch), shape.grid, shape.block, *([values] if values else []))
 
 
@@ -68,11 +68,6 @@ def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
             yield [argument.name, str(argument.seed)]
     for name, value in kernel.variable_values(launch.arguments).items():
         yield [name, str(value.dtype), value.tobytes().hex()]
-
-
-def load_source(kernel: Kernel, dtype: str) -> KernelSource:
-    """Return a kernel's source at the measured commit, for the architecture of counts."""
-    return kernel.load_source(dtype, metrics.ARCH)
 
 
 def read_lines(results: Path) -> dict[str, CostsLine]:
@@ -122,7 +117,7 @@ def _annotate_source(launch: Launch) -> dict[str, Any]:
     result = launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
-    read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
+    read_source = registry.find_kernel(launch.kernel).load_source(launch.dtype, ARCH).make_line_reader()
     lines = listing.format_listing(result.counters, read_source).splitlines()[1:]  # the first line names the file
     lines = lines or [NO_ACCESSES]
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_iter_accesses(result.counters))}
