@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -93,8 +93,8 @@ def lay_out_reference(arrays: Sequence[DeviceArray], *, is_verified: bool) -> Re
 class _ArrayGroup:
     """The memory of all inputs or of all outputs, at least `room` bytes: one set after another."""
 
-    def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
-        self.arrays = tuple(arrays)
+    def __init__(self, arrays: Sequence[DeviceArray], sets: int, room: int) -> None:
+        self.arrays = arrays
         #: Bytes of each array with its guard, as `pad_length` returns them.
         self.lengths = [pad_length(array.nbytes) for array in self.arrays]
         *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
@@ -105,8 +105,8 @@ class _ArrayGroup:
 class Rotation:
     """Arrays of a launch on the device, in sets. Inputs are filled; outputs are undefined until they are poisoned.
 
-    The outputs have at least `room` bytes in total, and so have the inputs, for the copies of the control. `contents`
-    has the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
+    All outputs together have at least `room` bytes, for the copies of the control; so have all inputs. `contents` has
+    the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
     NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
@@ -119,10 +119,9 @@ class Rotation:
         allocate: Callable[..., list[Any]] | None = None,
     ) -> None:
         self.arrays, self.sets, self.contents = tuple(arrays), sets, contents
-        self._outputs, self._inputs = self._groups = [
-            _ArrayGroup((array for array in arrays if array.is_written is is_written), sets, room)
-            for is_written in (True, False)
-        ]
+        self._outputs = _ArrayGroup([array for array in arrays if array.is_written], sets, room)
+        self._inputs = _ArrayGroup([array for array in arrays if not array.is_written], sets, room)
+        self._groups = [self._outputs, self._inputs]
         memories = (allocate or device.allocate)(*(group.room for group in self._groups))
         #: Array's name -> its address in the first set, and the distance in bytes to the next set.
         self._places: dict[str, tuple[int, int]] = {}

@@ -86,9 +86,9 @@ class Channel:
     def receive_reference(
         self, length: int, seconds: float, mapped_memory: dict[int, Bytes]
     ) -> Callable[[int, Bytes], None]:
-        """Receive the handle of a reference; return a function that reads the reference, until the next request.
+        """Receive the handle of a reference; return a reader of the reference, which is valid until the next request.
 
-        The function takes the index of the first byte to read, and the array to fill. `mapped_memory` caches the mapped
+        The reader takes the index of the first byte to read, and the array to fill. `mapped_memory` caches the mapped
         memory of other processes by inode, because mapping takes as long as reading. Raises MeasuringError if the
         memory has fewer than `length` bytes, or no handle arrives within `seconds`.
         """

@@ -125,7 +125,7 @@ def _module_file(name: str) -> Path | None:
 
 @cache
 def list_imports(name: str, path: Path) -> tuple[str, ...]:
-    """Return the modules that a module imports anywhere, and names that may be submodules of these modules."""
+    """Return the modules that a module imports, also in functions, and names that may be submodules of them."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     modules: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):

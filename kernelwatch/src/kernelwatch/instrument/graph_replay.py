@@ -138,7 +138,7 @@ class BackToBackLaunches(TimedGraph):
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
     """Return a graph of whole cycles that takes at least TARGET_MS and has at least MIN_LAUNCHES.
 
-    If a launch takes at least LONG_LAUNCH, return a graph of one cycle without a warm-up. A replay times it.
+    If a launch in a first replay takes at least LONG_LAUNCH, return a graph of one cycle without a warm-up.
     """
     with ExitStack() as probing:
         seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, has_warm_up=False).take_sample()

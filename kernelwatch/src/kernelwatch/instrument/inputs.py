@@ -53,7 +53,7 @@ def _component_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def _exact_values(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """Return the exact values with indices from 0 to LEVELS - 1."""
+    """Return exact values by their indices, which are from 0 to LEVELS - 1."""
     real = _component_dtype(dtype)
     numerators = levels.astype(np.int8) - np.int8(LEVELS // 2)
     return (numerators if real.kind in "iu" else numerators / DENOMINATOR).astype(real).view(dtype)

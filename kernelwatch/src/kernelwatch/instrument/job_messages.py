@@ -119,7 +119,7 @@ class Job(Call, frozen=True, kw_only=True):
         return sum(array.nbytes for array in self.arrays)
 
     def shares_buffers(self, candidate: Job) -> bool:
-        """Return whether both jobs can be interleaved on the same buffers, timed in the same way."""
+        """Return whether a job can be interleaved with this one: on the same buffers, and timed in the same way."""
         own_key, other_key = (
             (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.l2_fetch_bytes, job.samples)
             for job in (self, candidate)

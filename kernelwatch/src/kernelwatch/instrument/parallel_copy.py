@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 #: Bytes of a piece that one thread copies.
-PIECE_BYTES = 4 << 20
+_PIECE_BYTES = 4 << 20
 
 
 @cache
@@ -28,8 +28,8 @@ def run_in_steps(function: Callable[[int], None], length: int, step: int) -> Non
 
 
 def copy_array(source: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy an array into another one of the same shape, in threads, in pieces of about PIECE_BYTES."""
-    rows = max(1, PIECE_BYTES * len(source) // max(1, source.nbytes))
+    """Copy an array into another one of the same shape, in threads, in pieces of about _PIECE_BYTES."""
+    rows = max(1, _PIECE_BYTES * len(source) // max(1, source.nbytes))
 
     def copy_part(first: int) -> None:
         target[first : first + rows] = source[first : first + rows]

@@ -51,7 +51,7 @@ def _compile_cubin(cubin: CubinKey) -> Exception | None:
 
 
 def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
-    """Compile the suite's cubins for `archs` into the cache; with `only`, those with these (kernel, dtype, flags).
+    """Compile the suite's cubins for `archs` into the cache. If `only` is given, it selects (kernel, dtype, flags).
 
     Errors are only printed, because the benchmarks that need the cubins raise them again.
     """

@@ -51,7 +51,7 @@ def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
 
 
 def format_missing(error: Exception) -> str:
-    """Return the reason of a skip because of an error of UNKNOWN_NAME_ERRORS.
+    """Return the reason for a skip that an error of UNKNOWN_NAME_ERRORS causes.
 
     A dtype that the kernel does not support has its own text, because other commits may support it.
     """

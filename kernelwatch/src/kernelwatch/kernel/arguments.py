@@ -144,11 +144,6 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return numpy_dtype
 
 
-def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype's elements are real or complex numbers."""
-    return dtype.kind in "fc" or dtype.name == "bfloat16"
-
-
 def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:
     """Return an argument as a Python integer. Raises ArgumentError unless it is from `minimum` to MAX_INT64."""
     try:

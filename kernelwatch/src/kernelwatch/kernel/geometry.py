@@ -32,7 +32,7 @@ class Geometry:
 
 
 class GridSide(NamedTuple):
-    """One side of a grid: `argument`, its expression in `over`; its length and that of a tile along it, in elements."""
+    """One side of a grid: its expression in `over` (`argument`), its length and its tile's length, in elements."""
 
     argument: str
     length: int
@@ -123,7 +123,7 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return `evaluate_lengths` as numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`."""
+    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`."""
     x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
     return x, y, z
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def current_context() -> cuda.Context:
     """Return the current CUDA context; without one, make device 0's primary context current.
 
-    Raises NoDeviceError without a usable device, and also without a current context in another thread than the main
-    one. `load_driver` lists the other exceptions.
+    Raises NoDeviceError without a usable device, and in threads other than the main one without a current context.
+    `load_driver` lists the other exceptions.
     """
     current = load_driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():

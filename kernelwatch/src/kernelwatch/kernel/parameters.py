@@ -21,7 +21,6 @@ from kernelwatch.kernel.arguments import (
     Direction,
     ScalarArgument,
     Shape,
-    is_real_or_complex,
     to_dtype,
 )
 
@@ -100,7 +99,8 @@ class ArrayParameter:
                 f"{self.name}: an array of shape {shape} with {dtype.itemsize} bytes per element has {needed} bytes; "
                 f"signed 64-bit addressing allows {MAX_INT64}; use smaller arguments"
             )
-        values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
+        is_real_or_complex = dtype.kind in "fc" or dtype.name == "bfloat16"
+        values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None
         if limit is not None and limit < 1:
             limit_text = f"{limit}{_format_extents(extents)}"

@@ -29,8 +29,7 @@ class _CacheEntry(msgspec.Struct):
     data: bytes
 
 
-def cache_folder() -> Path:
-    """Return the cache's folder."""
+def _cache_folder() -> Path:
     return cache_dir.cache_folder("kernels")
 
 
@@ -44,7 +43,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 
     Exceptions of `make` are passed on.
     """
-    path = cache_folder() / name[:2] / f"{name}.json"
+    path = _cache_folder() / name[:2] / f"{name}.json"
     with suppress(OSError, msgspec.MsgspecError, UnicodeError, RecursionError):
         if path.is_file():  # reading a pipe could block for ever
             entry = msgspec.json.decode(path.read_bytes(), type=_CacheEntry)
@@ -61,7 +60,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 
 def find_problem() -> str | None:
     """Return why nothing can be cached, and the remedy; None if caching works."""
-    reason = cache_dir.find_problem(cache_folder())
+    reason = cache_dir.find_problem(_cache_folder())
     advice = "kernels are compiled each time; set KERNELWATCH_CACHE to a writable folder"
     return f"{reason}; {advice}" if reason else None
 

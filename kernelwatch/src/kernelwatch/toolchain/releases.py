@@ -71,14 +71,14 @@ def primary_compiler(names: Sequence[str | None]) -> str | None:
 
 
 def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Return the name of the compiler that the environment variable requests, as in results; None for the default."""
+    """Return the name in results of the compiler that the environment variable requests; None for the default."""
     requested = variables.get(VARIABLE) or DEFAULT
     return series_name(NVCC_VERSIONS.get(requested, requested))
 
 
 @cache
 def installed_release() -> str | None:
-    """Return the name of the nvcc that compiles kernels, as in results; None for the default nvcc or without nvcc."""
+    """Return the name in results of the nvcc that compiles kernels; None for the default nvcc or without nvcc."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
     except (CompileError, NvccNotFoundError):  # compiling a kernel reports the error
