@@ -141,7 +141,8 @@ class Session:
     def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[TimedJob]:
         """Make the context of jobs current, and yield buffers for the jobs: those of the last job if possible."""
         job = jobs[0]
-        in_separate = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
+        has_small_grid = any(map(fits_in_one_wave, jobs))
+        in_separate = bool(job.l2_fetch_bytes) or (has_small_grid and not job.isolated)
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, but the GPU has {device.l2_bytes()}")
         last = self._last
@@ -176,7 +177,9 @@ class Session:
         Most jobs share the session's clean context, in which only interleaved jobs may launch large grids. A job gets a
         new context if its copy or its oracle needs large grids, or if it sets the L2 fetch granularity.
         """
-        helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
+        helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2)]
+        if job.oracle is not None:
+            helper_calls.append(job.oracle)
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
             self._clean_context = self._clean_context or device.make_context()
             return partial(device.use_context, self._clean_context)

@@ -71,8 +71,8 @@ class Kernel(KernelCode):
         Name of a `__constant__` or `__device__` variable -> its value on the host.
     reference : callable or Kernel, optional
         The expected outputs. A function gets the arrays and extents that its parameters name, and returns one array, or
-        a tuple in the order of the outputs. Another kernel must take the same arguments. Without a reference, numbers
-        are marked "not verified".
+        a tuple in the order of the outputs. A reference that is a kernel must take the same arguments. Without a
+        reference, numbers are marked "not verified".
     useful_bytes : str, int or callable, optional
         The bytes that must be moved; an expression or function may use `itemsize`, the bytes of an element of the swept
         dtype. By default each array is moved once, and twice if it is read and written.
@@ -115,9 +115,10 @@ class Kernel(KernelCode):
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
-        sources = ", ".join(setting for setting in ("file", "text", "ptx") if settings[setting])
-        if sources not in ("file", "text", "ptx"):
-            raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {sources or 'none'}")
+        sources = [setting for setting in ("file", "text", "ptx") if settings[setting]]
+        if len(sources) != 1:
+            listed = ", ".join(sources) or "none"
+            raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {listed}")
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude
         self._options, self._include = tuple(options), tuple(include)
