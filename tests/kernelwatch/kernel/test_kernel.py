@@ -179,6 +179,8 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: ScalarArgument("s", (1, 2)).to_numpy(np.dtype("u4")), ArgumentError, "does not fit uint32"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, grid=("n-5",), file="k.cu").compute_geometry("int8", n=5),
      ArgumentError, r"the grid is \(0, 1, 1\) blocks; each side must be at least 1, the maximum is \(21474"),
+    (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
+     ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
      "sums does not support int32, only int8, int16"),

@@ -16,7 +16,7 @@ from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
 from kernelwatch.kernel.geometry import Geometry, GridSide, LengthLike, select_by_itemsize
-from kernelwatch.kernel.launch import DTYPE
+from kernelwatch.kernel.launch import DTYPE, lacks_value
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
 from kernelwatch.kernel.references import call_reference
 from kernelwatch.kernel.sources import TextSource
@@ -119,6 +119,8 @@ class Kernel(KernelCode):
         if len(sources) != 1:
             listed = ", ".join(sources) or "none"
             raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {listed}")
+        if lacks_value(options):
+            raise ArgumentError(f"{name}: options= ends with {options[-1]}, which needs a value, as in -Xptxas -O3")
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude
         self._options, self._include = tuple(options), tuple(include)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +27,14 @@ def split_flags(flags: str) -> tuple[str, ...]:
         raise UnknownFlagsError(
             f"flags {flags!r} cannot be split: {error}; write them as on nvcc's command line"
         ) from None
-    if words and _TAKES_NEXT_WORD.fullmatch(words[-1]):
+    if lacks_value(words):
         raise UnknownFlagsError(f"flags {flags!r}: {words[-1]} needs a value, as in -Xptxas -O3")
     return words
+
+
+def lacks_value(options: Sequence[str]) -> bool:
+    """Return whether the last option of nvcc takes the next word as its value."""
+    return bool(options) and _TAKES_NEXT_WORD.fullmatch(options[-1]) is not None
 
 
 def _parse_number(text: str) -> int | float:
