@@ -145,8 +145,8 @@ def _find_problem(
         first = int(wrong.argmax())
         index = tuple(map(int, np.unravel_index(first, argument.shape)))
         element = f"element {list(index)} of {argument.name}"
-        poison = initial_arrays[argument.name]
-        if argument.direction == "out" and (_element_bytes(actual)[first] == _element_bytes(poison)[first]).all():
+        initial = initial_arrays[argument.name]
+        if argument.direction == "out" and (_element_bytes(actual)[first] == _element_bytes(initial)[first]).all():
             return f"{element} was never written"
         return f"{element} is {actual[index]}, not {reference[index]}"
     return None

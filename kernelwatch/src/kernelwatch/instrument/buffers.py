@@ -95,7 +95,6 @@ class _ArrayGroup:
 
     def __init__(self, arrays: Sequence[DeviceArray], sets: int, room: int) -> None:
         self.arrays = arrays
-        #: Bytes of each array with its guard, as `pad_length` returns them.
         self.lengths = [pad_length(array.nbytes) for array in self.arrays]
         *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
         self.room = max(sets * self.pitch, pad_length(room))
@@ -124,11 +123,11 @@ class Rotation:
         self._groups = [self._outputs, self._inputs]
         memories = (allocate or device.allocate)(*(group.room for group in self._groups))
         #: Array's name -> its address in the first set, and the distance in bytes to the next set.
-        self._places: dict[str, tuple[int, int]] = {}
+        self._addresses: dict[str, tuple[int, int]] = {}
         for group, memory in zip(self._groups, memories, strict=True):
             group.memory = memory
             for array, start in zip(group.arrays, group.starts, strict=True):
-                self._places[array.name] = int(group.memory) + start, group.pitch
+                self._addresses[array.name] = int(group.memory) + start, group.pitch
         self._fill_sets(self._inputs)
 
     def _fill_sets(self, group: _ArrayGroup) -> None:
@@ -189,11 +188,11 @@ class Rotation:
 
     def set_pitch(self, array: DeviceArray) -> int:
         """Return the distance in bytes from an array in one set to the same array in the next set."""
-        return self._places[array.name][1]
+        return self._addresses[array.name][1]
 
     def address(self, array: DeviceArray, index: int) -> int:
         """Return the device address of an array of launch `index`."""
-        first, pitch = self._places[array.name]
+        first, pitch = self._addresses[array.name]
         return first + index % self.sets * pitch
 
     def addresses(self, index: int) -> tuple[int, ...]:

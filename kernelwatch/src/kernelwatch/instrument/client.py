@@ -32,7 +32,7 @@ _MAX_MESSAGE_BYTES = 128 << 20
 #: Maximum number of mapped memories of other processes.
 _MAX_MAPPED = 3
 
-#: Type of a message -> its decoder. Building them takes 2 ms, so they are built before a commit's process forks.
+#: Type of a message -> its decoder. Building decoders takes 2 ms, so it is done before a commit's process forks.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in (Answer, Job)}
 
 

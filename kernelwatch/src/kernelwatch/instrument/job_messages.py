@@ -25,7 +25,6 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     #: NumPy's name of the elements' dtype, such as "V16" for structs of 16 bytes.
     dtype: str
     shape: tuple[int, ...]
-    #: Direction: "in", "out" or "in and out".
     direction: Direction
     #: Content before a launch. Inputs with "bits" or "exact" repeat a block, from `block_offset` on. Other inputs, and
     #: arrays that are read and written, are written by the commit's process; a text identifies their content. Outputs
