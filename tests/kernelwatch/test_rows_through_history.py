@@ -96,14 +96,14 @@ CONSTANTS: dict[str, int | str] = {
     "static constexpr std::size_t M{3}, N{2*M + 1};": 7,
     "const int N(1 << 5);": 32,
     "constexpr int N = {static_cast<int>(1'024u)};": 1024,
-    "constexpr int NN = 3; // constexpr int N = 4;": "N has 0 values",
-    "#define N 1\n#define N 2": "N has 2 values",
+    "constexpr int NN = 3; // constexpr int N = 4;": "one value of N; .* give it 0 values",
+    "#define N 1\n#define N 2": "one value of N; .* give it 2 values",
     "#define N 0": 0,
     "#define N -7/2": -3,
-    "#define M 1\n#define M 2\nconst int N = M;": "no known value",
-    "#define N sizeof(float)": "no known value",
-    "#define N N": "no known value",
-    "#define N M\n#define M N": "no known value",
+    "#define M 1\n#define M 2\nconst int N = M;": "cannot compute N = M;",
+    "#define N sizeof(float)": r"cannot compute N = sizeof\(float\);",
+    "#define N N": "cannot compute N = N;",
+    "#define N M\n#define M N": "cannot compute N = M;",
 }
 
 

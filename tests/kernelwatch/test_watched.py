@@ -91,7 +91,7 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
     [
         ("def (", "3: SyntaxError: invalid syntax"),
         ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
-        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; declare"),
+        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; use outputs"),
         ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
         ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name your suite in "),
         (

@@ -54,7 +54,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
-        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"first {byte} bytes after the end")
+        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"the first wrong byte is {byte} bytes after the end")
         for dtype, guard in (("int8", 955), ("complex128", 944))
         for byte in (0, guard - 1)
     ),
@@ -66,7 +66,7 @@ FLIPPED: list[tuple[str, str, int, str]] = [
             (0, "element [0] is"),
             (16 * 2003 - 1, f"element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
             (-1, f"element [{size - 1}] is"),
-            (END + 500, "first 500 bytes after its end"),
+            (END + 500, "the first wrong byte is 500 bytes after the end"),
         )
     ),
 ]
@@ -151,7 +151,8 @@ def test_chunks_report_the_first_difference(chunk: int, monkeypatch: pytest.Monk
     wrong[6, 8] += 1
     _check_near(right, right, 0.0, "")
     _check_near(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0")
-    _check_near(right, right, 0.0, f"case: wrote past the end of its output, first {GUARD - 1} bytes after the end", 0)
+    message = f"case: wrote past the end of its output; the first wrong byte is {GUARD - 1} bytes after the end"
+    _check_near(right, right, 0.0, message, 0)
 
 
 def test_device_reports_element_beyond_tolerance(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:

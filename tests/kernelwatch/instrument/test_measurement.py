@@ -149,7 +149,7 @@ def test_wrong_user_kernels_fail(name: str, own_gpu: FakeGpu, tmp_path: Path, mo
         own_gpu.view(self.rotation.address(written, self.rotation.sets - 1))[written.nbytes] ^= 1
 
     monkeypatch.setattr(TimedJob, "launch_on_all_sets", behind)
-    with pytest.raises(WrongOutputError, match="past the end of its output, first 0 bytes after the end"):
+    with pytest.raises(WrongOutputError, match="the first wrong byte is 0 bytes after the end"):
         measure_launch(own_gpu, launch)
 
 

@@ -164,11 +164,13 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) for n=5; lengths must be"),
     (lambda: _bind_length(lambda n: n - 5), ArgumentError, r"is \(0,\) for n=5; lengths must be positive integers"),
     (lambda: _bind_length("n//(n-5)"), ArgumentError, "has no value for these arguments: integer division"),
-    (lambda: inputs("i", "n", index="n-5").bind("int8", {"n": 5}), ArgumentError, "i: index 'n-5' is 0 here; it must"),
+    (lambda: inputs("i", "n", index="n-5").bind("int8", {"n": 5}), ArgumentError, "index='n-5' is 0 for n=5; it must"),
     (lambda: to_dtype("(2,"), UnknownDtypeError, "is not a NumPy dtype"),
     (lambda: ScalarArgument("s", (1, 2)).to_numpy(np.dtype("u4")), ArgumentError, "does not fit uint32"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, grid=("n-5",), file="k.cu").compute_geometry("int8", n=5),
      ArgumentError, r"the grid is \(0, 1, 1\) blocks; each side must be at least 1, the maximum is \(21474"),
+    (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
+     ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
      "sums does not support int32, only int8, int16"),
@@ -176,8 +178,8 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool has no C\+\+ type; allowed are int8"),
     (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes has no C\+\+ type"),
     (lambda: make_text(lambda: 5, {}), KernelwatchError,  # type: ignore[arg-type,return-value]
-     "returned a value of type int; it must return the source text as a string"),
-    (lambda: make_text("math:pi", {}), KernelwatchError, "'math:pi' is a value of type float; it must be the source"),
+     "gives a value of type int; it must give the source text as a string"),
+    (lambda: make_text("math:pi", {}), KernelwatchError, "'math:pi' gives a value of type float; it must give the"),
     (lambda: outputs("a", "0").bind("int8", {}), ArgumentError, r"a: the shape is \(0,\); lengths must be"),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from kernelwatch.cli.failures import FAILED_CODE
-from kernelwatch.counting import launch_counts, source_lines
+from kernelwatch.counting import launch_counts
 from kernelwatch.errors import ERRORS, CompilerWarning
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import DTYPE, FLAGS, split_flags
@@ -67,7 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(listing.format_json(result.counters))
         return 0
     title = f"{launch}, grid {result.geometry.grid}, block {result.geometry.block}"
-    text = listing.format_listing(result.counters, source_lines.load_source(kernel, launch.dtype).make_line_reader())
+    text = listing.format_listing(result.counters, kernel.load_source(launch.dtype, ARCH).make_line_reader())
     print(title, format_table(result.counters), text, sep="\n\n")
     return 0
 

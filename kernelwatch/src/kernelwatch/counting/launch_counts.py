@@ -28,8 +28,7 @@ from ptxcount.util import host_memory
 class CountedLaunch:
     """The counters of a launch, its geometry, its arrays after the launch by name, and its first wrong element.
 
-    `problem` describes the first wrong element: its index, its value and the reference's value, or that the kernel
-    never wrote it. `problem` is None if no element is wrong, or if the kernel has no reference.
+    `problem` describes the first wrong element. It is None if no element is wrong, or if the kernel has no reference.
     """
 
     counters: LaunchCounters
@@ -47,7 +46,7 @@ def compile_ptx(kernel: str, dtype: str, flags: str) -> str:
 def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, **arguments: Any) -> CountedLaunch:
     """Compile a kernel, execute its whole grid on the CPU, count its memory transactions, and verify its output.
 
-    A wrong output is not raised: `problem` of the result describes it. Without a reference, nothing is verified.
+    A wrong output is not an error: `problem` of the result describes it. Without a reference, nothing is verified.
 
     Parameters
     ----------
@@ -99,7 +98,7 @@ def count_launch(kernel: str | Kernel, dtype: DTypeLike, flags: str = FLAGS, /, 
 def _execute(
     kernel: Kernel, dtype: str, flags: str, arrays: Mapping[str, Array], arguments: Mapping[str, Any]
 ) -> LaunchCounters:
-    """Compile and execute a launch on `arrays`, which the launch changes; return the launch's counters."""
+    """Execute a launch, which changes `arrays`; return its counters."""
     module = kernel.compile_module(dtype, flags, arch=ARCH, lines=True)
     geometry = kernel.compute_geometry(dtype, **arguments)
     bound, layout = kernel.bind_arguments(dtype, **arguments), module.parameter_layout()
@@ -131,10 +130,7 @@ def _find_problem(
     initial_arrays: Mapping[str, Array],
     expected_arrays: list[Array],
 ) -> str | None:
-    """Describe the first wrong element of the written arrays; return None if there is none.
-
-    `expected_arrays` has one array for each written array, in the same order.
-    """
+    """Describe the first wrong element of the written arrays, whose references are in `expected_arrays`."""
     written = [argument for argument in array_arguments if argument.is_written]
     for argument, expected in zip(written, expected_arrays, strict=True):
         actual = arrays[argument.name]
@@ -144,20 +140,20 @@ def _find_problem(
         else:
             reference, tolerance = expected, UlpTolerance(argument.dtype.name, argument.ulp)
             wrong = ~tolerance.is_near(actual, expected.astype(np.float64)).reshape(-1)
-        if wrong.any():
-            first = int(wrong.argmax())
-            place = tuple(int(axis_index) for axis_index in np.unravel_index(first, argument.shape))
-            if (
-                argument.direction == "out"
-                and (_element_bytes(actual)[first] == _element_bytes(initial_arrays[argument.name])[first]).all()
-            ):
-                return f"element {list(place)} of {argument.name} was never written"
-            return f"element {list(place)} of {argument.name} is {actual[place]}, not {reference[place]}"
+        if not wrong.any():
+            continue
+        first = int(wrong.argmax())
+        index = tuple(map(int, np.unravel_index(first, argument.shape)))
+        element = f"element {list(index)} of {argument.name}"
+        initial = initial_arrays[argument.name]
+        if argument.direction == "out" and (_element_bytes(actual)[first] == _element_bytes(initial)[first]).all():
+            return f"{element} was never written"
+        return f"{element} is {actual[index]}, not {reference[index]}"
     return None
 
 
 def _element_bytes(array: Array) -> Array:
-    """Return the bytes of an array's elements, as uint8 of shape (elements, bytes of an element)."""
+    """Return an array's bytes as uint8, of shape (elements, bytes per element)."""
     return np.ascontiguousarray(array).view(np.uint8).reshape(-1, array.itemsize)
 
 
@@ -171,10 +167,10 @@ class CountOutcome:
 
 
 def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
-    """Return text of a launch -> fingerprint of its metrics, which needs compiling but not executing.
+    """Compile launches; return text of a launch -> fingerprint of its metrics.
 
-    Launches that raise an error are left out. Launches that differ only in flags, with the same PTX, have the same
-    fingerprint.
+    Launches that raise an error are left out. Launches that differ only in flags have the same fingerprint if their PTX
+    is the same.
     """
     by_text: dict[str, str] = {}
     for launch in launches:
@@ -184,7 +180,6 @@ def hash_launches(launches: Iterable[Launch]) -> dict[str, str]:
 
 
 def _hash_launch(kernel: Kernel, launch: Launch) -> str:
-    """Return the fingerprint of everything on which `count_launch` depends."""
     dtype = kernel.check_dtype(launch.dtype)
     executed = (kernel, kernel.reference) if isinstance(kernel.reference, Kernel) else (kernel,)
     return fingerprint.hash_facts(
@@ -197,24 +192,24 @@ def _hash_launch(kernel: Kernel, launch: Launch) -> str:
 
 
 def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
-    """Raise UnknownDtypeError if the launch's dtype is not in the suite, and has the same effect as one that is.
+    """Raise UnknownDtypeError if the suite does not have the launch's dtype, and the kernel does not use the dtype.
 
-    Then the kernel does not use the swept dtype.
+    The kernel does not use it if a dtype of the suite has the same effect.
     """
     dtype, suite_dtypes = kernel.check_dtype(launch.dtype), registry.current_suite().dtypes.get(launch.kernel)
-    if suite_dtypes and dtype not in suite_dtypes:
-        suite_dtype = min(suite_dtypes)
-        facts = [_execution_facts(kernel, dtype, launch), _list_array_facts(kernel, dtype, launch)]
-        if facts == [_execution_facts(kernel, suite_dtype, launch), _list_array_facts(kernel, suite_dtype, launch)]:
-            names = " or ".join(sorted(suite_dtypes))
-            raise UnknownDtypeError(f"{launch.kernel} has fixed types: {dtype} changes nothing; use {names}")
+    if not suite_dtypes or dtype in suite_dtypes:
+        return
+    facts, suite_facts = (
+        [_execution_facts(kernel, name, launch), _list_array_facts(kernel, name, launch)]
+        for name in (dtype, min(suite_dtypes))
+    )
+    if facts == suite_facts:
+        names = " or ".join(sorted(suite_dtypes))
+        raise UnknownDtypeError(f"{launch.kernel} has fixed types: {dtype} changes nothing; use {names}")
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return what determines an execution, except array contents.
-
-    These are the PTX's hash, the geometry, the packed arguments, and the values of variables.
-    """
+    """Return the facts that determine an execution, except the contents of arrays."""
     module = kernel.compile_module(dtype, launch.flags, arch=ARCH, lines=True)
     bound = kernel.bind_arguments(dtype, **launch.arguments)
     return [
@@ -230,25 +225,19 @@ def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
 
 
 def _list_array_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return what determines each array's content, and how it is compared with the reference.
-
-    Functions that compute contents are left out.
-    """
-    arguments = kernel.bind_arguments(dtype, **launch.arguments)
-    arrays = [argument for argument in arguments if isinstance(argument, ArrayArgument)]
-    return [
-        [
-            *(array.name, array.shape, str(array.dtype), array.direction),
-            *("" if callable(array.values) else array.values, array.limit, array.seed, array.ulp),
-        ]
-        for array in arrays
-    ]
+    """Return the facts that determine each array's content and comparison, except functions that compute contents."""
+    facts = []
+    for array in kernel.bind_arguments(dtype, **launch.arguments):
+        if isinstance(array, ArrayArgument):
+            kind, values = str(array.dtype), "" if callable(array.values) else array.values
+            facts.append([array.name, array.shape, kind, array.direction, values, array.limit, array.seed, array.ulp])
+    return facts
 
 
 def count_launches(launches: Iterable[Launch]) -> dict[str, CountOutcome]:
-    """Execute launches, and return text of a launch -> its outcome.
+    """Execute launches; return text of a launch -> its outcome.
 
-    Launches that differ only in flags, with the same PTX, are executed once, unless they raise an error.
+    Launches that differ only in flags are executed once if their PTX is the same and no error is raised.
     """
     by_launch: dict[str, CountOutcome] = {}
     by_code: dict[Any, CountOutcome] = {}

@@ -16,10 +16,10 @@ from kernelwatch.instrument import fingerprint
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.arguments import ScalarArgument
 from kernelwatch.kernel.kernel import Kernel
-from kernelwatch.kernel.sources import KernelSource
 from kernelwatch.store import reading, record
 from kernelwatch.store.models import CostsLine
-from kernelwatch.suite import metrics, registry
+from kernelwatch.suite import registry
+from kernelwatch.suite.metrics import ARCH
 
 if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
@@ -33,9 +33,9 @@ NO_ACCESSES = "no source line accesses memory"
 
 
 def select_launches(classes: Container[str] | None = None) -> list[Launch]:
-    """Return one launch of each counted kernel, in the suite's order: the one of summaries, in the kernel's last sweep.
+    """Return a launch of each counted kernel, in the suite's order: the summary point of the kernel's last sweep.
 
-    If `classes` is given, leave out kernels whose last sweep is not of these benchmark classes.
+    If `classes` is given, leave out kernels whose last sweep belongs to another benchmark class.
     """
     by_kernel = {}
     for sweep in registry.current_suite().counted:
@@ -52,12 +52,12 @@ def launch_key(launch: Launch) -> str:
     """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
-    text, values = load_source(kernel, launch.dtype).full_text(), list(_iter_values(kernel, launch))
+    text, values = kernel.load_source(launch.dtype, ARCH).full_text(), list(_iter_values(kernel, launch))
     return fingerprint.hash_facts(text, str(launch), shape.grid, shape.block, *([values] if values else []))
 
 
 def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
-    """Yield name and value of each argument, array or variable that the launch's text does not determine."""
+    """Yield name and value of each scalar, array and variable whose value the launch's text does not determine."""
     for argument in kernel.bind_arguments(launch.dtype, **launch.arguments):
         if isinstance(argument, ScalarArgument):
             if launch.arguments.get(argument.name) != argument.value:
@@ -70,17 +70,11 @@ def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
         yield [name, str(value.dtype), value.tobytes().hex()]
 
 
-def load_source(kernel: Kernel, dtype: str) -> KernelSource:
-    """Return a kernel's source at the measured commit, for the architecture of counts."""
-    return kernel.load_source(dtype, metrics.ARCH)
-
-
 def read_lines(results: Path) -> dict[str, CostsLine]:
     """Return `launch_key` -> stored costs of the source lines, from the records of all machines.
 
-    Records of the current version of the counter are preferred, then records with accesses. Of records with the same
-    version and key, the first is used. If this record has no accesses, the first record with the same text and accesses
-    replaces it.
+    A record of the current version of the counter is preferred, then a record with accesses. Of one version's records,
+    the first is used, or else the first with the same text and with accesses.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
     for folder in reading.list_paths(results):
@@ -95,7 +89,6 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
 
 
 def _iter_stored(folder: Path) -> Iterator[CostsLine]:
-    """Yield the records of source lines in a machine's folder."""
     for path in record.list_record_paths(folder, record.LINES_FILE):
         yield from (line for _, line in reading.iter_lines(path, CostsLine))
 
@@ -109,29 +102,29 @@ def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterato
     version = fingerprint.format_counter_version()
     for launch in select_launches(classes):
         with suppress(*ERRORS, MemoryError):
-            if (launch_key(launch), version) not in stored and (costs := _annotate_source(launch)):
-                yield {"key": launch_key(launch), "counter": version, "launch": str(launch), **costs}
+            key = launch_key(launch)
+            if (key, version) not in stored:
+                costs = _annotate_source(launch)
+                if costs:
+                    yield {"key": key, "counter": version, "launch": str(launch), **costs}
 
 
 def _annotate_source(launch: Launch) -> dict[str, Any]:
-    """Return the source with each line's cost as "text", and the launch's "accesses"; empty if the output is wrong.
-
-    `launch_counts.count_launch` lists the exceptions.
-    """
+    """Return the source with each line's cost as "text", and the launch's "accesses"; empty if the output is wrong."""
     from kernelwatch.counting import launch_counts  # noqa: PLC0415 -- imports everything that executes PTX
     from ptxcount.report import listing  # noqa: PLC0415
 
     result = launch_counts.count_launch(launch.kernel, launch.dtype, launch.flags, **launch.arguments)
     if result.problem:
         return {}
-    read_source = load_source(registry.find_kernel(launch.kernel), launch.dtype).make_line_reader()
+    read_source = registry.find_kernel(launch.kernel).load_source(launch.dtype, ARCH).make_line_reader()
     lines = listing.format_listing(result.counters, read_source).splitlines()[1:]  # the first line names the file
     lines = lines or [NO_ACCESSES]
     return {"text": "\n".join(lines).expandtabs(4), "accesses": list(_iter_accesses(result.counters))}
 
 
 def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
-    """Yield the cost of each memory access with a source line, as fields of `AccessCost`, by file and line."""
+    """Yield the cost of each memory access that has a source line, as fields of `AccessCost`, by file and line."""
     from ptxcount.report.picture import draw_access  # noqa: PLC0415 -- imports everything that executes PTX
 
     places = {(file, line): accesses for (file, line), accesses in counters.by_line().items() if file and line}
@@ -145,5 +138,5 @@ def _iter_accesses(counters: LaunchCounters) -> Iterator[dict[str, Any]]:
 
 
 def _row_bits(rows: Grid) -> list[int]:
-    """Return each row of a grid of booleans as an integer, whose bit i is column i: (True, False, True) -> 5."""
+    """Return each row of booleans as an integer whose bit i is column i: (True, False, True) -> 5."""
     return [sum(1 << int(column) for column in row.nonzero()[0]) for row in rows]

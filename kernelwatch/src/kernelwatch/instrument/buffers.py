@@ -1,19 +1,19 @@
 """Device buffers that rotate, so that no launch finds its data in the L2 cache.
 
 Launch i uses set i mod k of k sets; a set has all arrays of a launch. All sets together are at least three times as
-large as the L2. Before a set is used again, the other sets have displaced it from the L2. A job whose data should stay
-in the L2 has one set.
+large as the L2, so the L2 has lost a set before the set is used again. A job whose data should stay in the L2 has one
+set.
 
-The inputs of all sets have the same bytes, so one reference suffices. They are filled only by uploads. A grid of many
-waves would leave a state in the context that slows down short launches (docs/evidence/times.md, "Contexts remember").
-Arrays that a kernel both reads and writes are refilled before each sample by the same uploads.
+The inputs of all sets have the same bytes, so one reference suffices. Only uploads fill them, because a grid of many
+waves would slow down later short launches in the context (docs/evidence/times.md, "Contexts remember"). Arrays that a
+kernel both reads and writes are uploaded again before each sample.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -34,7 +34,6 @@ _STAGING_BYTES = 8 << 20
 
 @lru_cache
 def _staging_buffer() -> Bytes:
-    """Return _STAGING_BYTES of page-locked host memory, from which uploads reach the full speed of the bus."""
     return device.allocate_page_locked(_STAGING_BYTES)
 
 
@@ -58,19 +57,19 @@ def pad_length(length: int) -> int:
 
 
 class ReferencePart(NamedTuple):
-    """The bytes of an array in a reference: `length` bytes from byte `start` of the memory on, and then a guard."""
+    """The place of an array in a reference's memory: `length` bytes from byte `start` on. Its guard follows."""
 
     array: DeviceArray
     start: int
     length: int
 
     def view_in(self, memory: Bytes) -> Bytes:
-        """Return the bytes of the array and its guard as a view of a reference's memory."""
+        """Return a view of the array and its guard in a reference's memory."""
         return memory[self.start : self.start + pad_length(self.length)]
 
 
 class ReferenceLayout(NamedTuple):
-    """The parts of a reference: expected outputs, then contents before a launch; and the total length in bytes."""
+    """The parts of a reference, expected outputs first, then contents before a launch; and its length in bytes."""
 
     outputs: list[ReferencePart]
     prefilled: list[ReferencePart]
@@ -78,9 +77,9 @@ class ReferenceLayout(NamedTuple):
 
 
 def lay_out_reference(arrays: Sequence[DeviceArray], *, is_verified: bool) -> ReferenceLayout:
-    """Return the layout of the reference of a launch's arrays.
+    """Return the layout of a launch's reference; its expected outputs are float64 if they have a tolerance.
 
-    Unless `is_verified`, there are no expected outputs. Expected outputs with a tolerance are float64.
+    Unless `is_verified`, there are no expected outputs.
     """
     outputs = [array for array in arrays if array.is_written and is_verified]
     prefilled = [array for array in arrays if array.is_prefilled]
@@ -92,11 +91,10 @@ def lay_out_reference(arrays: Sequence[DeviceArray], *, is_verified: bool) -> Re
 
 
 class _ArrayGroup:
-    """The memory of all inputs or of all outputs, at least `room` bytes. Set follows set, each with all arrays."""
+    """The memory of all inputs or of all outputs, at least `room` bytes: one set after another."""
 
-    def __init__(self, arrays: Iterable[DeviceArray], sets: int, room: int) -> None:
-        self.arrays = tuple(arrays)
-        #: Bytes of each array with its guard, as `pad_length` returns them.
+    def __init__(self, arrays: Sequence[DeviceArray], sets: int, room: int) -> None:
+        self.arrays = arrays
         self.lengths = [pad_length(array.nbytes) for array in self.arrays]
         *self.starts, self.pitch = itertools.accumulate(self.lengths, initial=0)
         self.room = max(sets * self.pitch, pad_length(room))
@@ -106,8 +104,8 @@ class _ArrayGroup:
 class Rotation:
     """Arrays of a launch on the device, in sets. Inputs are filled; outputs are undefined until they are poisoned.
 
-    The outputs have at least `room` bytes in total, and so have the inputs, for the copies of the control. `contents`
-    has the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
+    All outputs together have at least `room` bytes, for the copies of the control; so have all inputs. `contents` has
+    the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
     NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
@@ -120,24 +118,20 @@ class Rotation:
         allocate: Callable[..., list[Any]] | None = None,
     ) -> None:
         self.arrays, self.sets, self.contents = tuple(arrays), sets, contents
-        self._outputs, self._inputs = self._groups = [
-            _ArrayGroup((array for array in arrays if array.is_written is is_written), sets, room)
-            for is_written in (True, False)
-        ]
+        self._outputs = _ArrayGroup([array for array in arrays if array.is_written], sets, room)
+        self._inputs = _ArrayGroup([array for array in arrays if not array.is_written], sets, room)
+        self._groups = [self._outputs, self._inputs]
         memories = (allocate or device.allocate)(*(group.room for group in self._groups))
         #: Array's name -> its address in the first set, and the distance in bytes to the next set.
-        self._places: dict[str, tuple[int, int]] = {}
+        self._addresses: dict[str, tuple[int, int]] = {}
         for group, memory in zip(self._groups, memories, strict=True):
             group.memory = memory
             for array, start in zip(group.arrays, group.starts, strict=True):
-                self._places[array.name] = int(group.memory) + start, group.pitch
+                self._addresses[array.name] = int(group.memory) + start, group.pitch
         self._fill_sets(self._inputs)
 
     def _fill_sets(self, group: _ArrayGroup) -> None:
-        """Upload the contents of all sets, many small sets at a time.
-
-        Outputs in small sets are poisoned; outputs in large sets are left unchanged.
-        """
+        """Upload the contents of all sets, many small sets at a time. This also poisons outputs in small sets."""
         if group.pitch > _STAGING_BYTES:
             for index, array in itertools.product(range(self.sets), group.arrays):
                 self._upload(array, self.address(array, index))
@@ -146,15 +140,17 @@ class Rotation:
             staged = _staging_buffer()[: sets_at_once * group.pitch]
             for array, start, length in zip(group.arrays, group.starts, group.lengths, strict=True):
                 content: Bytes | int = POISON
-                if array.is_prefilled or not array.is_written:
-                    content = self.contents[array.name] if array.is_prefilled else array.repeat_block(length)
+                if array.is_prefilled:
+                    content = self.contents[array.name]
+                elif not array.is_written:
+                    content = array.repeat_block(length)
                 staged.reshape(sets_at_once, group.pitch)[:, start : start + length] = content
             for index in range(0, self.sets, sets_at_once):
                 count = min(sets_at_once, self.sets - index)
                 device.cuda.memcpy_htod(int(group.memory) + index * group.pitch, staged[: count * group.pitch])
 
     def _upload(self, array: DeviceArray, address: int) -> None:
-        """Upload the content of one array; do nothing for an array that is only written."""
+        """Upload an array's content before a launch, if it has one."""
         if array.is_prefilled:
             device.cuda.memcpy_htod(address, self.contents[array.name])
         elif not array.is_written:
@@ -166,17 +162,14 @@ class Rotation:
                 uploaded += len(piece)
 
     def restore_inputs(self) -> None:
-        """Upload again the contents of the arrays that are both read and written, if any.
-
-        In small sets, this also poisons the outputs.
-        """
+        """Upload again the contents of the arrays that are both read and written, if any."""
         if any(array.direction == "in and out" for array in self.arrays):
             self._fill_sets(self._outputs)
 
     def poison_outputs(self, *, by_upload: bool = False) -> None:
         """Fill all outputs and their guards with POISON, then call `restore_inputs`.
 
-        With `by_upload`, only uploads are used, and no grid is launched.
+        With `by_upload`, no grid is launched.
         """
         outputs, room = int(self._outputs.memory), self._outputs.room
         if by_upload:
@@ -195,11 +188,11 @@ class Rotation:
 
     def set_pitch(self, array: DeviceArray) -> int:
         """Return the distance in bytes from an array in one set to the same array in the next set."""
-        return self._places[array.name][1]
+        return self._addresses[array.name][1]
 
     def address(self, array: DeviceArray, index: int) -> int:
         """Return the device address of an array of launch `index`."""
-        first, pitch = self._places[array.name]
+        first, pitch = self._addresses[array.name]
         return first + index % self.sets * pitch
 
     def addresses(self, index: int) -> tuple[int, ...]:
@@ -207,16 +200,11 @@ class Rotation:
         return tuple(self.address(array, index) for array in self.arrays)
 
     def slices(self, length: int) -> list[tuple[int, int]]:
-        """Return the device addresses (output, input) of slices of `length` bytes, as many as fit into the memory.
-
-        The slices follow one another from the beginning of the memory on, regardless of the arrays in it.
-        """
-        count = min(group.room for group in self._groups) // pad_length(length)
+        """Divide the memory into slices of `length` bytes, regardless of arrays; return (output, input) addresses."""
+        pitch = pad_length(length)
+        count = min(group.room for group in self._groups) // pitch
         output_address, input_address = (int(group.memory) for group in self._groups)
-        return [
-            (output_address + start, input_address + start)
-            for start in range(0, count * pad_length(length), pad_length(length))
-        ]
+        return [(output_address + index * pitch, input_address + index * pitch) for index in range(count)]
 
     def read_array(self, array: DeviceArray, index: int, start: int, target: Any) -> None:
         """Fill a host array with the bytes of an array of launch `index` and its guard, from byte `start` on."""

@@ -39,21 +39,14 @@ def package_digest() -> str:
 
 
 def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
-    """Describe a launch of a kernel of the installed commit, or of the library's copy.
+    """Describe a launch of a kernel of the installed commit, or of the library's copy kernel.
 
     `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, the
     dtype or an argument, ArgumentError if a value is not valid. `make_job` compiles the kernel, and raises
     NotImplementedError if the flags cannot be split.
     """
-    return (
-        _describe_copy(launch, job_fields)
-        if launch.kernel == matrix_copy.NAME
-        else _describe_kernel(launch, job_fields)
-    )
-
-
-def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
-    """Describe a launch of a kernel of the installed commit."""
+    if launch.kernel == matrix_copy.NAME:
+        return _describe_copy(launch, job_fields)
     with skip_reasons.skip_unknown_names():
         kernel = registry.find_kernel(launch.kernel)
         kernel.check_dtype(launch.dtype)
@@ -100,7 +93,7 @@ def _describe_kernel(launch: Launch, job_fields: dict[str, Any]) -> JobDescripti
 
 
 def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
-    """Compile a kernel; return the fields of `Call` for the launch on a device."""
+    """Compile a kernel; return the fields of `Call` for a launch on a device."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skip_reasons.skip_unknown_names():
         cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
@@ -118,22 +111,17 @@ def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]
 
 @cache
 def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[Cubin, list[ParameterLayout]]:
-    """Compile a kernel and read its parameters, once for all of its launches."""
     return kernel.compile_cubin(dtype, flags, arch=arch), kernel.parameter_layout(dtype, flags, arch=arch)
 
 
 def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
-    """Return the job of a kernel that computes another kernel's expected outputs.
-
-    The job's name, digest and reference are empty, so that the job is the same for all commits.
-    """
     call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
+    # Without these texts, the job is the same for all commits.
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
     return Job(**texts, **call_fields, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
 
 
 def _device_array(argument: ArrayArgument) -> DeviceArray:
-    """Return an array as the measuring process needs it, with a text that identifies its content before a launch."""
     values = argument.values
     if not isinstance(values, str):
         values = f"a function, {fingerprint.list_function_facts(values)}"
@@ -151,7 +139,7 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
 
 
 def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array:
-    """Return an array's content before a launch; empty for a write-only array without a tolerance."""
+    """Return an array's content before a launch; empty for an output that `fill_reference` writes in place."""
     if array.direction == "out" and array.ulp is None:
         return np.empty(0, argument.dtype)
     if array.is_prefilled or array.is_written:
@@ -162,29 +150,21 @@ def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array
 def _reference_name(kernel: Kernel, arguments: Sequence[ArrayArgument]) -> str:
     """Return a text that identifies the expected outputs: a kernel's name, and the facts of the arrays.
 
-    Kernels with one reference get the name of the first such kernel in the suite. A kernel without a reference, or with
-    an array whose values a function computes, gets its own name.
+    The name is that of the suite's first kernel with the same reference. If a function computes an array's values, it
+    is the kernel's own name.
     """
-    is_shared = kernel.reference is not None and not any(callable(argument.values) for argument in arguments)
-    kernels = registry.current_suite().kernels().items() if is_shared else ()
-    sharing_names = (name for name, candidate in kernels if candidate.reference is kernel.reference)
+    name = kernel.name
+    if kernel.reference is not None and not any(callable(argument.values) for argument in arguments):
+        kernels = registry.current_suite().kernels().items()
+        name = next((other for other, candidate in kernels if candidate.reference is kernel.reference), name)
     facts = [
-        (
-            argument.name,
-            argument.shape,
-            str(argument.dtype),
-            argument.values,
-            argument.seed,
-            argument.limit,
-            argument.ulp,
-        )
+        (argument.name, argument.shape, argument.dtype, argument.values, argument.seed, argument.limit, argument.ulp)
         for argument in arguments
     ]
-    return f"{next(sharing_names, kernel.name)} {facts}"
+    return f"{name} {facts}"
 
 
 def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription:
-    """Describe a launch of the library's copy of a matrix."""
     shape = (launch.arguments["rows"], launch.arguments["columns"])
     output = DeviceArray(name="output", dtype=launch.dtype, shape=shape, direction="out")
     input_array = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
@@ -208,8 +188,10 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
 
 
 def _write_part(expected: Array, memory: Bytes) -> None:
-    """Copy an array to the beginning of memory, on all cores, unless it is there already. Poison the rest."""
+    """Copy an array to the beginning of memory unless it is there already. Poison the rest of the memory."""
     target = memory[: expected.nbytes].view(expected.dtype).reshape(expected.shape)
     if expected.__array_interface__ != target.__array_interface__:
-        parallel_copy.copy_array(expected.copy() if np.may_share_memory(expected, memory) else expected, target)
+        if np.may_share_memory(expected, memory):
+            expected = expected.copy()
+        parallel_copy.copy_array(expected, target)
     memory[expected.nbytes :] = POISON

@@ -21,7 +21,6 @@ from kernelwatch.instrument.graph_replay import run_once
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job_messages import DeviceArray, Job
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
-from ptxcount.util.grammar import count_noun
 
 #: Bytes to upload and compare at a time, if the reference is not stored on the device.
 _PIECE_BYTES = 64 << 20
@@ -30,9 +29,10 @@ _NO_DIFFERENCE = np.uint64(2**64 - 1)
 
 
 class _ExpectedPiece(NamedTuple):
-    """Expected bytes of an array: the `length` bytes at the device address `address`, expected from byte `start` on.
+    """Expected bytes of an array: the `length` bytes at the device address `address`.
 
-    These bytes are expected `times` times, `pitch` bytes apart. Byte 0 is the array's first byte in the first set.
+    The array must have them `times` times, `pitch` bytes apart, from byte `start` on. Byte 0 is the array's first byte
+    in the first set.
     """
 
     start: int
@@ -46,13 +46,12 @@ def check_job_output(
     job: Job,
     rotation: Rotation,
     expected: Callable[[], Bytes] | None,
-    on_device: Callable[[], int | None] = lambda: None,
+    on_device: Callable[[], int | None] | None = None,
 ) -> None:
     """Compare every input of a rotation with the uploaded bytes, and every output with the reference.
 
     The job must have been launched on each set. The reference has the bytes of an output and its guard, or float64
-    elements for an output with a tolerance. Inputs are always checked. If `expected` is None, only the guard of each
-    output is checked.
+    elements for an output with a tolerance. If `expected` is None, only the guard of each output is checked.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ def check_job_output(
         The job's buffers.
     expected : callable or None
         Returns the reference in host memory, in the layout of `lay_out_reference`.
-    on_device : callable
+    on_device : callable, optional
         Returns the reference's address on the device, or None if the device does not store the reference.
 
     Raises
@@ -84,7 +83,7 @@ def check_job_output(
             elif part.array.ulp is not None:
                 comparison.check_near(part.array, expected()[part.start :][: part.length])
             else:
-                comparison.check_output(part, expected, on_device())
+                comparison.check_output(part, expected, on_device() if on_device else None)
     finally:
         result.free()
 
@@ -100,19 +99,19 @@ def _upload_temporarily(content: Bytes) -> Iterator[int]:
 
 
 class _OutputComparison:
-    """Compares arrays of a job that was launched on each set; `result` is device memory for the first difference.
+    """Compares a job's arrays in all sets, and raises WrongOutputError at the first difference.
 
-    The methods raise WrongOutputError at the first difference.
+    `result` is device memory for the index of this difference.
     """
 
     def __init__(self, job: Job, rotation: Rotation, result: Any) -> None:
         self._job, self._rotation, self._result = job, rotation, result
 
     def check_inputs(self) -> None:
-        """Compare every input in all sets with the uploaded bytes: its own content, or a part of the repeated block."""
         input_arrays = [array for array in self._job.arrays if not array.is_written]
-        for dtype in dict.fromkeys(array.exact_dtype for array in input_arrays if not array.is_prefilled):
-            same_block = [array for array in input_arrays if not array.is_prefilled and array.exact_dtype == dtype]
+        repeating = [array for array in input_arrays if not array.is_prefilled]
+        for dtype in dict.fromkeys(array.exact_dtype for array in repeating):
+            same_block = [array for array in repeating if array.exact_dtype == dtype]
             ends = (array.block_offset + buffers.pad_length(array.nbytes) for array in same_block)
             block = buffers.pin_block(dtype)[: max(ends)]
             with _upload_temporarily(block) as address:
@@ -126,7 +125,7 @@ class _OutputComparison:
                     self._check_piece(array, self._piece_in_all_sets(array, 0, len(content), address))
 
     def check_output(self, part: ReferencePart, expected: Callable[[], Bytes], on_device: int | None) -> None:
-        """Compare an output in all sets with the reference, bit for bit.
+        """Compare an output with the reference, bit for bit.
 
         `on_device` is the reference's address on the device. If it is None, the reference is uploaded in pieces.
         """
@@ -141,14 +140,12 @@ class _OutputComparison:
                 self._check_piece(part.array, self._piece_in_all_sets(part.array, start, len(piece), address))
 
     def check_guards(self, array: DeviceArray) -> None:
-        """Check the guards of an output in all sets."""
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
             guard = buffers.pad_length(array.nbytes) - array.nbytes
             tolerance.check_guard(self._describe_array(index, array), array.nbytes, guard, read_bytes)
 
     def check_near(self, array: DeviceArray, reference: Bytes) -> None:
-        """Read an output back from all sets, and compare it within its tolerance."""
         expected = reference.view(np.float64).reshape(array.shape)
         for index in range(self._rotation.sets):
             read_bytes = partial(self._rotation.read_array, array, index)
@@ -160,7 +157,7 @@ class _OutputComparison:
         return _ExpectedPiece(start, length, address, self._rotation.sets, self._rotation.set_pitch(array))
 
     def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
-        """Yield the expected pieces of an input that repeats the block at a device address, of `period` bytes.
+        """Yield the expected pieces of an input that repeats a block of `period` bytes at the device address `block`.
 
         An input within one block is one piece. A longer one has, in each set, the end of a block, whole blocks, and the
         beginning of a block.
@@ -179,7 +176,6 @@ class _OutputComparison:
                 yield _ExpectedPiece(start + length - remainder, remainder, block, 1, remainder)
 
     def _check_piece(self, array: DeviceArray, piece: _ExpectedPiece) -> None:
-        """Compare an array's memory with a piece on the device, and raise WrongOutputError at the first difference."""
         device.cuda.memcpy_htod(self._result, np.array([_NO_DIFFERENCE]))
         size, pitch = piece.length // helper_kernels.WIDTH, piece.pitch // helper_kernels.WIDTH
         compare = helper_kernels.load_helper(helper_kernels.COMPARE, size=size, sets=piece.times, pitch=pitch)
@@ -201,22 +197,18 @@ class _OutputComparison:
         )
 
     def _describe_array(self, index: int, array: DeviceArray) -> str:
-        """Return the job's name, the buffer's index, and the array's name if there are several outputs."""
         suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""
         return f"{self._job.name}, buffer {index}{suffix}"
 
     def _make_error(self, array: DeviceArray, byte: int, actual: bytes, expected: bytes) -> WrongOutputError:
-        """Return the error for a wrong byte, with the actual and the expected element, or the distance from the end.
-
-        `byte` counts from the array's first byte in the first set.
-        """
+        """Return the error for a wrong byte. `byte` counts from the array's first byte in the first set."""
         index, byte = divmod(byte, self._rotation.set_pitch(array))
         name, distance = self._describe_array(index, array), byte - array.nbytes
         if array.is_written and distance >= 0:
             return WrongOutputError(tolerance.format_overrun(name, distance))
         message = f"{self._job.name}, buffer {index}: wrote to {array.name}"
         if distance >= 0:
-            return WrongOutputError(f"{message}, first {count_noun(distance, 'byte')} after its end")
+            return WrongOutputError(f"{message}, past its end; the first wrong byte is {distance} bytes after the end")
         index_in_array = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
         if array.is_written:
             return WrongOutputError(tolerance.format_difference(name, index_in_array, actual, expected))

@@ -24,7 +24,7 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 #: The environment variable with the path of the measuring process's Unix socket.
 ADDRESS = "KERNELWATCH_MEASURING"
 
-#: Maximum seconds that the measuring process may take for a job, and to start.
+#: Maximum seconds that the measuring process may take for a job, and for its start.
 JOB_LIMIT, START_LIMIT = 60.0, 30.0
 
 _MAX_MESSAGE_BYTES = 128 << 20
@@ -32,7 +32,7 @@ _MAX_MESSAGE_BYTES = 128 << 20
 #: Maximum number of mapped memories of other processes.
 _MAX_MAPPED = 3
 
-#: Type of a message -> its decoder. Building them takes 2 ms, so they are built before a commit's process forks.
+#: Type of a message -> its decoder. Building decoders takes 2 ms, so it is done before a commit's process forks.
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in (Answer, Job)}
 
 
@@ -80,18 +80,17 @@ class Channel:
             raise MeasuringError(f"the measuring process did not answer within {seconds:.0f} s")
 
     def send_handle(self, handle: int) -> None:
-        """Send a file descriptor of memory that holds the requested reference."""
+        """Send the file descriptor of memory with the requested reference."""
         reduction.send_handle(self._connection, handle, None)
 
     def receive_reference(
         self, length: int, seconds: float, mapped_memory: dict[int, Bytes]
     ) -> Callable[[int, Bytes], None]:
-        """Receive the handle of a reference; return a function that reads the reference.
+        """Receive the handle of a reference; return a reader of the reference, which is valid until the next request.
 
-        The function is valid until the next request. It takes the index of the first byte to read, and the array to
-        fill. `mapped_memory` caches the mapped memory of other processes by inode, because mapping takes as long as
-        reading. Raises MeasuringError if the memory has fewer than `length` bytes, or no handle arrives within
-        `seconds`.
+        The reader takes the index of the first byte to read, and the array to fill. `mapped_memory` caches the mapped
+        memory of other processes by inode, because mapping takes as long as reading. Raises MeasuringError if the
+        memory has fewer than `length` bytes, or no handle arrives within `seconds`.
         """
         self._wait_for_data(seconds)
         handle = reduction.recv_handle(self._connection)
@@ -119,8 +118,8 @@ def request_outcome(
     """Let the measuring process at an address measure a job, and return the outcome.
 
     `make_job` builds the job for the device of the measuring process. If that process requests the reference,
-    `write_reference` writes it and returns the handle of its memory. By default `write_reference` is
-    `ReferenceMemory.write`. Exceptions of both functions are passed on.
+    `write_reference` writes it, and returns the file descriptor of its memory. The default writes into memory that this
+    process reuses. Exceptions of both functions are passed on.
 
     Raises
     ------
@@ -129,8 +128,8 @@ def request_outcome(
     WrongOutputError
         The job's output is wrong.
     MeasuringError
-        The measuring process did not start, has stopped, did not answer in time, or failed to measure. Or the reference
-        has another length than the process requests.
+        The measuring process did not start, has stopped, did not answer in time, or failed to measure; or it requested
+        a reference of another length.
     """
     deadline = time.monotonic() + START_LIMIT
     while True:
@@ -179,8 +178,8 @@ def query_device(address: str) -> Ready | None:
 def connect(address: str, deadline: float) -> Connection[Any, Any]:
     """Connect to the measuring process at an address; wait while the process starts.
 
-    Raises MeasuringError if the process has not started by `deadline`, a time of `time.monotonic`. Raises it at once if
-    the socket's folder does not exist.
+    Raises MeasuringError if the process has not started by `deadline`, a time of `time.monotonic`, or its folder does
+    not exist.
     """
     while time.monotonic() < deadline and Path(address).parent.exists():
         with suppress(FileNotFoundError, ConnectionRefusedError):

@@ -30,7 +30,7 @@ class SampleClock:
         self._running = False
 
     def __call__(self) -> float:
-        """Return 0.0 at the first call of a pair, and the next sample, in seconds, at the other call.
+        """Return 0.0 at the first call of a pair; return the next sample, in seconds, at the second call.
 
         Raises IndexError if no sample is left.
         """

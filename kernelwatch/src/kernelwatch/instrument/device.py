@@ -107,10 +107,7 @@ def allocate_page_locked(length: int) -> NDArray[np.uint8]:
 
 
 def allocate(*sizes: int) -> list[Any]:
-    """Return one allocation of device memory for each size, in bytes.
-
-    Raises NotImplementedError if too little memory is free.
-    """
+    """Allocate device memory of each size, in bytes. Raises NotImplementedError if too little memory is free."""
     free, _total = cuda.mem_get_info()
     try:
         if sum(sizes) > free:
@@ -126,16 +123,13 @@ def l2_bytes() -> int:
 
 
 def get_l2_fetch_bytes() -> int:
-    """Return the bytes that the L2 cache fetches from DRAM on a miss, as set in the current context."""
+    """Return the current context's L2 fetch granularity: the bytes that the L2 fetches from DRAM on a miss."""
     process_context()
     return int(call_driver(driver.cuCtxGetLimit, driver.CUlimit.CU_LIMIT_MAX_L2_FETCH_GRANULARITY))
 
 
 def call_driver(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-    """Call a function of cuda-bindings. Return the first value of the result, None if there is none.
-
-    Raises RuntimeError unless the status is success.
-    """
+    """Call a function of cuda-bindings; return its first result, or None. Raises RuntimeError if the call fails."""
     status, *values = function(*arguments)
     if status != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"{function.__name__} of the CUDA driver returned {status.name}")
@@ -150,20 +144,20 @@ class BoundKernel:
         self._function, self._call = load_function.prepare_function(cuda, call.cubin, *arguments), call
 
     def pack_addresses(self, *addresses: int) -> bytes:
-        """Return the packed arguments of the entry point, with these device addresses of the arrays."""
+        """Return the packed arguments of the entry point, with these device addresses for its arrays."""
         return insert_addresses(self._call.parameters, self._call.addresses, addresses)
 
     def __call__(self, stream: Any, packed: bytes) -> None:
         """Launch on a stream with packed arguments, without waiting.
 
-        This bypasses PyCUDA's handling of arguments. A graph has thousands of launches, and packing their arguments
-        would take longer than the driver needs.
+        This bypasses PyCUDA's packing of arguments. For the thousands of launches of a graph, packing would take longer
+        than the driver.
         """
         self._function._launch_kernel(self._call.grid, self._call.block, packed, self._call.dynamic_shared, stream)
 
 
 def fits_in_one_wave(call: Call) -> bool:
-    """Return whether all blocks of a launch can run at the same time, if only the number of threads limits them."""
+    """Return whether the device has enough threads to run all blocks of a launch at the same time."""
     attribute, get_attribute = cuda.device_attribute, cuda.Context.get_device().get_attribute
     blocks_per_multiprocessor = get_attribute(attribute.MAX_THREADS_PER_MULTIPROCESSOR) // math.prod(call.block)
     blocks_at_once = get_attribute(attribute.MULTIPROCESSOR_COUNT) * blocks_per_multiprocessor

@@ -1,7 +1,7 @@
 """Fingerprints of measurements: short hashes of everything on which a number depends.
 
-The inputs are the machine code or PTX, the launch, the reference, and the library's VERSION. Times also depend on the
-conditions on a GPU.
+A number depends on the machine code or PTX, the launch, the reference, and the library's VERSION. Times also depend on
+the conditions on a GPU.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kernelwatch.instrument.job_messages import Job
 from kernelwatch.suite import registry
 from ptxcount.ptx.parser import list_essential_tokens
 
-#: Version of the measurement. Raise it with each change of kernelwatch or ptxcount that may change a number: in
-#: compiling, executing, timing or verifying kernels. Then earlier numbers are not reused.
+#: Version of the measurement. Raise it with each change of kernelwatch or ptxcount that may change a number. Then
+#: earlier numbers are not reused.
 VERSION = "1"
 
 #: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count but not a time.
@@ -50,8 +50,7 @@ _GPU_FACTS = (
     "application_memory_clock_mhz",
 )
 
-
-#: The L2 fetch granularity in bytes if a run did not record it: the default of H100s and H200s.
+#: Default L2 fetch granularity of H100s and H200s in bytes, for runs that did not record it.
 L2_FETCH_BYTES = 64
 
 
@@ -62,11 +61,10 @@ def hash_facts(*parts: object) -> str:
 
 @cache
 def hash_function(function: object) -> str:
-    """Return the fingerprint of a function's sources: its module, and all modules imported from there, also indirectly.
+    """Return the fingerprint of a function's sources, as `find_sources` finds them.
 
-    Only modules of the function's own package and of the measured package count. For other objects, such as closures, a
-    `Kernel` or None, all modules of the measured package count. For callable objects, the suite's modules count, too,
-    because the suite may have created the objects.
+    Without these, hash all modules of the measured package. For a closure or a callable object, hash the suite's
+    modules, too, because the suite may have created it.
     """
     files, package = find_sources(function), registry.find_measured_folder()
     if files is None:
@@ -79,27 +77,24 @@ def hash_function(function: object) -> str:
 def list_function_facts(function: Callable[..., Any]) -> list[Any]:
     """Return facts that identify a user's function: hash of its sources, name and line, and defaults of parameters.
 
-    The sources alone do not tell apart two functions of one module. Callable objects that are not functions have no
-    name and line.
+    Name and line distinguish the functions of one module; callable objects that are not functions have neither.
     """
     code = getattr(function, "__code__", None)
     defaults = [getattr(function, name, None) for name in ("__defaults__", "__kwdefaults__")]
-    place = [function.__qualname__, code.co_firstlineno] if code is not None else []
-    return [hash_function(function), place, repr(defaults)]
+    definition = [function.__qualname__, code.co_firstlineno] if code is not None else []
+    return [hash_function(function), definition, repr(defaults)]
 
 
 def find_sources(function: object) -> dict[str, Path] | None:
     """Return the files that can affect a function's result: name of a module without its package -> file.
 
-    If modules of two packages have one such name, the second module has its full name.
-    Return None if the source does not show these files: for closures, and for objects that are not functions of a
-    module.
+    They are the function's module, and all modules that it imports, also indirectly, from its own package and from the
+    measured package. If two modules get the same name, the second keeps its package. Return None for closures, and for
+    objects that are not functions of a module: other files may affect them.
     """
-    name = (
-        function.__globals__.get("__name__", "")
-        if isinstance(function, FunctionType) and not function.__closure__
-        else ""
-    )
+    if not isinstance(function, FunctionType) or function.__closure__:
+        return None
+    name = function.__globals__.get("__name__", "")
     if _module_file(name) is None:
         return None
     packages = {name.partition(".")[0], settings.package_name()}
@@ -120,7 +115,7 @@ def find_sources(function: object) -> dict[str, Path] | None:
 
 @cache
 def _module_file(name: str) -> Path | None:
-    """Return a module's file; None if there is no Python file. Imports only the packages that contain the module."""
+    """Return a module's Python file, or None. This imports the packages that contain the module."""
     try:
         spec = importlib.util.find_spec(name) if name else None
     except (ImportError, ValueError):  # the parent is not a package; __main__ has no spec
@@ -130,7 +125,7 @@ def _module_file(name: str) -> Path | None:
 
 @cache
 def list_imports(name: str, path: Path) -> tuple[str, ...]:
-    """Return the modules that a module imports anywhere, and names that may be submodules of these modules."""
+    """Return the modules that a module imports, also in functions, and names that may be submodules of them."""
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     modules: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
@@ -143,12 +138,12 @@ def list_imports(name: str, path: Path) -> tuple[str, ...]:
 
 
 def format_counter_version() -> str:
-    """Return the version of counts. If it changes, launches and source lines are counted again."""
+    """Return the version of counts; a new version makes runs count again."""
     return f"{VERSION}.{_COUNTING_VERSION}"
 
 
 def hash_conditions(gpu: Mapping[str, object]) -> str:
-    """Return the fingerprint of VERSION and of a GPU's facts, as recorded; empty if the GPU has no UUID."""
+    """Return the fingerprint of VERSION and of a GPU's recorded facts; empty if the GPU has no UUID."""
     fetch = gpu.get("l2_fetch_bytes", L2_FETCH_BYTES)
     facts = {name: gpu.get(name) for name in _GPU_FACTS}
     facts |= {"l2_fetch_bytes": fetch} if fetch != L2_FETCH_BYTES else {}

@@ -1,7 +1,7 @@
 """A sample of a kernel's time: one replay of a CUDA graph of launches.
 
 Back to back, a sequence of launches runs between two events. The launches overlap: each begins while the previous one
-finishes, which matters up to about 10 µs. An isolated launch runs alone, with none of its data in the L2 cache.
+finishes, which matters for launches of up to about 10 µs. An isolated launch runs alone, without data in the L2 cache.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import numpy as np
 
 from kernelwatch.instrument import device, helper_kernels
 
-#: Minimum time of a sample's launches back to back, in milliseconds: long enough to hide the events' cost, short enough
-#: for many samples.
+#: Minimum milliseconds of a sample of back-to-back launches. They hide the events' cost, and allow many samples.
 TARGET_MS = 1.0
 
-#: Minimum number of launches in a replay, unless a launch takes at least LONG_LAUNCH.
+#: Minimum number of launches in a replay of launches that are shorter than LONG_LAUNCH.
 MIN_LAUNCHES = 2
 
-#: Minimum seconds of a long launch. The events, and writing back earlier data in the L2, cost at most 0.05 % of it: 15
-#: µs on an H200.
+#: Minimum seconds of a long launch. The events, and writing back the L2's earlier data, add at most 0.05 % to its time:
+#: 15 µs on an H200.
 LONG_LAUNCH = 0.03
 
 #: Maximum number of launches in the replay that determines the number of launches of a sample.
@@ -36,8 +35,8 @@ ISOLATED_LAUNCHES = 24
 #: Bytes that are read before each isolated launch, as a multiple of the L2 cache's size.
 FLUSH_MULTIPLE = 2
 
-#: Seconds of a launch that Nsight Compute counts, but that lie before the first stamp or after the last. Empty kernels
-#: of 1 to 16384 blocks have 0.27 to 0.36 µs on an H200 (docs/evidence/times.md).
+#: Seconds of a launch before its first stamp and after its last, which Nsight Compute counts. For empty kernels of 1 to
+#: 16384 blocks on an H200, they are 0.27 to 0.36 µs (docs/evidence/times.md).
 STAMP_OVERHEAD = 0.33e-6
 
 
@@ -105,11 +104,11 @@ class TimedGraph:
 
 
 class BackToBackLaunches(TimedGraph):
-    """A CUDA graph: warm-up launches, start event, a sequence of launches, stop event.
+    """A CUDA graph: warm-up launches if `has_warm_up`, start event, a sequence of launches, stop event.
 
-    The events are nodes of the graph, so the interval has no work of the host. The warm-up launches move as many bytes
-    as fit in the L2, so that earlier data is written back, and the L2 has the same kind of data at the start and end of
-    the interval. Without `has_warm_up`, there are none. `stack` destroys graph and events.
+    The events are nodes of the graph, so the host does nothing between them. The warm-up launches move as many bytes as
+    the L2 holds. So the L2 has written back earlier data, and holds the same kind of data at both events. `stack`
+    destroys graph and events.
     """
 
     def __init__(self, cycle: Cycle, launches: int, stack: ExitStack, *, has_warm_up: bool = True) -> None:
@@ -132,16 +131,14 @@ class BackToBackLaunches(TimedGraph):
         super().__init__(cycle, capture, stack)
 
     def _read_seconds(self) -> float:
-        """Return the mean seconds of a launch between the events; the driver returns milliseconds as float32."""
-        return (
-            float(device.call_driver(device.driver.cuEventElapsedTime, self._start, self._stop)) * 1e-3 / self.launches
-        )
+        milliseconds = float(device.call_driver(device.driver.cuEventElapsedTime, self._start, self._stop))
+        return milliseconds * 1e-3 / self.launches
 
 
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
-    """Return a graph of whole cycles: at least TARGET_MS and MIN_LAUNCHES, as measured by a first replay.
+    """Return a graph of whole cycles that takes at least TARGET_MS and has at least MIN_LAUNCHES.
 
-    If a launch takes at least LONG_LAUNCH, return a graph of one cycle without a warm-up.
+    If a launch in a first replay takes at least LONG_LAUNCH, return a graph of one cycle without a warm-up.
     """
     with ExitStack() as probing:
         seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, has_warm_up=False).take_sample()
@@ -155,8 +152,8 @@ def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
 class IsolatedLaunches(TimedGraph):
     """A CUDA graph of isolated launches, each between two kernels that store the GPU's global timer.
 
-    An array of twice the L2's size is read before each launch. So the cache has no data of the launch and nothing to
-    write back, as with Nsight Compute's `--cache-control all`. `stack` frees graph and memory. Raises
+    A kernel reads an array of twice the L2's size before each launch. So the L2 has no data of the launch, and nothing
+    to write back. Nsight Compute's `--cache-control all` has the same effect. `stack` frees graph and memory. Raises
     NotImplementedError if the array does not fit in the device's free memory.
     """
 
@@ -184,7 +181,6 @@ class IsolatedLaunches(TimedGraph):
         self._functions = flush, stamp  # they must stay loaded as long as the graph
 
     def _read_seconds(self) -> float:
-        """Return the mean seconds between the stamps of a launch, plus STAMP_OVERHEAD."""
         stamps = np.empty((ISOLATED_LAUNCHES, 2), np.uint64)
         device.cuda.memcpy_dtoh(stamps, self._stamps)
         return float((stamps[:, 1] - stamps[:, 0]).mean()) * 1e-9 + STAMP_OVERHEAD

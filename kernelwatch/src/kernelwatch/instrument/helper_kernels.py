@@ -17,15 +17,15 @@ DTYPE, WIDTH = "complex128", 16
 
 _FOLDER = Path(__file__).parent
 
-#: Blocks of _THREADS that fill a multiprocessor of 2048 threads. A grid of one full wave does not affect later
-#: launches.
+#: Blocks per multiprocessor, and threads per block. They make one full wave, which does not slow down later launches,
+#: on a multiprocessor of 2048 threads.
 _BLOCKS, _THREADS = 4, 512
 
 
 def _make_helper(name: str, source: str, threads: int, grid: geometry.Grid = geometry.cover, **numbers: int) -> Kernel:
-    """Return a kernel over `size` elements: an output, one or two inputs, then `size` and `numbers` as 64-bit integers.
+    """Return a kernel over `size` elements: an output, one or two inputs, then 64-bit integers, first `size`.
 
-    `numbers` maps further parameters to their minimums. With `sets` among `numbers`, there is a second input.
+    `numbers` maps the names of further integers to their minimums. With an integer `sets`, there is a second input.
     """
     input_names = ("input", "other") if "sets" in numbers else ("input",)
     return Kernel(
@@ -76,7 +76,7 @@ def make_helper_call(helper: Kernel, **arguments: int) -> Call:
 
 
 def load_helper(helper: Kernel, **arguments: int) -> BoundKernel:
-    """Load a helper kernel in the current context, for arguments as in `make_helper_call`."""
+    """Load a helper kernel in the current context, for the arguments of `make_helper_call`."""
     return BoundKernel(make_helper_call(helper, **arguments))
 
 
@@ -91,5 +91,5 @@ def copy_arguments(length: int) -> dict[str, int]:
 
 
 def make_copy_call(length: int) -> Call:
-    """Return the call of a copy of `length` bytes, which takes the output's address and the input's."""
+    """Return the call of a copy of `length` bytes; its arrays are the output and the input."""
     return make_helper_call(DEVICE_COPY, **copy_arguments(length))

@@ -1,4 +1,4 @@
-"""Contents of arrays before a launch: generated values or those of a user's function in inputs, poison in outputs."""
+"""Contents of arrays before a launch: generated values or values of a user's function in inputs, poison in outputs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
 
-#: The byte that fills poisoned memory. Random bits repeat it at most three times in sequence. So unwritten outputs are
-#: detected.
+#: Byte of poison. The random block has it at most three times in sequence, so unwritten elements are detected.
 POISON = 0xA5
 
 #: Bytes of the random block that inputs repeat: 16 times a prime, so that no row length or buffer size divides it.
 BLOCK = 16 * 2097143
 
-#: Exact values are LEVELS numbers: multiples of 1 / DENOMINATOR from -2 to 2, or integers from -16 to 16. A product of
-#: two has at most 9 bits besides its sign. So a sum of 2^15 products is exact in the 24 bits of a float32, in any
-#: order.
+#: Number of exact values, and their denominator: multiples of 1/8 from -2 to 2, or integers from -16 to 16. A product
+#: of two has at most 9 bits besides its sign, so a float32, with 24 bits, holds a sum of 2^15 products exactly.
 LEVELS, DENOMINATOR = 33, 8
 
 #: Distance in bytes between the beginnings of two inputs in the block; a multiple of 16, the largest size of a number.
@@ -40,7 +38,7 @@ _SEED = 20230319
 def input_block(exact_dtype: str | None = None) -> Bytes:
     """Return the BLOCK bytes that inputs repeat: exact values of a dtype, or random bits if `exact_dtype` is None.
 
-    These bytes resemble real data. Zeros may move faster, and would hide wrong indices.
+    Zeros would hide wrong indices, and may move faster than real data.
     """
     generator = np.random.default_rng(_SEED)
     if exact_dtype is None:
@@ -50,13 +48,12 @@ def input_block(exact_dtype: str | None = None) -> Bytes:
 
 
 def _component_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the dtype of a complex element's parts; for a real dtype, the dtype itself."""
     element = np.dtype(dtype)
     return np.dtype(f"f{element.itemsize // 2}") if element.kind == "c" else element
 
 
 def _exact_values(levels: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
-    """Return the values of levels from 0 to LEVELS - 1: integers, or multiples of 1 / DENOMINATOR."""
+    """Return exact values by their indices, which are from 0 to LEVELS - 1."""
     real = _component_dtype(dtype)
     numerators = levels.astype(np.int8) - np.int8(LEVELS // 2)
     return (numerators if real.kind in "iu" else numerators / DENOMINATOR).astype(real).view(dtype)
@@ -68,7 +65,7 @@ def block_offset(ordinal: int) -> int:
 
 
 def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
-    """Return `length` bytes of endless repetitions of `input_block`, from byte `offset` on; do not write to them."""
+    """Return `length` bytes of the endlessly repeated `input_block`, from byte `offset` on; do not write to them."""
     period = input_block(exact_dtype)
     offset %= len(period)
     if offset + length <= len(period):
@@ -79,13 +76,12 @@ def repeat_block(exact_dtype: str | None, offset: int, length: int) -> Bytes:
         return _tiled_blocks[exact_dtype][offset : offset + length]
 
 
-#: Dtype of exact values -> cached repetitions of its block. Writing them takes as long as writing a reference.
+#: Dtype of exact values -> repetitions of its block, cached because writing them takes as long as writing a reference.
 _tiled_blocks: dict[str | None, Bytes] = {}
 _tiling_lock = threading.Lock()
 
 
 def _tile_block(block: Bytes, length: int) -> Bytes:
-    """Return `length` read-only bytes: the block, repeated."""
     tiled = np.empty(length, dtype=np.uint8)
 
     def fill(first: int) -> None:
@@ -100,9 +96,9 @@ def _tile_block(block: Bytes, length: int) -> Bytes:
 def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *, is_exact: bool) -> NDArray[Any]:
     """Return an input of a launch on the CPU, computed from the index of each element.
 
-    With `is_exact`, the elements are exact values. Otherwise their bytes are those of a counter with numbers of 1, 2, 4
-    or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ. Inputs of one launch differ, but
-    exact ones of a few hundred elements may be equal.
+    With `is_exact`, the elements are exact values. Otherwise the bytes are those of a counter with numbers of 1, 2, 4
+    or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ from each other. Two inputs of a
+    launch differ, unless they are exact and have at most a few hundred elements.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize

@@ -15,8 +15,7 @@ import numpy as np
 from kernelwatch.instrument import inputs
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.kernel.arguments import Direction
-
-Extent = tuple[int, int, int]
+from kernelwatch.kernel.geometry import Extent
 
 
 class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"ordinal": "place"}):
@@ -26,13 +25,12 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     #: NumPy's name of the elements' dtype, such as "V16" for structs of 16 bytes.
     dtype: str
     shape: tuple[int, ...]
-    #: Direction: "in", "out" or "in and out".
     direction: Direction
-    #: Content before a launch. Inputs of "bits" and "exact" repeat a block, from `block_offset` on. The commit's
-    #: process writes other inputs, and all arrays that are read and written. Their text identifies the content. Outputs
+    #: Content before a launch. Inputs with "bits" or "exact" repeat a block, from `block_offset` on. Other inputs, and
+    #: arrays that are read and written, are written by the commit's process; a text identifies their content. Outputs
     #: are poisoned.
     values: str = "bits"
-    #: Index that distinguishes inputs that repeat a block; it is called "place" in stored fingerprints.
+    #: Index that distinguishes inputs that repeat a block. Stored fingerprints call it "place".
     ordinal: int = 0
     #: Tolerance to the reference, in units in the last place; None for bit equality.
     ulp: float | None = None
@@ -98,20 +96,19 @@ class Job(Call, frozen=True, kw_only=True):
     arrays: tuple[DeviceArray, ...]
     #: Bytes that must be read and written, in total.
     useful_bytes: int
-    #: Text that identifies the reference: expected outputs and contents before a launch. Two jobs with the same text
-    #: have the same reference.
+    #: Text that identifies the reference: expected outputs and contents before a launch.
     reference: str
-    #: True if the commit's process writes the expected outputs. Otherwise the kernel `oracle`, if there is one, writes
-    #: them on the same arrays.
+    #: True if the commit's process writes the expected outputs. Otherwise a launch of `oracle`, if there is one,
+    #: computes them from the same inputs.
     is_verified: bool = True
     oracle: Job | None = None
-    #: Use one set of buffers, which stays in the L2 cache, instead of rotating through many.
+    #: True for one set of buffers, which stays in the L2 cache; False for a rotation through several sets.
     in_l2: bool = False
-    #: Time launches isolated instead of back to back.
+    #: True for isolated launches; False for launches back to back.
     isolated: bool = False
     #: L2 fetch granularity, in a separate context. Unset means the driver's default, and is not part of fingerprints.
     l2_fetch_bytes: int | msgspec.UnsetType = msgspec.UNSET
-    #: Number of samples. With `most`, it is the minimum; samples are taken until they suffice, but at most `most`.
+    #: Number of samples. With `most`, it is the minimum: samples are taken until they suffice, but at most `most`.
     samples: int
     most: int = 0
 
@@ -121,7 +118,7 @@ class Job(Call, frozen=True, kw_only=True):
         return sum(array.nbytes for array in self.arrays)
 
     def shares_buffers(self, candidate: Job) -> bool:
-        """Return whether both jobs can be interleaved on the same buffers, timed in the same way."""
+        """Return whether a job can be interleaved with this one: on the same buffers, and timed in the same way."""
         own_key, other_key = (
             (job.arrays, job.useful_bytes, job.in_l2, job.isolated, job.l2_fetch_bytes, job.samples)
             for job in (self, candidate)
@@ -166,7 +163,7 @@ class JobProblem(Message, frozen=True, kw_only=True):
 
 
 class Restart(Message, frozen=True):
-    """A request to connect again: this process has measured another commit and ends; a new process follows."""
+    """A request to connect again: this process has measured another package and ends; a new process follows."""
 
 
 Answer = Ready | ReferenceRequest | JobOutcome | JobProblem | Restart

@@ -14,18 +14,18 @@ from typing import Any
 
 import pynvml
 
-from kernelwatch.toolchain import nvcc
+from kernelwatch.toolchain import nvcc, releases
 
 #: Prefix of the names of machines without a GPU.
 NO_GPU = "no-gpu"
 
-#: NVML's reasons for clocks below their maximum (NVML API Reference, "NvmlClocksThrottleReasons"): first idleness and
-#: settings, then those that slow down a working GPU.
+#: NVML's reasons for low clocks that are idleness or settings (NVML API Reference, "NvmlClocksThrottleReasons").
 SETTINGS = {
     "idle": pynvml.nvmlClocksThrottleReasonGpuIdle,
     "application clocks": pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting,
     "display clocks": pynvml.nvmlClocksThrottleReasonDisplayClockSetting,
 }
+#: NVML's reasons for low clocks that slow down a working GPU.
 THROTTLING = {
     "software power cap": pynvml.nvmlClocksThrottleReasonSwPowerCap,
     "hardware slowdown": pynvml.nvmlClocksThrottleReasonHwSlowdown,
@@ -48,10 +48,11 @@ class Gpu:
 
 
 def nvml_handle() -> Any:
-    """Return NVML's handle of the GPU that CUDA uses by default, None if NVML finds none.
+    """Return NVML's handle of the GPU that CUDA uses by default.
 
-    It is also None if CUDA_VISIBLE_DEVICES hides all GPUs or names a MIG slice. CUDA numbers devices as NVML does only
-    with CUDA_DEVICE_ORDER=PCI_BUS_ID. Raises NVMLError if the GPU is lost, or no GPU has the given UUID.
+    Return None if NVML finds no GPU, or CUDA_VISIBLE_DEVICES hides all GPUs or names a MIG slice. CUDA and NVML number
+    GPUs in the same order only with CUDA_DEVICE_ORDER=PCI_BUS_ID. Raises NVMLError if the GPU is lost, or if no GPU has
+    the UUID in CUDA_VISIBLE_DEVICES.
     """
     try:
         pynvml.nvmlInit()
@@ -62,11 +63,11 @@ def nvml_handle() -> Any:
         return pynvml.nvmlDeviceGetHandleByUUID(device)
     if device.isdigit() and int(device) < pynvml.nvmlDeviceGetCount():
         return pynvml.nvmlDeviceGetHandleByIndex(int(device))
-    return None  # hidden from CUDA, or a MIG slice, which has no handle here
+    return None
 
 
 def find_gpu() -> Gpu | None:
-    """Return the GPU that CUDA uses by default; None without a handle of it. Does not initialise CUDA."""
+    """Return the GPU that CUDA uses by default; None if `nvml_handle` returns None. Does not initialise CUDA."""
     handle = nvml_handle()
     if handle is None:
         return None
@@ -78,7 +79,7 @@ def find_gpu() -> Gpu | None:
 
 
 def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
-    """Return the result of an NVML function; None if it fails, because a missing fact must not stop a measurement."""
+    """Return the result of an NVML function, or None if it fails: a missing fact must not stop a measurement."""
     try:
         return query(*arguments)
     except pynvml.NVMLError:
@@ -90,8 +91,7 @@ def nvcc_release() -> str | None:
 
     Raises NvccNotFoundError without nvcc, CompileError if nvcc fails.
     """
-    match = re.search(r"V([\d.]+)", nvcc.version_text(nvcc.find_nvcc()))
-    return match[1] if match else None
+    return releases.parse_version(nvcc.version_text(nvcc.find_nvcc()))
 
 
 def default_name(device: Gpu | None) -> str:
@@ -142,7 +142,7 @@ _VOLATILE: dict[str, Callable[[Any], Any]] = {
 
 
 def volatile_facts() -> dict[str, Any]:
-    """Return the current facts by name; a value is None if the GPU does not report it. Empty without a handle."""
+    """Return the GPU's current facts; a value is None if the GPU does not report it. Without a GPU, there are none."""
     handle = nvml_handle()
     return {} if handle is None else {name: query_nvml(fact, handle) for name, fact in _VOLATILE.items()}
 

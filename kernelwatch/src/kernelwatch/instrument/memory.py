@@ -1,8 +1,8 @@
 """Device memory that a measuring process reuses: an arena for buffers in the process's own context, and references.
 
 The time of strided writes depends on the address. On an H200, other addresses changed the times of read-coalesced
-transposes by up to 5.7 % (docs/evidence/times.md, "Where buffers lie"). An arena that is allocated first keeps the
-buffers of a job at the same addresses. A reference is written once and used for many comparisons.
+transposes by up to 5.7 % (docs/evidence/times.md, "Where buffers lie"). An arena, which is allocated first, keeps the
+buffers of a job at the same addresses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kernelwatch.instrument.inputs import Bytes
 #: Bytes of the arena. The largest job of this project's suite needs 5.2 GB.
 ARENA_BYTES = 6 << 30
 
-#: Bytes of a page of large allocations; buffers in the arena are aligned like separate allocations.
+#: Alignment of buffers in the arena in bytes: that of large allocations.
 _PAGE = 2 << 20
 
 #: Function that reads a reference. Its arguments are the first byte to read and the host memory to fill.
@@ -30,7 +30,7 @@ ReferenceReader = Callable[[int, Bytes], None]
 #: Function that requests a reference; its argument is the length in bytes.
 FetchReference = Callable[[int], ReferenceReader]
 
-#: Maximum bytes of references on the host. Those used last are kept, at least one.
+#: Maximum bytes of references on the host, unless a single one is larger. The least recently used are dropped.
 _HOST_BYTES = 2 << 30
 
 #: Bytes to read and upload at a time.
@@ -55,7 +55,7 @@ class _ArenaPart(NamedTuple):
 
 
 class _DevicePool:
-    """An allocation of `size` bytes in the process's context, which can be released; nothing for 0 bytes."""
+    """An allocation of `size` bytes in the process's context, which can be released; none for 0 bytes."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -71,8 +71,8 @@ class _DevicePool:
 class Arena(_DevicePool):
     """Memory for the buffers of one job at a time.
 
-    If less than twice the size is free, there is no arena, and each job allocates its own memory. So does a job that is
-    larger than the arena.
+    A job allocates its own memory if it is larger than the arena. All jobs do so if less than twice the arena's size is
+    free at the beginning.
     """
 
     def __init__(self, size: int = ARENA_BYTES) -> None:
@@ -80,9 +80,9 @@ class Arena(_DevicePool):
         super().__init__(size if free >= 2 * size else 0)
 
     def allocate(self, *sizes: int) -> list[Any]:
-        """Return one buffer per size in bytes. Each call starts at the arena's beginning again.
+        """Return one buffer per size in bytes. A buffer in the arena is valid until the next call.
 
-        Raises NotImplementedError if there is too little memory.
+        Raises NotImplementedError if too little memory is free.
         """
         *starts, end = itertools.accumulate((-(-size // _PAGE) * _PAGE for size in sizes), initial=0)
         if self._pool is None or end > self._size:
@@ -103,11 +103,11 @@ class ReferenceStore(_DevicePool):
         self._used = 0
 
     def has_reference(self, name: str) -> bool:
-        """Return whether a reference is stored."""
+        """Return whether a reference is stored on the host or on the device."""
         return name in self._on_host or name in self._on_device
 
     def load_on_host(self, name: str, length: int, fetch: FetchReference) -> Bytes:
-        """Return a reference of `length` bytes in host memory; call `fetch` unless the reference is there already."""
+        """Return a reference of `length` bytes in host memory; call `fetch` unless the host stores it already."""
         if name not in self._on_host:
             reference = np.empty(length, np.uint8)
             fetch(length)(0, reference)
@@ -118,10 +118,10 @@ class ReferenceStore(_DevicePool):
         return self._on_host[name]
 
     def load_on_device(self, name: str, length: int, fetch: FetchReference) -> int | None:
-        """Return the device address of a reference of `length` bytes; call `fetch` unless it is stored already.
+        """Return the device address of a reference of `length` bytes; call `fetch` if neither host nor device store it.
 
-        Return None if the pool is smaller than the reference, or was released. If the pool is full, the other
-        references in the pool are dropped, and their addresses become invalid.
+        Return None if the pool is smaller than the reference, or was released. If the pool is full, its other
+        references are dropped, and their addresses become invalid.
         """
         if name not in self._on_device:
             if self._pool is None or length > self._size:

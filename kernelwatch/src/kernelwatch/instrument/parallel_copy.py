@@ -10,14 +10,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-#: Minimum bytes for which threads are worth their start.
-MIN_BYTES = 4 << 20
+#: Bytes of a piece that one thread copies.
+_PIECE_BYTES = 4 << 20
 
 
 @cache
 def _start_threads() -> ThreadPoolExecutor:
-    """Return the thread pool of this process. Starting new threads takes longer than copying 8 MiB."""
-    return ThreadPoolExecutor(os.cpu_count())
+    return ThreadPoolExecutor(os.cpu_count())  # kept, because starting threads takes longer than copying 8 MiB
 
 
 os.register_at_fork(after_in_child=_start_threads.cache_clear)  # a forked process does not inherit the threads
@@ -29,8 +28,8 @@ def run_in_steps(function: Callable[[int], None], length: int, step: int) -> Non
 
 
 def copy_array(source: NDArray[Any], target: NDArray[Any]) -> None:
-    """Copy an array into another one of the same shape, in threads, in pieces of rows, of about MIN_BYTES."""
-    rows = max(1, MIN_BYTES * len(source) // max(1, source.nbytes))
+    """Copy an array into another one of the same shape, in threads, in pieces of about _PIECE_BYTES."""
+    rows = max(1, _PIECE_BYTES * len(source) // max(1, source.nbytes))
 
     def copy_part(first: int) -> None:
         target[first : first + rows] = source[first : first + rows]

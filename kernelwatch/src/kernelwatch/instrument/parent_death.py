@@ -17,14 +17,14 @@ RUN = "KERNELWATCH_RUN"
 #: Constant of <linux/prctl.h>.
 _PR_SET_PDEATHSIG = 1
 
-#: The function prctl, looked up before any fork: a child might wait for ever for the loader's lock.
+#: The function prctl. A forked child could wait for ever for the loader's lock, so it is looked up before any fork.
 _prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
 _forking_process = 0
 
 
 def end_with_parent() -> None:
-    """Request SIGKILL for this process when the thread that started it ends. Do nothing without prctl."""
+    """Request SIGKILL for this process when the thread that started it ends. This does nothing without prctl."""
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -41,11 +41,12 @@ def _end_child_with_parent() -> None:
 
 
 def _has_ended(process: int) -> bool:
-    """Return whether a process has ended; true for a zombie, too."""
     try:
-        return Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[0] == "Z"
+        status = Path(f"/proc/{process}/stat").read_text("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):
         return True
+    state = status.rpartition(")")[2].split()[0]  # after the name of the program, in parentheses
+    return state == "Z"  # a zombie
 
 
 if sys.platform == "linux" and RUN in os.environ:

@@ -16,9 +16,8 @@ CubinKey = tuple[str, str, str, str]
 
 
 def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
-    """Return the cubins that the suite compiles for some architectures.
+    """Return the cubins that the suite compiles for some architectures, of the kernels that the installed commit has.
 
-    Kernels that the installed commit does not have, and dtypes that a kernel does not support, are left out.
     Cubins that differ only in flags are neighbours, because they share nvcc's longest step.
     """
     suite = registry.current_suite()
@@ -31,7 +30,7 @@ def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
 
 
 def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> Iterator[Exception | None]:
-    """Compile cubins into the cache, in parallel processes. Yield for each the error of its compilation, or None.
+    """Compile cubins into the cache, in parallel processes; yield each compilation's error or None.
 
     Call this before CUDA is initialised in this process, because it forks.
     """
@@ -52,9 +51,9 @@ def _compile_cubin(cubin: CubinKey) -> Exception | None:
 
 
 def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | None = None) -> None:
-    """Compile all cubins for `archs` into the cache, or only those whose (kernel, dtype, flags) is in `only`.
+    """Compile the suite's cubins for `archs` into the cache. If `only` is given, it selects (kernel, dtype, flags).
 
-    Errors are only printed. The benchmark that needs the cubin raises the error again.
+    Errors are only printed, because the benchmarks that need the cubins raise them again.
     """
     cubins = [cubin for cubin in list_cubins(archs) if only is None or cubin[:3] in only]
     for cubin, error in zip(cubins, compile_cubins(cubins), strict=True):
@@ -63,9 +62,9 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 
 def compile_for_device() -> None:
-    """Compile the timed kernels that the suite compiles, and the helper kernels, for this machine's GPU, if any.
+    """Compile the suite's timed kernels and the helper kernels for this machine's GPU, if there is one.
 
-    Does not initialise CUDA. Raises NvccNotFoundError or CompileError if a helper kernel cannot be compiled.
+    This does not initialise CUDA. Raises NvccNotFoundError or CompileError if a helper kernel cannot be compiled.
     """
     from kernelwatch.instrument import machine  # noqa: PLC0415 -- imports NVML
 

@@ -20,7 +20,7 @@ _MAX_AHEAD = 2
 
 
 class Reference(NamedTuple):
-    """A reference of a launch: its length in bytes, and a function that writes the reference into memory."""
+    """A launch's reference: its length in bytes, and a function that writes it into memory."""
 
     length: int
     fill: Callable[[Bytes], None]
@@ -33,14 +33,14 @@ class Reference(NamedTuple):
 
 
 def map_memory(handle: int, length: int) -> Bytes:
-    """Map the shared memory of a file descriptor: `length` bytes, or all of it for 0."""
+    """Map `length` bytes of the shared memory of a file descriptor; 0 maps all of the memory."""
     return np.frombuffer(mmap.mmap(handle, length, mmap.MAP_SHARED), np.uint8)
 
 
 class ReferenceMemory:
-    """Shared memory for references to another process.
+    """Shared memory for references; `handle` is its file descriptor.
 
-    The memory is reused, because allocating takes as long as writing. `handle` is the memory's file descriptor.
+    The memory is reused, because allocating takes as long as writing.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class ReferenceMemory:
 
 
 class ReferenceWriter:
-    """Writes references, some before they are requested: NumPy computes them while the GPU measures."""
+    """Writes references. NumPy computes some before they are requested, while the GPU measures."""
 
     def __init__(self) -> None:
         self._current = ReferenceMemory()
@@ -71,20 +71,23 @@ class ReferenceWriter:
     def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
         """Start writing later references in threads, except those that have been written.
 
-        Stop when _MAX_AHEAD references wait for their requests, or the waiting references would need more than a
-        quarter of the host's memory. `current` is the name of the reference of the job that is measured now.
+        At most _MAX_AHEAD references, and a quarter of the host's memory, wait for their requests. `current` is the
+        name of the reference of the job that is measured now.
         """
         self._seen_names.add(current)
+        if not self._free:
+            return
         room = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
-        for name, reference in later if self._free else ():
-            if name not in self._seen_names:
-                if sum(pending.length for pending in (*self._ahead, reference)) > room:
-                    return
-                self._seen_names.add(name)
-                memory = self._free.pop()
-                self._ahead[reference] = memory, self._threads.submit(memory.write, reference)
-                if not self._free:
-                    return
+        for name, reference in later:
+            if name in self._seen_names:
+                continue
+            if sum(pending.length for pending in (*self._ahead, reference)) > room:
+                return
+            self._seen_names.add(name)
+            memory = self._free.pop()
+            self._ahead[reference] = memory, self._threads.submit(memory.write, reference)
+            if not self._free:
+                return
 
     def write(self, reference: Reference) -> int:
         """Write a reference unless it was written in advance; return the memory's handle, valid until the next call."""

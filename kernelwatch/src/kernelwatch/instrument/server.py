@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from multiprocessing.connection import Listener
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -54,21 +54,19 @@ class InterleavedJobs:
         return [msgspec.json.decode(line, type=Job) for path in paths for line in path.read_bytes().splitlines()]
 
     def find_packages(self, job: Job) -> set[str]:
-        """Return the digests of the packages whose jobs may share a process with a job.
+        """Return the digests of the packages whose jobs the process of a job may measure.
 
-        A job of the interleaved run may share with the packages of all the run's commits, other jobs only with their
-        own package.
+        One process measures all packages of an interleaved run. Any other package has a process of its own.
         """
         digests = {job.package_digest for job in self._jobs}
         return digests if job.package_digest in digests else {job.package_digest}
 
     def find_same_jobs(self, job: Job) -> list[Job]:
-        """Return other jobs of the same name that can be interleaved with a job; none if the job is unknown.
-
-        Jobs that are equal to the job are left out.
-        """
-        same_jobs = [same_job for same_job in self._jobs if same_job.name == job.name and same_job.shares_buffers(job)]
-        return [same_job for same_job in same_jobs if same_job != job] if job in same_jobs else []
+        """Return other jobs of the interleaved run that can share a job's buffers; none for a job of another run."""
+        if job not in self._jobs:
+            return []
+        candidates = (candidate for candidate in self._jobs if candidate.name == job.name and candidate != job)
+        return [candidate for candidate in candidates if candidate.shares_buffers(job)]
 
 
 class Server:
@@ -90,7 +88,7 @@ class Server:
         self._unverified: defaultdict[Job, deque[JobOutcome]] = defaultdict(deque)
 
     def serve_connection(self, channel: Channel) -> bool:
-        """Serve one connection; return whether this process may serve further ones."""
+        """Serve one connection; return whether this process may serve another one."""
         channel.send(self._ready)
         job: Job = channel.receive(Job, START_LIMIT)
         if self._package_digests and job.package_digest not in self._package_digests:
@@ -110,7 +108,6 @@ class Server:
         return not (isinstance(outcome, JobProblem) and outcome.kind == "failed")
 
     def _measure_job(self, job: Job, channel: Channel) -> JobOutcome:
-        """Return the outcome of a job. Keep the outcomes of jobs interleaved with it until those are requested."""
         length = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified).length
         requests_early = (
             length
@@ -136,7 +133,7 @@ class Server:
         return own_outcome
 
     def _end_process(self, channel: Channel) -> None:
-        """End this process, because a job took too long. Report this to the client, unless a message is being sent."""
+        """End this process, because a job took too long. Tell the client, unless another thread is sending."""
         with suppress(OSError):
             channel.send(JobProblem(kind="failed", text=f"took longer than {self._limit:g} s"), waits=False)
         os._exit(1)
@@ -144,10 +141,7 @@ class Server:
 
 @contextmanager
 def _limit_time(seconds: float, end: Callable[[], None]) -> Iterator[None]:
-    """Call `end` in a thread if the `with` block takes longer than `seconds`.
-
-    If `end` is running, the exit of the block waits for it.
-    """
+    """Call `end` in a thread if the `with` block takes longer than `seconds`."""
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
@@ -155,7 +149,7 @@ def _limit_time(seconds: float, end: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # wait for a call that has begun
+        timer.join()  # `end` may be running
 
 
 def main(address: str, job_seconds: str) -> None:
@@ -164,7 +158,7 @@ def main(address: str, job_seconds: str) -> None:
     `address` is the path of the Unix socket. A job may take `job_seconds`.
     """
     fork, run_input = multiprocessing.get_context("fork"), os.dup(sys.stdin.fileno())
-    # A run that does not wait for this process may have removed the folder, which the listener does not expect.
+    # The run may end first and remove the folder, which the listener needs.
     with suppress(EOFError, FileNotFoundError), Listener(address, "AF_UNIX") as listener:
         while not select.select([run_input], [], [], 0)[0]:  # readable only at its end: nothing is written to it
             receiving_end, sending_end = fork.Pipe(duplex=False)
@@ -179,7 +173,6 @@ def main(address: str, job_seconds: str) -> None:
 
 
 def _serve_jobs(listener: Listener, folder: Path, job_seconds: float, facts_pipe: Any, run_input: int) -> None:
-    """Send the device's facts through a pipe, then serve connections until the run ends or this process must end."""
     threading.Thread(target=_end_with_run, args=(run_input,), daemon=True).start()
     other_processes = throttling.count_processes(machine.nvml_handle())
     server: Server | None = None
@@ -206,8 +199,7 @@ def _serve_jobs(listener: Listener, folder: Path, job_seconds: float, facts_pipe
 
 
 def _end_with_run(run_input: int) -> None:
-    """End this process when the run closes its end of the pipe, or ends in any other way."""
-    os.read(run_input, 1)
+    os.read(run_input, 1)  # returns when the run closes its end of the pipe, or ends
     os._exit(0)
 
 
@@ -215,15 +207,15 @@ def _end_with_run(run_input: int) -> None:
 def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -> Iterator[dict[str, Any]]:
     """Run a measuring process for the processes that are started within the `with` block.
 
-    A job may take `job_seconds`. Yield the facts of the device; the facts are empty without a GPU, and until the
-    measuring process is ready. The exit of the block ends the measuring process, and waits for it. With `defers_wait`,
-    the interpreter waits at its exit instead. Without a GPU, no process is started. Unless CUDA_DEVICE_MAX_CONNECTIONS
-    is set, the process has one queue to the GPU, not eight. This halves the time of creating a context.
+    A job may take `job_seconds`. Yield the facts of the device, which are empty until the measuring process is ready.
+    Without a GPU, no process is started, and the facts stay empty. The exit of the block ends the measuring process,
+    and waits for its end. With `defers_wait`, only the exit of the interpreter waits.
     """
     facts: dict[str, Any] = {}
     if machine.nvml_handle() is None:
         yield facts
         return
+    # One queue to the GPU, not eight, which halves the time of creating a context.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
     folder = Path(tempfile.mkdtemp())
     address = str(folder / "measuring")
@@ -233,8 +225,9 @@ def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -
     process = subprocess.Popen(command, text=True, cwd=ROOT, **pipes)
     assert process.stdin is not None
     assert process.stdout is not None
+    output = process.stdout
 
-    def read_facts(output: IO[str] = process.stdout) -> None:
+    def read_facts() -> None:
         if line := output.readline():
             facts.update(json.loads(line))
         else:  # the process ended, so clients need not wait
@@ -243,7 +236,7 @@ def start_server(job_seconds: float = JOB_LIMIT, *, defers_wait: bool = False) -
     reading = threading.Thread(target=read_facts, daemon=True)
     reading.start()
 
-    def wait_for_end(output: IO[str] = process.stdout) -> None:
+    def wait_for_end() -> None:
         try:
             process.wait(END_LIMIT)
         except subprocess.TimeoutExpired:  # the driver does not respond; the run ends anyway

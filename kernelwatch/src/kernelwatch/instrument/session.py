@@ -29,10 +29,9 @@ DEFAULT_SAMPLES = 10
 
 
 def measure_launch(launch: Launch, **job_fields: Any) -> JobOutcome:
-    """Measure a launch of a kernel of the installed commit, or of the library's copy.
+    """Measure a launch of a kernel of the installed commit, or of the library's copy kernel.
 
-    `job_fields` are fields of `Job`. Raises the exceptions of `build_job.describe_launch` and of
-    `measure_description`.
+    `job_fields` are fields of `Job`. Raises the exceptions of `describe_launch` and of `measure_description`.
     """
     return measure_description(build_job.describe_launch(launch, **{"samples": DEFAULT_SAMPLES, **job_fields}))
 
@@ -55,30 +54,34 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
     if address:
         return client.request_outcome(address, *description)
     session, ready = _process_session()
-    (outcome,) = session.measure(
-        [description.make_job(ready)], lambda _: memory.make_reader(description.reference.content())
-    )
+    job = description.make_job(ready)
+    (outcome,) = session.measure([job], lambda _length: memory.make_reader(description.reference.content()))
     return outcome
 
 
 @cache
 def _process_session() -> tuple[Session, Ready]:
-    """Return the session and the device of this process."""
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which watches the clocks
     return Session(throttling.watch_gpu()), device.describe_device()
 
 
 @dataclass
 class _LastJobs:
-    """The context and the buffers of the last jobs, which later jobs may share, and the jobs that used them."""
+    """The last jobs, and their context and buffers, which the next job may share."""
 
-    jobs: list[Job]
     #: True for a separate context, as the module's docstring explains.
     in_separate_context: bool
-    stack: ExitStack
+    jobs: list[Job] = field(default_factory=list)
     use_context: Callable[[], AbstractContextManager[None]] = nullcontext
     timed_job: TimedJob | None = None
+    #: Stacks that free the context and the buffers.
+    context_stack: ExitStack = field(default_factory=ExitStack)
     buffer_stack: ExitStack = field(default_factory=ExitStack)
+
+    def can_serve(self, job: Job, *, in_separate_context: bool) -> bool:
+        # A repeated job gets new buffers, so that its rounds are independent.
+        has_same_context = self.in_separate_context == in_separate_context
+        return has_same_context and job not in self.jobs and self.jobs[0].shares_buffers(job)
 
 
 class Session:
@@ -92,7 +95,7 @@ class Session:
         self._watch = watch
         self._clean_context: Any = None
         self._last: _LastJobs | None = None
-        #: Jobs whose output was verified here: later rounds launch the same machine code on the same contents.
+        #: Jobs with a verified output. Later rounds are not verified: their machine code and contents are the same.
         self._verified: set[Job] = set()
         free, _total = device.cuda.mem_get_info()
         self.references = memory.ReferenceStore(free // 2)
@@ -109,9 +112,9 @@ class Session:
         return job not in self._verified or any(array.is_prefilled for array in job.arrays)
 
     def measure(self, jobs: Sequence[Job], fetch: FetchReference) -> list[JobOutcome]:
-        """Time jobs that share buffers, interleaved; verify the first, unless an earlier round verified it.
+        """Time jobs that share buffers, interleaved. Verify the first job, unless an earlier round verified it.
 
-        `fetch` requests the reference of the first job.
+        `fetch` requests the first job's reference.
 
         Raises
         ------
@@ -123,34 +126,31 @@ class Session:
         fetch = cache(fetch)
         with self._prepare_buffers(jobs, fetch) as timed_job:
             outcomes = timed_job.take_samples(jobs, self._watch)
-            self._verify(jobs[0], timed_job, fetch)
+            if jobs[0] not in self._verified:
+                self._verify(jobs[0], timed_job, fetch)
         return outcomes
 
     def verify(self, job: Job, fetch: FetchReference) -> None:
-        """Verify a timed job, unless an earlier round verified it. Raises as `measure`."""
-        if job in self._verified:
-            return
-        fetch = cache(fetch)
-        with self._prepare_buffers([job], fetch) as timed_job:
-            self._verify(job, timed_job, fetch)
+        """Verify a timed job, unless an earlier round verified it. Raises the exceptions of `measure`."""
+        if job not in self._verified:
+            fetch = cache(fetch)
+            with self._prepare_buffers([job], fetch) as timed_job:
+                self._verify(job, timed_job, fetch)
 
     @contextmanager
     def _prepare_buffers(self, jobs: Sequence[Job], fetch: FetchReference) -> Iterator[TimedJob]:
-        """Yield buffers for jobs that share them, with the context that the jobs need current.
-
-        The buffers of the last job are used again if they fit. A repeated job gets new buffers, so that its rounds are
-        independent. Raises NotImplementedError as `measure`.
-        """
+        """Make the context of jobs current, and yield buffers for the jobs: those of the last job if possible."""
         job = jobs[0]
-        in_separate = bool(job.l2_fetch_bytes) or (not job.isolated and any(map(fits_in_one_wave, jobs)))
+        has_small_grid = any(map(fits_in_one_wave, jobs))
+        in_separate = bool(job.l2_fetch_bytes) or (has_small_grid and not job.isolated)
         if job.in_l2 and job.set_bytes > device.l2_bytes():
             raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, but the GPU has {device.l2_bytes()}")
         last = self._last
-        has_same_context = last is not None and last.in_separate_context == in_separate
-        if last is None or job in last.jobs or not has_same_context or not last.jobs[0].shares_buffers(job):
+        if last is None or not last.can_serve(job, in_separate_context=in_separate):
             self.release_buffers()
-            last = self._last = _LastJobs([], in_separate, ExitStack())
-            last.use_context = self._choose_context(job, last.stack) if in_separate else nullcontext
+            last = self._last = _LastJobs(in_separate)
+            if in_separate:
+                last.use_context = self._choose_context(job, last.context_stack)
         last.jobs.append(job)
         can_reuse_buffers = False
         try:
@@ -169,15 +169,17 @@ class Session:
         if last is not None:
             with last.use_context():
                 last.buffer_stack.close()
-            last.stack.close()
+            last.context_stack.close()
 
     def _choose_context(self, job: Job, stack: ExitStack) -> Callable[[], AbstractContextManager[None]]:
-        """Return a function that makes a separate context current, as a context manager.
+        """Return a function that makes a separate context current within a `with` block.
 
-        The context is usually the session's clean context, in which only an interleaved job may run a large grid. A job
-        gets a new context if its copy or oracle needs large grids, or it sets the L2 fetch granularity.
+        Most jobs share the session's clean context, in which only interleaved jobs may launch large grids. A job gets a
+        new context if its copy or its oracle needs large grids, or if it sets the L2 fetch granularity.
         """
-        helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2), *([job.oracle] if job.oracle else [])]
+        helper_calls = [helper_kernels.make_copy_call(job.useful_bytes // 2)]
+        if job.oracle is not None:
+            helper_calls.append(job.oracle)
         if not job.l2_fetch_bytes and all(map(fits_in_one_wave, helper_calls)):
             self._clean_context = self._clean_context or device.make_context()
             return partial(device.use_context, self._clean_context)
@@ -186,7 +188,7 @@ class Session:
         return partial(device.use_context, context)
 
     def _make_buffers(self, job: Job, last: _LastJobs, fetch: FetchReference) -> TimedJob:
-        """Return a job's buffers. If they do not fit, free the session's references, then its arena, and try again."""
+        """Return a job's buffers. While they do not fit, free first the references on the device, then the arena."""
         layout = buffers.lay_out_reference(job.arrays, is_verified=job.is_verified)
         contents: dict[str, Bytes] = {}
         if layout.prefilled:
@@ -207,13 +209,10 @@ class Session:
     def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
         """Launch a job once on each set, then check its inputs and outputs.
 
-        Of the outputs, only the guards are checked without a reference or an oracle. A job that was checked before is
-        left out.
+        Without a reference or an oracle, only the guards of the outputs are checked.
         """
-        if job in self._verified:
-            return
         expected: Callable[[], Bytes] | None = None
-        on_device: Callable[[], int | None] = lambda: None  # noqa: E731 -- replaced below
+        on_device: Callable[[], int | None] | None = None
         if job.is_verified:
             length = buffers.lay_out_reference(job.arrays, is_verified=True).length
             reference_arguments = (job.reference, length, fetch)
@@ -222,7 +221,7 @@ class Session:
                 on_device = partial(self.references.load_on_device, *reference_arguments)
         elif job.oracle is not None:
             oracle_output = timed_job.run_oracle(job.oracle)
-            expected = lambda: oracle_output  # noqa: E731 -- as above
+            expected = lambda: oracle_output  # noqa: E731
         timed_job.launch_on_all_sets(job)
         check_output.check_job_output(job, timed_job.rotation, expected, on_device)
         self._verified.add(job)

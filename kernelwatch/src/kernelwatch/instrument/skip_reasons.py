@@ -26,7 +26,6 @@ _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 #: Errors for a kernel, a dtype or an argument that the measured commit does not have, and for wrong flags.
 UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError, UnknownArgumentError)
 
-
 #: Prefix of the reason for a kernel and dtype that the suite does not combine. Results store it, so it does not change.
 NOT_SUPPORTED = "not meant to be: "
 
@@ -36,9 +35,9 @@ LACKS = "this commit does not have it: "
 
 @contextmanager
 def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
-    """Turn an unknown kernel, dtype or argument, or wrong flags, into asv's skip: a NotImplementedError with the name.
+    """Turn an unknown kernel, dtype or argument, or wrong flags, into NotImplementedError, for which asv skips.
 
-    If `kernel` is given, a dtype that the suite does not use with it is skipped without an attempt.
+    If `kernel` is given, a dtype that the suite does not use with the kernel is skipped, too.
     """
     supported_dtypes = registry.current_suite().dtypes.get(kernel)
     if supported_dtypes is not None and dtype not in supported_dtypes:
@@ -52,7 +51,7 @@ def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
 
 
 def format_missing(error: Exception) -> str:
-    """Return the reason of a skip at this commit, for an error of UNKNOWN_NAME_ERRORS.
+    """Return the reason for a skip that an error of UNKNOWN_NAME_ERRORS causes.
 
     A dtype that the kernel does not support has its own text, because other commits may support it.
     """

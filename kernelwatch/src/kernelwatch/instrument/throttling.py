@@ -11,15 +11,15 @@ import pynvml
 
 from kernelwatch.instrument import machine
 
-#: Minimum share of the maximum clock for a fair sample. A GPU that never reaches it would always count as throttled.
-#: This was tried only on H200s.
+#: Minimum share of the maximum clock for a fair sample. It was tried only on H200s: a GPU whose clocks never reach it
+#: counts as throttled all the time.
 EXPECTED_SHARE = 0.9
 
 _CLOCKS = {"SM": pynvml.NVML_CLOCK_SM, "memory": pynvml.NVML_CLOCK_MEM}
 
 
 def count_processes(handle: Any) -> int:
-    """Return the number of processes with a CUDA context on the GPU; 0 if NVML does not report this number."""
+    """Return the number of processes with a CUDA context on the GPU; 0 if NVML does not report them."""
     return len(machine.query_nvml(pynvml.nvmlDeviceGetComputeRunningProcesses, handle) or ())
 
 
@@ -39,7 +39,7 @@ class ThrottleWatch:
         for name, kind in _CLOCKS.items():
             clock, highest = machine.query_nvml(pynvml.nvmlDeviceGetClockInfo, self._handle, kind), self._highest[name]
             if clock is not None and highest is not None and clock < EXPECTED_SHARE * highest:
-                # The message omits the clock's value, because each value would make a different reason.
+                # Without the clock's value, which would make a new reason for each sample.
                 reasons.append(f"{name} clock below {EXPECTED_SHARE:.0%} of {highest} MHz")
         if count_processes(self._handle) > 1:
             reasons.append("another process is on the GPU")

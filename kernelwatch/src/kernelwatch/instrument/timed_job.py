@@ -18,11 +18,10 @@ from kernelwatch.instrument.stopping_rule import is_sufficient
 
 
 class TimedJob:
-    """The buffers of a job. The object takes samples of launches that use these buffers.
+    """Takes samples of launches that use the buffers of a job. `stack` frees the buffers.
 
-    Closing `stack` frees the buffers. `allocate` and `contents` are passed to `Rotation`. Unless grids of many waves
-    are allowed, outputs are poisoned by uploads. Raises NotImplementedError if the buffers do not fit in the device's
-    free memory.
+    `allocate` and `contents` are parameters of `Rotation`. Without `allows_waves`, which allows grids of many waves,
+    outputs are poisoned by uploads. Raises NotImplementedError if the buffers do not fit in the device's free memory.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class TimedJob:
         self.rotation = buffers.Rotation(job.arrays, sets, job.useful_bytes // 2, contents, allocate)
         stack.callback(self.rotation.free)
         self._stream = device.cuda.Stream()
-        #: Frees the graphs of one job.
+        #: Stack that frees the graphs of one job.
         self._graphs = stack.enter_context(ExitStack())
         self._control: TimedGraph | None = None
         #: Kernels of copies and of jobs. They must stay loaded as long as the graphs that launch them.
@@ -57,7 +56,6 @@ class TimedJob:
         return self._make_cycle(job, self._functions, sets, job.set_bytes, self.rotation.restore_inputs)
 
     def _make_copies(self) -> Cycle:
-        """Return copies of the job's useful bytes within the same memory, for the control."""
         length = self._job.useful_bytes // 2
         slices = self.rotation.slices(length)[: 1 if self._job.in_l2 else None]
         call = helper_kernels.make_copy_call(length)
@@ -71,7 +69,6 @@ class TimedJob:
         bytes_moved: int,
         restore: Callable[[], None],
     ) -> Cycle:
-        """Return launches of a call that rotate through sets of addresses; add its kernel to `loaded`."""
         kernel = BoundKernel(call)
         loaded.append(kernel)
         packed = [kernel.pack_addresses(*addresses) for addresses in address_sets]
@@ -81,8 +78,8 @@ class TimedJob:
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
         """Take interleaved samples of jobs until the samples suffice; return an outcome for each job.
 
-        In each turn, time a copy, then take a sample of each job, with the order of jobs reversed every other turn. If
-        the GPU was throttled, drop the samples of the turn, unless too few turns remain for the minimum number.
+        In each turn, time a copy, then take a sample of each job, in reverse order every other turn. If the GPU was
+        throttled, drop the turn's samples, as long as the turns left can still give the minimum number of samples.
         """
         control = self._control = self._control or self._make_timed_graph(self._make_copies(), self._stack)
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
@@ -92,9 +89,9 @@ class TimedJob:
         fewest, most = self._job.samples, max(self._job.samples, self._job.most)
         for turn in range(most):
             copies.append(control.take_sample())
-            order = range(len(jobs)) if turn % 2 else reversed(range(len(jobs)))
-            for index in order:
-                samples[index].append(timed_graphs[index].take_sample())
+            pairs = list(zip(samples, timed_graphs, strict=True))
+            for values, timed_graph in pairs if turn % 2 else reversed(pairs):
+                values.append(timed_graph.take_sample())
             reasons = watch.find_reasons() if watch else ()
             turns_left = most - turn - 1
             if reasons and len(copies) - 1 + turns_left >= fewest:
@@ -110,9 +107,9 @@ class TimedJob:
         ]
 
     def _make_timed_graph(self, cycle: Cycle, stack: ExitStack) -> TimedGraph:
-        """Return a timed graph after one replay, which also uploads the graph to the device."""
-        timed_graph: TimedGraph = (IsolatedLaunches if self._job.isolated else make_back_to_back)(cycle, stack)
-        timed_graph.take_sample()
+        make_graph = IsolatedLaunches if self._job.isolated else make_back_to_back
+        timed_graph: TimedGraph = make_graph(cycle, stack)
+        timed_graph.take_sample()  # the first replay uploads the graph to the device
         return timed_graph
 
     def run_oracle(self, oracle: Job) -> Bytes:

@@ -6,20 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.instrument.inputs import POISON
-from ptxcount.util.grammar import count_noun
+from kernelwatch.kernel import Array
 
-Array = NDArray[Any]
-
-#: Function that reads an output or its guard. Its arguments are the first byte to read and the host array to fill.
+#: Function that reads an output or its guard. Its arguments are the index of the first byte, and the array to fill.
 ReadOutput = Callable[[int, Array], None]
 
-#: Number of elements to read back and compare at a time. They fit in a core's cache, which makes this 8 times as fast.
+#: Number of elements to compare at a time. They fit in a core's cache, so the comparison is 8 times as fast.
 _CHUNK_ELEMENTS = 1 << 16
 
 
@@ -28,15 +26,15 @@ class WrongOutputError(AssertionError):
 
 
 class UlpTolerance(NamedTuple):
-    """The tolerance of an output to its float64 reference: `ulp` units in the last place of the output's `dtype`."""
+    """The tolerance of an output: `ulp` units in the last place of the output's `dtype`."""
 
     dtype: str
     ulp: float
 
     def is_near(self, actual: Array, expected: Array) -> NDArray[np.bool_]:
-        """Return, for each element, whether its error is at most `ulp` ulps of max(|reference|, 1).
+        """Return, for each element, whether its error is at most `ulp` ulps of max(|expected|, 1).
 
-        The result is false for NaN and for infinities, even if both elements are equal.
+        The result is false for NaN and for infinities, even if both elements are equal. `expected` is float64.
         """
         scale = np.maximum(np.abs(expected), 1.0).astype(actual.dtype)
         above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
@@ -54,8 +52,7 @@ def check_within_tolerance(
     Raises
     ------
     WrongOutputError
-        At the first element outside the tolerance, with its index, its value and the expected value. Or at the first
-        write past the end.
+        An element is outside the tolerance, or the kernel wrote past the end of the output.
     """
     itemsize, flat = np.dtype(tolerance.dtype).itemsize, expected.reshape(-1)
     for first in range(0, len(flat), _CHUNK_ELEMENTS):
@@ -83,10 +80,10 @@ def check_guard(name: str, end: int, guard: int, read_output: ReadOutput) -> Non
 
 
 def format_overrun(name: str, distance: int) -> str:
-    """Return the message for a write past the end of an output; `distance` is the first byte's from the end."""
-    return f"{name}: wrote past the end of its output, first {count_noun(distance, 'byte')} after the end"
+    """Return the message for a write past the end of an output, whose first byte is `distance` bytes after the end."""
+    return f"{name}: wrote past the end of its output; the first wrong byte is {distance} bytes after the end"
 
 
 def format_difference(name: str, index: Sequence[int], actual: bytes, expected: bytes) -> str:
-    """Return the message for an element that differs from the expected one, with the bytes of both in hexadecimal."""
+    """Return the message for a wrong element, with the bytes of the actual and the expected element."""
     return f"{name}: element {list(index)} is {actual.hex()}, the reference is {expected.hex()} (bytes in memory order)"

@@ -19,7 +19,6 @@ Array = NDArray[Any]
 #: Largest integer argument, and largest address offset in bytes: kernels use signed 64-bit integers.
 MAX_INT64 = 2**63 - 1
 
-
 #: Direction of an array, as seen by the kernel.
 Direction = Literal["in", "out", "in and out"]
 
@@ -29,7 +28,7 @@ class ArrayArgument:
     """An array of a launch: an `ArrayParameter` with its shape, its dtype and the launch's extents.
 
     If the elements are indices, they are below `limit`. `ordinal` is the array's index among the arrays that the kernel
-    reads. The ordinal changes a generated content, so that long inputs of a launch differ.
+    reads. The generated content depends on it, so that long inputs of a launch differ.
     """
 
     name: str
@@ -55,7 +54,7 @@ class ArrayArgument:
 
     @property
     def has_own_content(self) -> bool:
-        """True if only the commit's process can make the array's content: indices, or values not "bits" or "exact"."""
+        """True if the content does not repeat a block: indices, and values other than "bits" and "exact"."""
         return self.values not in ("bits", "exact") or self.limit is not None
 
 
@@ -71,14 +70,14 @@ class ScalarArgument:
         """Return the value with its declared dtype, or else with the entry point's `dtype`.
 
         A negative value for an unsigned `dtype` becomes signed, because PTX does not distinguish them. Raises
-        ArgumentError if an integer dtype does not hold the value, or it is no number, or both dtypes are None.
+        ArgumentError if both dtypes are None, the value is not a number, or an integer dtype cannot hold it.
         """
         target = self.dtype or dtype
         if target is None:
             raise ArgumentError(f"{self.name}: the entry point takes a struct; give scalar({self.name!r}, dtype=...)")
         try:
             if self.dtype is None and target.kind == "u" and self.value < 0:
-                target = np.dtype(f"i{target.itemsize}")  # PTX does not distinguish signed and unsigned
+                target = np.dtype(f"i{target.itemsize}")
             array = np.array(self.value, dtype=target)
             fits = target.kind not in "iu" or int(array) == self.value
         except (TypeError, ValueError, OverflowError):
@@ -104,8 +103,8 @@ def pack_arguments(
 ) -> tuple[bytes, tuple[int, ...]]:
     """Return the packed bytes of an entry point's parameters, with zeros for addresses, and the addresses' offsets.
 
-    `layout` is that of the entry point. Raises UnknownArgumentError if the layout does not fit the arguments,
-    ArgumentError as `ScalarArgument.to_numpy`.
+    Raises UnknownArgumentError if the layout does not fit the arguments, and the exceptions of
+    `ScalarArgument.to_numpy`.
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
@@ -115,7 +114,9 @@ def pack_arguments(
         packed += bytes(-len(packed) % alignment)
         if isinstance(argument, ArrayArgument):
             address_offsets.append(len(packed))
-        value = bytes(8) if isinstance(argument, ArrayArgument) else argument.to_numpy(dtype).tobytes()
+            value = bytes(8)
+        else:
+            value = argument.to_numpy(dtype).tobytes()
         if len(value) != size:
             raise UnknownArgumentError(
                 f"{argument.name}: the entry point takes {count_noun(size, 'byte')}, but the argument has {len(value)}"
@@ -141,11 +142,6 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     if numpy_dtype.hasobject:
         raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects; use numbers, or a struct of numbers")
     return numpy_dtype
-
-
-def is_real_or_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype's elements are real or complex numbers."""
-    return dtype.kind in "fc" or dtype.name == "bfloat16"
 
 
 def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:

@@ -40,12 +40,12 @@ class KernelCode:
 
     @property
     def origin(self) -> Path:
-        """The file of the source: `file`, or the path of the module that defines the text or function.
+        """The file that defines the source: `file`, or the module of a text or function, such as imaging/kernels.py.
 
-        An example is imaging/kernels.py. If the declaration contains the text itself, the name is that of `source`.
+        For a text in the declaration itself, it is `source`.
         """
         text_source = self._text or self._ptx
-        if self.file or (isinstance(text_source, str) and not sources.is_place(text_source)):
+        if self.file or (isinstance(text_source, str) and not sources.is_object_reference(text_source)):
             return self.source
         module = text_source.partition(":")[0] if isinstance(text_source, str) else text_source.__module__
         return Path(*module.split(".")).with_suffix(".py")
@@ -89,15 +89,13 @@ class KernelCode:
         )[0]
 
     def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
-        """Compile the kernel to PTX, and find its entry point. With `lines`, the PTX has source lines.
+        """Compile the kernel to PTX, with source lines if `lines`, and find its entry point.
 
-        A source that is PTX stays the same. `compile_cubin` lists the exceptions.
+        A source that is PTX is not compiled. `compile_cubin` lists the exceptions.
         """
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
-        source = self.load_source(dtype, arch)
-        return compile_source.compile_module(
-            source, dtypes.fill_types(self.entry, dtype), tuple(build.drop_ptxas_options(options)), arch
-        )
+        source, entry = self.load_source(dtype, arch), dtypes.fill_types(self.entry, dtype)
+        return compile_source.compile_module(source, entry, tuple(build.drop_ptxas_options(options)), arch)
 
     def compile_ptx(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str) -> str:
         """Compile the kernel to PTX with source lines."""
@@ -127,18 +125,17 @@ class KernelCode:
         raise NotImplementedError
 
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return name of a variable in the source -> its value for a launch, from `constants`."""
-        known = self.check_extents(extents) if self.constants else {}
+        """Return the values of `constants` for a launch: name of a variable in the source -> value."""
+        checked = self.check_extents(extents) if self.constants else {}
         return {
-            name: np.asarray(expressions.evaluate_function(value, known) if callable(value) else value)
+            name: np.asarray(expressions.evaluate_function(value, checked) if callable(value) else value)
             for name, value in self.constants.items()
         }
 
     def bind_variables(self, module: PtxModule, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return name of a variable in the PTX, which may be mangled -> its value for a launch, from `constants`.
+        """Return the values of `constants` for a launch: name of a variable in the PTX, maybe mangled -> value.
 
-        Raises UnknownArgumentError if the module does not have exactly one such variable, or the variable's size
-        differs.
+        Raises UnknownArgumentError if not exactly one variable has the name, or its size is not that of the value.
         """
         values = {}
         for name, value in self.variable_values(extents).items():
@@ -152,8 +149,8 @@ class KernelCode:
         return values
 
     def variable_bytes(self, dtype: DTypeLike, flags: str = FLAGS, /, *, arch: str, **extents: Any) -> dict[str, bytes]:
-        """Compile the kernel; return as `bind_variables`, with the bytes of each value."""
-        if not self.constants:  # true for most kernels: nothing needs to be compiled
+        """Compile the kernel; return the names and values of `bind_variables`, the values as bytes."""
+        if not self.constants:  # as in most kernels: nothing needs to be compiled
             return {}
         values = self.bind_variables(self.compile_module(dtype, flags, arch=arch), extents)
         return {name: value.tobytes() for name, value in values.items()}

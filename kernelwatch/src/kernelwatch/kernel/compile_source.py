@@ -23,9 +23,9 @@ _COMPILER_ERROR = re.compile(r"^\S+?[(:]\d+\b.*\berror\b.*$", re.MULTILINE)
 def compile_module(source: KernelSource, name: str, options: tuple[str, ...], arch: str) -> PtxModule:
     """Compile a source to PTX with nvcc's options, and find an entry point.
 
-    `name` is the entry point's name in the source, with namespaces and template arguments, or its mangled name. PTX is
-    not compiled. Raises UnknownKernelError if the entry point does not exist, NvccNotFoundError or CompileError if nvcc
-    is missing or fails.
+    `name` is the entry point's name in the source, with namespaces and template arguments, or its mangled name. A
+    source that is PTX is not compiled. Raises UnknownKernelError if the entry point does not exist, NvccNotFoundError
+    or CompileError if nvcc is missing or fails.
     """
     if source.is_ptx:
         return PtxModule(source.text, find_entry(source.text, name))
@@ -40,9 +40,9 @@ def compile_source_to_ptx(
 ) -> str:
     """Compile CUDA C++, followed by the text `suffix`, to PTX.
 
-    Raises NvccNotFoundError or CompileError. Because a log shows only one line, the message begins and ends with the
-    first error that has a file and line, if any. File names in the message are relative to `root`, by default the
-    measured commit.
+    Raises NvccNotFoundError or CompileError. A log may show only the first or the last line of a message, so both are
+    the first error with a file and line, if any. File names in the message are relative to `root`, by default the
+    measured commit's folder.
     """
     try:
         return build.compile_to_ptx(
@@ -68,7 +68,7 @@ def _compile_module(
     _included: tuple[str, ...],
     _compiler: tuple[str, ...],
 ) -> PtxModule:
-    """Compile as `compile_module`. The texts of includes and the compiler's identity only complete the cache's key."""
+    """Compile CUDA C++ as `compile_module` explains. The last two parameters only complete the cache's key."""
     if "<" not in name:
         text = compile_source_to_ptx(source, options, arch)
         return PtxModule(text, find_entry(text, name))
@@ -81,19 +81,15 @@ def _compile_module(
             f"the source has no kernel {name}: {_explain_missing(str(error), name, source)}"
         ) from None
     ((_, entry, _),) = parse_ptx(text).variables[_ENTRY_VARIABLE].addresses
-    return PtxModule(
-        "".join(line for line in text.splitlines(keepends=True) if f" {_ENTRY_VARIABLE} = " not in line), entry
-    )
+    lines = [line for line in text.splitlines(keepends=True) if f" {_ENTRY_VARIABLE} = " not in line]
+    return PtxModule("".join(lines), entry)
 
 
 def _explain_missing(errors: str, name: str, source: KernelSource) -> str:
-    """Return the first compiler error, and CUDA headers that `name` needs but the source does not include.
-
-    An error in _ENTRY_DECLARATION gets no file and line, because the user's file does not have this declaration.
-    """
+    """Return the first compiler error, and CUDA headers that `name` needs but the source does not include."""
     error = first_error(errors)
     quoted_line = errors.partition(f"{error}\n  ")[2].partition("\n")[0]
-    if _ENTRY_VARIABLE in quoted_line:
+    if _ENTRY_VARIABLE in quoted_line:  # the user's file does not have this line, so its number would mislead
         error = error.partition("error: ")[2]
     headers = [header for cpp_type, header in dtypes.CPP.values() if header and cpp_type in name]
     missing_headers = [header for header in headers if header not in source.full_text()]

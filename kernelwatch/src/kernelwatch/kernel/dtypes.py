@@ -46,9 +46,11 @@ def fill_types(text: str, dtype: DTypeLike) -> str:
 
 
 def fill_options(texts: tuple[str, ...], dtype: DTypeLike) -> Iterator[str]:
-    """Yield options of nvcc with the C++ types of a dtype for {T} and {bits}; first the include of a needed header."""
-    header = any("{T}" in text for text in texts) and _look_up_type(CPP, to_dtype(dtype).name, "{T}")[1]
-    yield from ("-include", header) if header else ()
+    """Yield options of nvcc with a dtype's C++ types for {T} and {bits}; before them, the include of {T}'s header."""
+    if any("{T}" in text for text in texts):
+        _type, header = _look_up_type(CPP, to_dtype(dtype).name, "{T}")
+        if header:
+            yield from ("-include", header)
     yield from (fill_types(text, dtype) for text in texts)
 
 

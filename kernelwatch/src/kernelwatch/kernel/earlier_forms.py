@@ -19,7 +19,7 @@ from ptxcount.util.grammar import count_noun
 if TYPE_CHECKING:
     from kernelwatch.kernel.kernel import Kernel
 
-#: Architecture for which forms are compiled. Any would do: only the text, the entry point and its parameters matter.
+#: Architecture for which forms are compiled. Only the text, the entry point and its parameters matter, so any will do.
 _ARCH = "sm_90"
 
 
@@ -32,25 +32,25 @@ def read_constant(name: str, text: str) -> int:
     values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), source)}
     if len(values) != 1:
         count = count_noun(len(values), "value")
-        raise UnknownKernelError(f"{name} has {count} by #define, constexpr or const; it must have one")
+        raise UnknownKernelError(f"read= needs one value of {name}; #define, constexpr and const give it {count}")
     value = constants.evaluate_constant(name, source, is_strict=True)
     if value is None:
         advice = "use integers and constants that are defined once"
-        raise UnknownKernelError(f"{name} has no known value: {values.pop()!r}; {advice}")
+        raise UnknownKernelError(f"read= cannot compute {name} = {values.pop()}; {advice}")
     return value
 
 
 def select_form(kernel: Kernel) -> Kernel:
     """Return the newest form that fits the source of the measured commit.
 
-    If none fits, return the newest that does not compile, to report its error, or else the newest. The result is cached
-    until the sources or the compiler change.
+    If none fits, return the newest that does not compile, whose error is then reported, or else the newest. The result
+    is cached until the sources or the compiler change.
     """
     return _select_form(kernel, cache.make_key(*map(_full_text, (kernel, *kernel.earlier)), *build.compiler_identity()))
 
 
 @lru_cache(maxsize=1024)
-def _select_form(kernel: Kernel, _: str) -> Kernel:
+def _select_form(kernel: Kernel, _cache_key: str) -> Kernel:
     not_compiling = None
     for form in (kernel, *kernel.earlier):
         try:
@@ -86,16 +86,14 @@ def fits_commit(kernel: Kernel) -> bool:
 
 
 def _full_text(kernel: Kernel) -> str:
-    """Return the text of a kernel's source with its includes; empty if the commit does not have the source."""
     try:
         source = kernel.load_source(next(iter(kernel.dtypes), DTYPE), _ARCH)
-    except KernelwatchError:
+    except KernelwatchError:  # the commit does not have this source
         return ""
     return source.full_text()
 
 
 def _has_same_size(layout: ParameterLayout, parameter: Parameter) -> bool:
-    """Return whether the entry point's parameter has the declared size; true for a scalar without a dtype."""
     if isinstance(parameter, ArrayParameter):
         return layout.size == 8  # an address
     return parameter.dtype is None or to_dtype(parameter.dtype).itemsize == layout.size

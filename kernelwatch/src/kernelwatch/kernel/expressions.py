@@ -52,7 +52,7 @@ def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's parameters, except that of `**`."""
+    """Return the names of a function's parameters without `**`."""
     return [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -61,7 +61,7 @@ def list_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def list_required(function: Callable[..., Any]) -> set[str]:
-    """Return the names of a function's parameters without a default, except those of `*` and `**`."""
+    """Return the names of a function's parameters without `*`, `**` and a default."""
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = [parameter for parameter in parameters if parameter.kind not in variadic]
@@ -76,10 +76,10 @@ def call_with_known(function: Callable[..., Any], variables: Mapping[str, Any]) 
 
 
 def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]) -> Any:
-    """Call a user's function as `call_with_known`; return its result.
+    """Call a user's function with `call_with_known`; return its result.
 
-    The function's errors become ArgumentError, so that only one kernel fails; KernelwatchError and MemoryError stay the
-    same.
+    Raises ArgumentError if the function raises an error, so that only one kernel fails. KernelwatchError and
+    MemoryError are passed on.
     """
     try:
         return call_with_known(function, variables)

@@ -32,10 +32,7 @@ class Geometry:
 
 
 class GridSide(NamedTuple):
-    """One side of a grid: its expression in `over`, its length, and the length of a tile along it, in elements.
-
-    With `cover`, a block covers one tile. The expression is called `argument`.
-    """
+    """One side of a grid: its expression in `over` (`argument`), its length and its tile's length, in elements."""
 
     argument: str
     length: int
@@ -64,9 +61,9 @@ def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Exten
                 f"{kernel}: {side.argument} = {side.length} needs {side.tiles} blocks; a grid allows {limit}, "
                 f"so {side.argument} may be at most {limit * side.tile}"
             )
-    x, y = sides[0].tiles, sides[1].tiles if len(sides) > 1 else 1
+    y = sides[1].tiles if len(sides) > 1 else 1
     z = -(-y // MAX_GRID[1])
-    return x, -(-y // z), z
+    return sides[0].tiles, -(-y // z), z
 
 
 def one_block(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
@@ -81,11 +78,11 @@ def cover_or_finer(
     ragged: Mapping[tuple[int, ...], tuple[int, ...]],
     least_ragged: int,
 ) -> Grid:
-    """Return a function like `cover`, which uses other tiles for ragged lengths and smaller ones for few blocks.
+    """Return a function like `cover`, with other tiles for ragged lengths and smaller tiles for small grids.
 
-    Lengths are ragged if one is not a multiple of its side's number in `multiple`, which is one number for all sides,
-    or maps the kernel's tile to one number per side. For ragged lengths, `ragged` maps the kernel's tile to another.
-    With fewer than `least` blocks, or `least_ragged` for ragged lengths, tiles have at most `side` elements per side.
+    Lengths are ragged unless all are multiples of `multiple`: one number, or kernel's tile -> one number per side.
+    `ragged` maps the kernel's tile to the tile for ragged lengths. If the grid has fewer than `least` blocks, or
+    `least_ragged` for ragged lengths, tiles have at most `side` elements per side.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
@@ -126,25 +123,23 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`.
-
-    `evaluate_lengths` explains `value`.
-    """
+    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`."""
     x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
     return x, y, z
 
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return lengths as integers, for the extents of a launch.
-
-    `value` is one length, a sequence of lengths, or a function of extents that returns either.
-    """
+    """Return the lengths of a launch: `value` is one, a sequence, or a function of extents that returns either."""
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
-    return [evaluate_length(axis_length, extents) for axis_length in ([lengths] if np.ndim(lengths) == 0 else lengths)]
+    if np.ndim(lengths) == 0:
+        lengths = [lengths]
+    return [evaluate_length(length, extents) for length in lengths]
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
-    """Return a length as an integer, for the extents of a launch: evaluate an expression, or call a function."""
+    """Return a length for the extents of a launch."""
     if callable(value):
         return int(expressions.evaluate_function(value, extents))
-    return int(expressions.evaluate(value, extents) if isinstance(value, str) else value)
+    if isinstance(value, str):
+        return int(expressions.evaluate(value, extents))
+    return int(value)

@@ -11,9 +11,8 @@ from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParam
 def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
     """Return the parameters of numba-cuda's PTX for the arguments of a Python function.
 
-    An array becomes several parameters. They are two addresses of Python objects (0 here), the number of elements, the
-    size of an element in bytes, and the address of the data. The length of each axis, and the stride of each axis in
-    bytes, follow. Arrays are in C order.
+    An array, in C order, becomes several parameters: two addresses of Python objects (0 here), the number of elements,
+    the bytes of an element, the address of the data, the length of each axis, and the stride of each axis in bytes.
 
     Parameters
     ----------
@@ -38,7 +37,6 @@ def triton_arguments(*arguments: Parameter | str) -> list[Parameter]:
 
 
 def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:
-    """Yield a scalar itself; for an array, yield the parameters that `numba_arguments` lists."""
     if isinstance(parameter, ScalarParameter):
         yield parameter
         return
@@ -63,7 +61,7 @@ def _axis_stride(array: ArrayArgument, axis: int) -> int:
 
 
 def _descriptor_field(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
-    """Return a scalar parameter `ARRAY.name`, whose value `describe` computes from the array of a launch."""
+    """Return a scalar parameter whose value `describe` computes from the array of a launch."""
     return ScalarParameter(
         f"{array.name}.{name}", "int64", lambda **variables: describe(array.bind(variables["dtype"], variables))
     )

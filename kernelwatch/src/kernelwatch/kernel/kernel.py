@@ -16,7 +16,7 @@ from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
 from kernelwatch.kernel.geometry import Geometry, GridSide, LengthLike, select_by_itemsize
-from kernelwatch.kernel.launch import DTYPE
+from kernelwatch.kernel.launch import DTYPE, lacks_value
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
 from kernelwatch.kernel.references import call_reference
 from kernelwatch.kernel.sources import TextSource
@@ -51,8 +51,8 @@ class Kernel(KernelCode):
     file : str
         The file of CUDA C++ or PTX: a path in the installed package, such as "imaging/blur.cu", or in the repository.
     text, ptx : str or callable
-        CUDA C++ or PTX instead of a file: the text, its place in the package, such as "imaging.kernels:BLUR", or a
-        function. The function may take `dtype` and `arch`.
+        CUDA C++ or PTX instead of a file: the text; a name in the package, such as "imaging.kernels:BLUR"; or a
+        function, which may take `dtype` and `arch`.
     entry : str
         The entry point in C++, such as "imaging::blur<{T}, 4>"; {T} stands for the swept dtype's C++ type. By default
         the kernel's name.
@@ -71,8 +71,8 @@ class Kernel(KernelCode):
         Name of a `__constant__` or `__device__` variable -> its value on the host.
     reference : callable or Kernel, optional
         The expected outputs. A function gets the arrays and extents that its parameters name, and returns one array, or
-        a tuple in the order of the outputs. Another kernel must take the same arguments. Without a reference, numbers
-        are marked "not verified".
+        a tuple in the order of the outputs. A reference that is a kernel must take the same arguments. Without a
+        reference, numbers are marked "not verified".
     useful_bytes : str, int or callable, optional
         The bytes that must be moved; an expression or function may use `itemsize`, the bytes of an element of the swept
         dtype. By default each array is moved once, and twice if it is read and written.
@@ -115,9 +115,12 @@ class Kernel(KernelCode):
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
-        sources = ", ".join(setting for setting in ("file", "text", "ptx") if settings[setting])
-        if sources not in ("file", "text", "ptx"):
-            raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {sources or 'none'}")
+        sources = [setting for setting in ("file", "text", "ptx") if settings[setting]]
+        if len(sources) != 1:
+            listed = ", ".join(sources) or "none"
+            raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {listed}")
+        if lacks_value(options):
+            raise ArgumentError(f"{name}: options= ends with {options[-1]}, which needs a value, as in -Xptxas -O3")
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude
         self._options, self._include = tuple(options), tuple(include)
@@ -136,7 +139,7 @@ class Kernel(KernelCode):
         self._useful_bytes, self._flops = useful_bytes, flops
         if not self._output_names:
             raise ArgumentError(
-                f"{name}: there is no output; declare the array that the kernel writes with outputs or in_and_out"
+                f"{name}: there is no output; use outputs or in_and_out to declare the array that the kernel writes"
             )
         self.earlier: list[Kernel] = []
         for change in earlier:
@@ -182,25 +185,21 @@ class Kernel(KernelCode):
 
     def _iter_settings(self) -> Iterator[Any]:
         """Yield the strings, numbers and functions of all settings that may depend on extents."""
-        for setting in (
-            self.over,
-            self.block,
-            self.tile,
-            self.grid,
-            self.dynamic_shared,
-            self._useful_bytes,
-            self._flops,
-        ):
+        settings = (self.over, self.block, self.tile, self.grid, self.dynamic_shared, self._useful_bytes, self._flops)
+        for setting in settings:
             for value in setting.values() if isinstance(setting, Mapping) else [setting]:
                 yield from value if isinstance(value, list | tuple) else [value]
 
     def find_fixed_block(self, dtype: DTypeLike) -> tuple[int, int] | None:
-        """Return a block's threads and bytes of dynamic shared memory; None if they depend on extents or are absent."""
+        """Return a block's threads and bytes of dynamic shared memory.
+
+        Return None if they depend on extents, or are not declared for the dtype.
+        """
         itemsize, constants = to_dtype(dtype).itemsize, self._read_constants()
         try:
             block, shared = (select_by_itemsize(value, itemsize) for value in (self.block, self.dynamic_shared))
             return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
-        except (NameError, ArgumentError, UnknownDtypeError):  # they depend on extents, or launches of the dtype fail
+        except (NameError, ArgumentError, UnknownDtypeError):
             return None
 
     def user_functions(self) -> list[Callable[..., Any]]:
@@ -227,14 +226,13 @@ class Kernel(KernelCode):
         return checked | self._read_constants()
 
     def _read_constants(self) -> dict[str, int]:
-        """Return name -> value of the integers in `read`, from the source."""
         text = self.load_source(DTYPE, "sm_90").full_text() if self.read else ""
         return {name: earlier_forms.read_constant(name, text) for name in self.read}
 
     def bind_arguments(self, dtype: DTypeLike, /, **extents: Any) -> list[ArrayArgument | ScalarArgument]:
         """Return a launch's arguments in the entry point's order.
 
-        Raises as `check_extents` and `ArrayParameter.bind`.
+        Raises the exceptions of `check_extents` and `ArrayParameter.bind`.
         """
         extents = self.check_extents(extents)
         arguments: list[ArrayArgument | ScalarArgument] = []
@@ -252,34 +250,31 @@ class Kernel(KernelCode):
     def compute_geometry(
         self, dtype: DTypeLike = DTYPE, multiprocessors: int = geometry.DEFAULT_MULTIPROCESSORS, /, **extents: Any
     ) -> Geometry:
-        """Return the launch geometry. Raises as `check_extents`, and ArgumentError if the grid is empty or too large.
+        """Return the launch geometry.
 
-        Raises UnknownDtypeError if a mapping has no value for the dtype.
+        Raises ArgumentError if the grid is empty or too large, UnknownDtypeError if a mapping has no value for the
+        dtype, and the exceptions of `check_extents`.
         """
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
         threads = geometry.to_extent(block, extents)
         tiles = threads if tile is None else geometry.evaluate_lengths(tile, extents)
-        sides = [
-            GridSide(text, expressions.evaluate(text, extents), tile_length)
-            for text, tile_length in zip(self.over, tiles, strict=False)
-        ]
+        lengths = [expressions.evaluate(text, extents) for text in self.over]
+        sides = list(map(GridSide, self.over, lengths, tiles))
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
         grid = geometry.to_extent(self.grid or [side.tiles for side in sides], {**extents, **grid_variables})
         if not all(1 <= blocks <= limit for blocks, limit in zip(grid, MAX_GRID, strict=True)):
             raise ArgumentError(
                 f"{self.name}: the grid is {grid} blocks; each side must be at least 1, the maximum is {MAX_GRID}"
             )
-        return Geometry(
-            grid, threads, geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
-        )
+        shared = geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
+        return Geometry(grid, threads, shared)
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
         """Return the bytes that a launch must move: by default each array once, and twice if it is read and written."""
         if self._useful_bytes is not None:
-            return geometry.evaluate_length(
-                self._useful_bytes, {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}
-            )
+            variables = {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}
+            return geometry.evaluate_length(self._useful_bytes, variables)
         arrays = [argument for argument in self.bind_arguments(dtype, **extents) if isinstance(argument, ArrayArgument)]
         return sum(array.nbytes * (2 if array.direction == "in and out" else 1) for array in arrays)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +27,14 @@ def split_flags(flags: str) -> tuple[str, ...]:
         raise UnknownFlagsError(
             f"flags {flags!r} cannot be split: {error}; write them as on nvcc's command line"
         ) from None
-    if words and _TAKES_NEXT_WORD.fullmatch(words[-1]):
+    if lacks_value(words):
         raise UnknownFlagsError(f"flags {flags!r}: {words[-1]} needs a value, as in -Xptxas -O3")
     return words
+
+
+def lacks_value(options: Sequence[str]) -> bool:
+    """Return whether the last option of nvcc takes the next word as its value."""
+    return bool(options) and _TAKES_NEXT_WORD.fullmatch(options[-1]) is not None
 
 
 def _parse_number(text: str) -> int | float:
@@ -61,25 +67,22 @@ class Launch:
 
     @classmethod
     def parse(cls, text: str) -> Launch:
-        """Parse the text of a launch. Without a dtype or flags, they are DTYPE or FLAGS.
-
-        Raises ArgumentError if the text is not a launch.
-        """
+        """Parse the text of a launch; the defaults are DTYPE and FLAGS. Raises ArgumentError if it is not a launch."""
         if ", " in text:  # the format until 917313d: "kernel, dtype, flags"
             text = text.replace(", ", " ")
         words = text.split()
-        first_flag = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
-        kernel, *arguments_and_dtype = words[:first_flag] or [""]
-        pairs = [word.split("=", 1) for word in arguments_and_dtype if "=" in word]
+        before_flags = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+        flags = " ".join(words[len(before_flags) :])
+        kernel, *arguments_and_dtype = before_flags or [""]
         dtypes = [word for word in arguments_and_dtype if "=" not in word]
-        names = [name for name, _ in pairs]
-        duplicate = next((name for name in names if names.count(name) > 1), None)
-        if duplicate is not None:
-            raise ArgumentError(f"{text!r}: {duplicate} is given twice")
         if not kernel or len(dtypes) > 1:
             raise ArgumentError(f"{text!r} is not a launch; write KERNEL NAME=NUMBER ... DTYPE FLAGS")
-        arguments = {name: _parse_argument(name, value) for name, value in pairs}
-        return cls(kernel, dtypes[0] if dtypes else DTYPE, " ".join(words[first_flag:]) or FLAGS, arguments)
+        arguments: dict[str, int | float] = {}
+        for name, value in (word.split("=", 1) for word in arguments_and_dtype if "=" in word):
+            if name in arguments:
+                raise ArgumentError(f"{text!r}: {name} is given twice")
+            arguments[name] = _parse_argument(name, value)
+        return cls(kernel, dtypes[0] if dtypes else DTYPE, flags or FLAGS, arguments)
 
     @property
     def code_name(self) -> str:
@@ -97,8 +100,8 @@ class Launch:
 def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
     """Return a benchmark's parameters as fields of `Launch`: arguments, and kernel, dtype and flags if present.
 
-    A value of the axis "copy" is a kernel with some arguments, such as "copy offset=1". A value of an axis such as
-    "rows x columns" has several arguments: "5003x2999". Raises ValueError if a value does not fit its axis.
+    The axis "copy" has kernels with arguments, such as "copy offset=1". An axis such as "rows x columns" has several
+    arguments at once, such as "5003x2999". Raises ValueError if a value does not fit its axis.
     """
     launch_fields: dict[str, Any] = {}
     arguments: dict[str, int | float] = {}
@@ -108,8 +111,10 @@ def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
             launch_fields[axis] = text
         elif axis == "copy":
             copy_launch = Launch.parse(text)
-            launch_fields["kernel"], arguments = copy_launch.kernel, {**arguments, **copy_launch.arguments}
+            launch_fields["kernel"] = copy_launch.kernel
+            arguments |= copy_launch.arguments
         elif axis != "arch":
             names = axis.split(" x ")
-            arguments |= dict(zip(names, map(_parse_number, text.split("x") if names[1:] else [text]), strict=True))
+            numbers = text.split("x") if len(names) > 1 else [text]
+            arguments |= zip(names, map(_parse_number, numbers), strict=True)
     return launch_fields | {"arguments": arguments}

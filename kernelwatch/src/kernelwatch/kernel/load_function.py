@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def current_context() -> cuda.Context:
     """Return the current CUDA context; without one, make device 0's primary context current.
 
-    Raises NoDeviceError without a usable device. Threads other than the main one must have a current context, else
-    NoDeviceError is raised, too. `load_driver` lists the other exceptions.
+    Raises NoDeviceError without a usable device, and in threads other than the main one without a current context.
+    `load_driver` lists the other exceptions.
     """
     current = load_driver().Context.get_current()
     if current is None and threading.current_thread() is not threading.main_thread():
@@ -63,7 +63,6 @@ def load_driver() -> Any:
 
 
 def _primary_context() -> cuda.Context:
-    """Return device 0's primary context, and make it current until the process ends."""
     import pycuda.driver as cuda  # noqa: PLC0415 -- only when called
     import pycuda.tools  # noqa: PLC0415
 
@@ -95,7 +94,7 @@ def prepare_function(
     """Load machine code in the current context; return the PyCUDA function of its entry point, prepared for launches.
 
     The function keeps the module loaded. `cuda` is `pycuda.driver`, `signature` is PyCUDA's text of argument types, and
-    `variables` are names and contents of module variables. Raises ValueError if a variable has another size.
+    `variables` are names and contents of module variables. Raises ValueError if a content has the wrong size.
     """
     module = cuda.module_from_buffer(cubin)
     for name, content in variables:

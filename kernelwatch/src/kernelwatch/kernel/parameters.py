@@ -21,7 +21,6 @@ from kernelwatch.kernel.arguments import (
     Direction,
     ScalarArgument,
     Shape,
-    is_real_or_complex,
     to_dtype,
 )
 
@@ -73,10 +72,11 @@ class ArrayParameter:
 
     def extent_names(self) -> list[str]:
         """Return the names of the extents in the array's shape and `index`."""
-        names = expressions.find_names(self.index) if self.index else []
         if callable(self.shape):
-            return [*expressions.list_parameters(self.shape), *names]
-        return [*(name for text in self.shape.split() for name in expressions.find_names(text)), *names]
+            names = expressions.list_parameters(self.shape)
+        else:
+            names = [name for text in self.shape.split() for name in expressions.find_names(text)]
+        return [*names, *expressions.find_names(self.index)] if self.index else names
 
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
         """Return the array of a launch, for the swept dtype and the extents.
@@ -84,27 +84,33 @@ class ArrayParameter:
         Raises ArgumentError if a length or the limit of indices is not positive, or 64-bit addresses do not suffice.
         """
         if callable(self.shape):
-            shape_or_length = expressions.evaluate_function(self.shape, extents)
-            lengths = list(shape_or_length) if isinstance(shape_or_length, Iterable) else [shape_or_length]
+            result = expressions.evaluate_function(self.shape, extents)
+            lengths = list(result) if isinstance(result, Iterable) else [result]
         else:
             lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
-            listed = ", ".join(f"{name}={extent}" for name, extent in extents.items())
-            place = f"{tuple(lengths)} for {listed}" if listed else f"{tuple(lengths)}"
-            raise ArgumentError(f"{self.name}: the shape is {place}; lengths must be positive integers")
+            shape_text = f"{tuple(lengths)}{_format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
         shape = tuple(map(int, lengths))
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
-        if (needed := math.prod(shape) * dtype.itemsize) > MAX_INT64:
+        needed = math.prod(shape) * dtype.itemsize
+        if needed > MAX_INT64:
             raise ArgumentError(
                 f"{self.name}: an array of shape {shape} with {dtype.itemsize} bytes per element has {needed} bytes; "
                 f"signed 64-bit addressing allows {MAX_INT64}; use smaller arguments"
             )
-        values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex(dtype) else "bits")
+        is_real_or_complex = dtype.kind in "fc" or dtype.name == "bfloat16"
+        values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None
         if limit is not None and limit < 1:
-            raise ArgumentError(f"{self.name}: index {self.index!r} is {limit} here; it must be at least 1")
+            limit_text = f"{limit}{_format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: index={self.index!r} is {limit_text}; it must be at least 1")
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
+
+
+def _format_extents(extents: Mapping[str, Any]) -> str:
+    return f" for {', '.join(f'{name}={extent}' for name, extent in extents.items())}" if extents else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ class PtxModule:
         ]
 
     def target_arch(self, arch: str) -> str:
-        """Return the architecture to assemble for: `arch`, with the suffix of the PTX's target, as in sm_90a."""
+        """Return the architecture to assemble for: the PTX's target if it adds a suffix, like sm_90a, else `arch`."""
         from ptxcount.source.kernel_sources import find_target  # noqa: PLC0415 -- as `parse_ptx`
 
         target = find_target(self.ptx)

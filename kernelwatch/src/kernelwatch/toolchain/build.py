@@ -1,8 +1,8 @@
 """Compile CUDA C++ to PTX, and PTX to machine code; repeated compilations come from the cache.
 
 The two steps of nvcc are separate, because compiling to PTX takes nine tenths of the time. The PTX is the same for all
-options of ptxas, and for all kernels of a source but templates. PyCUDA compiles CUDA C++ if it can be imported, else
-nvcc; nvcc assembles the PTX.
+options of ptxas, and for all kernels of a source that are not templates. PyCUDA compiles CUDA C++ if it can be
+imported, else nvcc; nvcc assembles the PTX.
 """
 
 import hashlib
@@ -65,9 +65,8 @@ def compile_to_ptx(
         nvcc failed, for example for an unknown arch; the message contains nvcc's text.
     """
     words = (*options, *(f"-I{folder}" for folder in folders))
-    return _rename_file(
-        _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode(), name
-    )
+    compiled = _compile_cached("ptx", text, words, arch, name, (*options, *included_texts))
+    return _rename_file(compiled.data.decode(), name)
 
 
 def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
@@ -87,7 +86,7 @@ def compiler_identity() -> tuple[str, ...]:
 
 
 def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
-    """Yield the options of nvcc without `-Xptxas` and its values. Other spellings of this option stay."""
+    """Yield the options of nvcc without `-Xptxas` and its values. Other spellings, such as `-Xptxas=-v`, stay."""
     words = iter(options)
     for word in words:
         if word == "-Xptxas":
@@ -97,7 +96,7 @@ def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
 
 
 def keep_ptxas_options(options: Sequence[str]) -> Iterator[str]:
-    """Yield what `drop_ptxas_options` drops."""
+    """Yield the options that `drop_ptxas_options` drops."""
     for word, next_word in pairwise(options):
         if word == "-Xptxas":
             yield from (word, next_word)
@@ -108,8 +107,8 @@ def _compile_cached(
 ) -> nvcc_call.NvccOutput:
     """Return nvcc's output for `target`, "ptx" or "cubin".
 
-    The output is cached by text, target, arch, `key_parts` and nvcc. `options` must be in `key_parts`, too.
-    nvcc's warnings are issued as CompilerWarning, also for cached outputs.
+    `key_parts` must have everything else on which the output depends, such as options. nvcc's warnings are issued as
+    CompilerWarning, also for cached outputs.
     """
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")

@@ -1,8 +1,8 @@
 """A content-addressed cache of compiled kernels on disk.
 
-An entry is one file, written under another name and then renamed, which is atomic on POSIX. So entries stay complete
-even if two processes build the same kernel, or a process is killed. If the folder is not writable, kernels are compiled
-each time; a run reports this before it begins.
+An entry is one file, which is written under another name and then renamed. Renaming is atomic on POSIX, so entries stay
+complete even if two processes build the same kernel, or a process is killed. If the folder is not writable, kernels are
+compiled each time; a run reports this before it begins.
 """
 
 import hashlib
@@ -29,8 +29,7 @@ class _CacheEntry(msgspec.Struct):
     data: bytes
 
 
-def cache_folder() -> Path:
-    """Return the cache's folder."""
+def _cache_folder() -> Path:
     return cache_dir.cache_folder("kernels")
 
 
@@ -40,11 +39,11 @@ def make_key(*parts: str) -> str:
 
 
 def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
-    """Return nvcc's output from the entry `name`; if this is missing or damaged, call `make`, and store the result.
+    """Return nvcc's output from the entry `name`. If it is missing or damaged, call `make`, and store the output.
 
-    A result that cannot be stored is returned all the same. Exceptions of `make` are passed on.
+    Exceptions of `make` are passed on.
     """
-    path = cache_folder() / name[:2] / f"{name}.json"
+    path = _cache_folder() / name[:2] / f"{name}.json"
     with suppress(OSError, msgspec.MsgspecError, UnicodeError, RecursionError):
         if path.is_file():  # reading a pipe could block for ever
             entry = msgspec.json.decode(path.read_bytes(), type=_CacheEntry)
@@ -52,7 +51,7 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
             if entry.digest == _make_digest(name, cached):
                 return cached
     compiled = make()
-    with suppress(OSError):
+    with suppress(OSError):  # the folder may not be writable
         path.parent.mkdir(parents=True, exist_ok=True)
         entry = _CacheEntry(_make_digest(name, compiled), compiled.messages, compiled.data)
         atomic_write.write(path, msgspec.json.encode(entry), is_durable=False)
@@ -61,11 +60,10 @@ def lookup(name: str, make: Callable[[], NvccOutput]) -> NvccOutput:
 
 def find_problem() -> str | None:
     """Return why nothing can be cached, and the remedy; None if caching works."""
-    reason = cache_dir.find_problem(cache_folder())
+    reason = cache_dir.find_problem(_cache_folder())
     advice = "kernels are compiled each time; set KERNELWATCH_CACHE to a writable folder"
-    return reason and f"{reason}; {advice}"
+    return f"{reason}; {advice}" if reason else None
 
 
 def _make_digest(name: str, compiled: NvccOutput) -> str:
-    """Return the digest of an entry's name and contents."""
     return make_key(name, compiled.messages, hashlib.sha256(compiled.data).hexdigest())

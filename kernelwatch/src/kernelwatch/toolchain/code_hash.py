@@ -1,4 +1,4 @@
-"""The hash of a cubin's machine code alone, to compare two compilers: a whole cubin contains its compiler's name."""
+"""The hash of a cubin's machine code, to compare two compilers: the rest of a cubin contains its compiler's name."""
 
 import hashlib
 import struct
@@ -33,7 +33,7 @@ def _iter_sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
     if not elf.startswith(_ELF):
         raise ValueError
     (start,), (size, count, names_index) = struct.unpack_from("<Q", elf, 0x28), struct.unpack_from("<3H", elf, 0x3A)
-    headers = [struct.unpack_from("<2I4Q", elf, start + size * place) for place in range(count)]
+    headers = [struct.unpack_from("<2I4Q", elf, start + size * index) for index in range(count)]
     names = headers[names_index][4]
     for name, kind, _, _, offset, length in headers:
         text = elf[names + name : elf.index(0, names + name)]

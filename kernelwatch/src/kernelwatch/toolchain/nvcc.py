@@ -56,7 +56,7 @@ def find_release(nvcc: Path) -> tuple[int, int]:
 def list_program_facts(nvcc: Path) -> list[str]:
     """Return facts that change with the compiler: its version, the options in the environment, and its programs.
 
-    Each existing program has its path, size and modification time: nvcc, ptxas, cicc and g++.
+    The facts of a program are its path, size and modification time.
     """
     host, compiler = Path(shutil.which("g++") or "g++"), nvcc.resolve()
     paths = (compiler, compiler.with_name("ptxas"), compiler.parents[1] / "nvvm" / "bin" / "cicc", host.resolve())
@@ -87,6 +87,5 @@ def compile_probe(nvcc: Path) -> bytes:
 
 
 def _format_outcome(done: CompletedProcess[bytes]) -> str:
-    """Return the exit code and the beginning of the output of nvcc, in one line."""
     text = " ".join((done.stderr + done.stdout).decode("utf-8", "replace").split())
     return f"exit code {done.returncode}: {text[:_MAX_SHOWN]}" if text else f"exit code {done.returncode}"

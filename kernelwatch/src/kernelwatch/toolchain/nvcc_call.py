@@ -13,8 +13,6 @@ from pathlib import Path
 from kernelwatch.errors import CompileError
 from kernelwatch.toolchain.nvcc import run_nvcc
 
-#: End of the message that PyCUDA is not installed: the remedy.
-_BUILD_ADVICE = "`kernelwatch pycuda-wheel` then builds PyCUDA"
 #: ptxas' error for PTX of a newer release, as recent Triton writes it. CUDA 13.N has PTX 9.N.
 _NEWER_PTX = re.compile(r"Unsupported \.version 9\.(\d+); current version is '[\d.]+'")
 
@@ -40,7 +38,7 @@ def find_pycuda_problem() -> str | None:
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- the rest works without PyCUDA
     except ModuleNotFoundError as error:
-        return f"PyCUDA is not installed ({error}); {_BUILD_ADVICE}"
+        return f"PyCUDA is not installed ({error}); run `kernelwatch pycuda-wheel`, which builds it if necessary"
     except ImportError as error:
         version = ctypes.c_int()  # 1000 major + 10 minor
         library.cuDriverGetVersion(ctypes.byref(version))
@@ -108,11 +106,9 @@ def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str
 
 
 def _make_failure(command: Sequence[str], text: str) -> CompileError:
-    """Return the error of a failed nvcc: its command and messages, with the remedy for PTX of a newer release."""
     text = _NEWER_PTX.sub(r"\g<0>; CUDA 13.\1 has it: set CUDA_TOOLKIT to that release or a newer one", text.strip())
     return CompileError(f"nvcc failed: {shlex.join(command)}\n{text}")
 
 
 def _make_no_output(command: Sequence[str]) -> CompileError:
-    """Return the error of an nvcc that succeeded, but wrote no file."""
     return CompileError(f"nvcc wrote nothing: {shlex.join(command)}; set NVCC to an NVIDIA nvcc")

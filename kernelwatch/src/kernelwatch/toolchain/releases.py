@@ -1,7 +1,7 @@
 """Releases of CUDA: the compiler of a run, the folder of its wheels, and the name of its results.
 
-A run has one compiler. An environment variable selects it: NVCC, or `CUDA_TOOLKIT=13.5.0 asv run`. In asv's matrix, it
-is a value of `env_nobuild`. The default compiler is not in the matrix, and its results have asv's plain names.
+A run has one compiler. An environment variable selects it: NVCC, or CUDA_TOOLKIT, as in `CUDA_TOOLKIT=13.5.0 asv run`.
+asv's matrix has CUDA_TOOLKIT in `env_nobuild`, but not for the default compiler, so its results have asv's plain names.
 """
 
 import os
@@ -18,7 +18,7 @@ from kernelwatch.config import cache_dir
 from kernelwatch.errors import CompileError, KernelwatchError, NvccNotFoundError
 from kernelwatch.toolchain import nvcc
 
-#: Environment variable with a release of CUDA, and the keys of its value in asv's matrix.
+#: Environment variable with a release of CUDA, and its key in asv's matrix.
 VARIABLE = "CUDA_TOOLKIT"
 MATRIX_KEY = ("env_nobuild", VARIABLE)
 
@@ -54,7 +54,8 @@ def series_name(version: str | None) -> str | None:
     """
     if version is None or version == NVCC_VERSIONS[DEFAULT]:
         return None
-    return next((release for release, nvcc_version in NVCC_VERSIONS.items() if nvcc_version == version), version)
+    releases = {nvcc_version: release for release, nvcc_version in NVCC_VERSIONS.items()}
+    return releases.get(version, version)
 
 
 def compiler_of_results(variables: Mapping[str, str]) -> str | None:
@@ -63,19 +64,21 @@ def compiler_of_results(variables: Mapping[str, str]) -> str | None:
 
 
 def primary_compiler(names: Sequence[str | None]) -> str | None:
-    """Return a machine's primary compiler: the default one if it or no compiler has results, else the most frequent."""
-    return None if None in names or not names else Counter(names).most_common(1)[0][0]
+    """Return a machine's primary compiler: the default one if `names` has it or is empty, else the most frequent."""
+    if None in names or not names:
+        return None
+    return Counter(names).most_common(1)[0][0]
 
 
 def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | None:
-    """Return the name of the compiler that the environment variable requests, as in results; None for the default."""
+    """Return the name in results of the compiler that the environment variable requests; None for the default."""
     requested = variables.get(VARIABLE) or DEFAULT
     return series_name(NVCC_VERSIONS.get(requested, requested))
 
 
 @cache
 def installed_release() -> str | None:
-    """Return the name of the nvcc that compiles kernels, as in results; None for the default nvcc or without nvcc."""
+    """Return the name in results of the nvcc that compiles kernels; None for the default nvcc or without nvcc."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
     except (CompileError, NvccNotFoundError):  # compiling a kernel reports the error
@@ -85,8 +88,7 @@ def installed_release() -> str | None:
 def use_requested_release() -> None:
     """Set the compiler of this process and its children to the release that the environment variable names, if any.
 
-    Raises KernelwatchError if the value is not a release, or pip cannot install the wheels. The error about wheels has
-    pip's last lines.
+    Raises KernelwatchError if the value is not a release, or pip cannot install the wheels.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
