@@ -100,7 +100,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
-    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] needs a reason: ignore[rise] reason"]),
+    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] has no reason; write the reason after"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: error: PC007 ignore[bank-conflict] matches no finding"]),
     ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: error: PC009 DirectiveError: ignore[rises] names no finding"]),
@@ -116,7 +116,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       _behind("ignore[rise] it is small")], 2, [
         "ptxcount.toml:7: error: PC009 LaunchError: /"]),
     ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
-        "ptxcount.toml:1: error: PC009 it accesses no memory, so there is nothing to check"]),
+        "ptxcount.toml:1: error: PC009 the launch accesses no memory, so there is nothing to check"]),
     ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
         NEW, GONE]),

@@ -1,4 +1,4 @@
-"""Compilations and counts of launches that the cache lacks; imports NumPy."""
+"""Compilations and counts of launches that the cache lacks. They need NumPy, which a cached check does not import."""
 
 from typing import Any
 
@@ -18,17 +18,14 @@ _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a recipe's source, or read its PTX; raise as `compile_entry`.
-
-    `Compiled.name` is None if the recipe has no template instance.
-    """
+    """Compile a recipe's source, or read its PTX; raise as `compile_entry`."""
     if recipe.instance:
         return Compiled(*compile_entry(*recipe))
     return Compiled(read_or_compile(recipe.source, recipe.flags, recipe.arch), None)
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
-    """Count a launch; return what `count_cache` stores: all results that depend only on the PTX and the launch.
+    """Count a launch; return the results to cache, which depend only on the PTX and the launch.
 
     ``name`` is the mangled name of a template instance, or None. Raises as `ptxcount.count`.
     """

@@ -73,7 +73,7 @@ def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
     }
 
 
-#: Functions from findings, and the counts of launches, to a text, by the name for ``--format``.
+#: Formatters of findings and counts, by the value of ``--format``.
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[LaunchCounts]], str]] = {
     "text": lambda findings, launch_counts: "\n".join(map(str, findings)),
     "json": _format_json,
