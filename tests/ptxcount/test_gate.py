@@ -51,7 +51,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
      [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
-     [ROSE, "ptxcount.lock:1: note: PC010 counts were pinned with nvcc 113.0.88, this is 13.0.88"]),
+     [ROSE, "ptxcount.lock:1: note: PC010 counts were pinned with nvcc 113.0.88, but nvcc is 13.0.88 now"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
       lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: warning: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,

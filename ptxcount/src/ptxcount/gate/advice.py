@@ -91,7 +91,7 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe a lane stride of a row of the array, or of as many elements as a scalar argument; else return ""."""
+        """Describe a lane stride that is a row of the array, or a scalar argument in elements; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
         elements, rest = divmod(pattern.lane_distance, pattern.access.width)

@@ -41,7 +41,7 @@ def _make_parser() -> argparse.ArgumentParser:
         ("pin", f"write the counts into {pins.FILE}, and print changes",
          "Exit codes: 0 written; 1 a count rose (see --accept), or each launch had a kernel error; 2 any other error."),
         ("check", f"compare counts with limits and with {pins.FILE}",
-         "Exit codes: 0 passed; 1 a limit, a pinned count or a kernel failed, for example; 2 could not be checked."),
+         "Exit codes: 0 passed; 1 a check failed, such as a limit or a pinned count; 2 could not be checked."),
         ("compare", f"print count changes since a revision's {pins.FILE}, as Markdown",
          "Exit codes: 0 printed; 2 could not be compared."),
     ):  # fmt: skip
@@ -157,7 +157,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         excess = count_noun(len(excesses), "count")
         print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above a limit")
     if failures:
-        print(f"{pins.FILE} has no new counts of some launches: {failed}")
+        print(f"{pins.FILE} was written without new counts of failed launches: {failed}")
     return 2 if failures else 0
 
 
@@ -202,7 +202,7 @@ def _check_counts(options: argparse.Namespace) -> int:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
-        text = f"counts were pinned with nvcc {lock.nvcc}, this is {release}: the compiler may cause changes"
+        text = f"counts were pinned with nvcc {lock.nvcc}, but nvcc is {release} now: this may change counts"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
     remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept"
     reported = [

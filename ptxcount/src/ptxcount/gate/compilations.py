@@ -67,8 +67,6 @@ class _Snapshot(msgspec.Struct):
 
 
 class _Entry(_Snapshot):
-    """A compilation in the cache."""
-
     ptx: str
     #: Input files, the source first.
     files: list[str]
@@ -159,7 +157,6 @@ def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
 
 
 def _hash_tools(layout: Layout) -> str:
-    """Hash what `identify_file` tells about nvcc and the compilers that nvcc calls."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 

@@ -56,7 +56,6 @@ def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list
 
 
 def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    """Yield the counts or the finding of each launch, in the order of the launches."""
     count_cache.hash_counter()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command in this process
@@ -170,7 +169,6 @@ def list_files(launch: Launch) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _resolve_files(recipe: Recipe) -> list[str]:
-    """Return the resolved paths of the files that a recipe's compilation read."""
     return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe).compilation.files)))]
 
 

@@ -25,8 +25,6 @@ _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_len
 
 
 class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of a ``[[launch]]`` table, with their types."""
-
     file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
     grid: _Extents
     block: _Extents
@@ -126,10 +124,7 @@ def _expand_extent(extent: int | list[int]) -> list[int]:
 
 
 def _label_launches(unlabelled: list[Launch]) -> list[Launch]:
-    """Label launches by name, else by kernel, else by file; number equal labels by the order of the tables.
-
-    Raises `TableError` if two launches have the same name.
-    """
+    """Label launches by name, else by kernel, else by file; number equal labels by the order of the tables."""
     for name, times in Counter(launch.name for launch in unlabelled).items():
         if name and times > 1:
             raise TableError(f"{times} launches have the name {name!r}; use different names")

@@ -68,13 +68,10 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
         is_of_accesses = match is not None or count == "bank_conflicts"
         prefix, amount = match.groups() if match else ("", count)
         if count not in totals or (is_per_request and not is_of_accesses):
-            from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
-
-            hint = f"{', '.join(totals)} are allowed; counts of accesses may end in _per_request"
-            if similar := get_close_matches(count, totals, 1):
-                hint = f"did you mean {similar[0] + '_per_request' * is_per_request!r}?"
-            raise LaunchError(f"limit {name!r} names no count; {hint}")
-        requests = (totals.get(f"{prefix}requests", shared_requests) or 1) if is_per_request else 1
+            raise LaunchError(f"limit {name!r} names no count; {_suggest_limit(count, name, [*totals])}")
+        requests = 1
+        if is_per_request:
+            requests = totals.get(f"{prefix}requests", shared_requests) or 1
         lines = [_sum_line(row, prefix, amount) for row in counts.lines]
         ideal = sum(line.ideal for line in lines) / requests if f"{prefix}ideal_{amount}" in totals else None
         value, allowed = totals[count] / requests, _resolve_limit(name, limit, ideal)
@@ -90,6 +87,15 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
         yield Diagnostic(file, line_number, "PC001", text, launch=counts.launch.label)
 
 
+def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+
+    similar = get_close_matches(count, totals, 1)
+    if similar:
+        return f"did you mean {similar[0] + name.removeprefix(count)!r}?"
+    return f"{', '.join(totals)} are allowed; counts of accesses may end in _per_request"
+
+
 def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
     """Sum up a count of a source line, such as ``sectors`` of the accesses with the prefix ``shared_load_``."""
     accesses = []
@@ -103,7 +109,6 @@ def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
 
 
 def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
-    """Return a limit as a number: "1.1 x ideal" is 1.1 times the ideal; raise `LaunchError` for an invalid limit."""
     match = _RELATIVE.fullmatch(limit) if isinstance(limit, str) else None
     if match and ideal is not None:
         return float(match[1]) * ideal

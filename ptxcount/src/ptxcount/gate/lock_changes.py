@@ -38,9 +38,9 @@ def format_markdown(
         lists["gone"] = lock.list_removed(launch_counts)
     title = [_describe_lines([change for _, change in changed])] if changed else []
     title += [f"{len(names)} {category}" for category, names in lists.items() if names]
-    lines = [f"{same_count} of {len(launch_counts) + len(failures)} launches have equal counts."]
+    lines = [f"{same_count} of {len(launch_counts) + len(failures)} launches kept their counts."]
     if lock.nvcc not in ("", release):
-        lines.append(f"They were compiled with nvcc {lock.nvcc} before, and with {release or 'none'} now.")
+        lines.append(f"The compiler was nvcc {lock.nvcc} before, and is {release or 'none'} now.")
     lines += [f"{category}: {name}" for category, names in lists.items() for name in names]
     for counts, change in changed[:_MAX_LISTED]:
         lines += _format_change(counts, change)

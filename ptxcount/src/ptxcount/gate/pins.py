@@ -150,7 +150,6 @@ def write_lock(
 
 
 def _format_texts(texts: Mapping[str, str]) -> list[str]:
-    """Format non-empty texts as lines of a JSON object, sorted by key."""
     return [f" {json.dumps(key)}: {json.dumps(text)}" for key, text in sorted(texts.items()) if text]
 
 
@@ -172,7 +171,7 @@ def _parse_lock(text: bytes, name: str) -> Lock:
     try:
         return msgspec.json.decode(text, type=Lock)
     except (ValueError, RecursionError) as error:
-        raise LockError(f"{name}: {error}; run ptxcount pin to write it again") from None
+        raise LockError(f"{name}: {error}; run ptxcount pin to replace the file") from None
 
 
 def read_lock_at(revision: str) -> Lock:
@@ -187,18 +186,17 @@ def read_lock_at(revision: str) -> Lock:
 
 
 def _run_git(revision: str, *words: str) -> bytes:
-    """Run git in the current folder and return its output; raise `LaunchError` if git is missing or fails."""
     try:
         process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
-        raise LaunchError(f"git is not installed; it is needed to read revision {revision}") from None
+        raise LaunchError(f"revision {revision} cannot be read without git; install git") from None
     if process.returncode:
         raise LaunchError(f"git cannot read revision {revision}: {process.stderr.decode(errors='replace').strip()}")
     return process.stdout
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """Yield a finding for each changed count, for a launch without pinned counts, and for pins that need ptxas."""
+    """Yield a finding for each changed count, for a launch without pinned counts, and for missing ptxas counts."""
     pinned_lines, label = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
@@ -220,10 +218,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Counts, now: Counts, lines: Iterable[dict[str, Any]], places: Sequence[Place]
 ) -> str:
-    """Describe a count per request, before and now: " (4 to 8 per request, ideal 4)"; "" for requests themselves.
-
-    The ideal is that of the lines at ``places``.
-    """
+    """Describe a count per request: " (4 to 8 per request, ideal 4)", with the ideal of the lines at ``places``."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -254,10 +249,10 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
     new_keys = [key for key in current_lines if key not in pinned_lines]
     removed_keys = [key for key in pinned_lines if key not in current_lines]
     for key in [*new_keys]:
-        replaced_key = next((old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]), None)
-        if replaced_key is not None:
+        equal_keys = [old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]]
+        if equal_keys:
             new_keys.remove(key)
-            removed_keys.remove(replaced_key)
+            removed_keys.remove(equal_keys[0])
     for key, counts in current_lines.items():
         if key in pinned_lines:
             for name, old_count, count in _iter_differences(pinned_lines[key], counts):

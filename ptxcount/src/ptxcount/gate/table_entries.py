@@ -45,7 +45,6 @@ def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
 
 
 def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:
-    """Format a kernel as a ``[[launch]]`` table with guessed sizes."""
     guesses = [f"{name} = {[*parse_dimensions(getattr(overview, name))]}" for name in ("grid", "block")]
     if overview.dynamic_shared:
         guesses.append(f"dynamic_shared = {overview.dynamic_shared}")
