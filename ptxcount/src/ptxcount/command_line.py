@@ -173,12 +173,14 @@ def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounter
     if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
         warning = f"argument names are unchecked: found no plain declaration of {cpp_name(entry)}; check their order"
         sys.stderr.write(f"warning: {warning}\n")
+    arguments = make_arguments(options.words)
+    check_arguments(arguments, options.words, entry, compilation.files)
     counters = count_compiled(
         compilation.ptx,
         entry,
         options.grid,
         options.block,
-        check_arguments(make_arguments(options.words), options.words, entry, compilation.files),
+        arguments,
         flags=flags,
         arch=options.arch,
         variables=make_variables(options.variable),

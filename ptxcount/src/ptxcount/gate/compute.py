@@ -30,15 +30,14 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
     ``name`` is the mangled name of a template instance, or None. Raises as `ptxcount.count`.
     """
     entry = name or find_kernel(launch.folder / launch.file, compilation.ptx, launch.kernel)
-    checked_arguments = check_arguments(
-        make_arguments(launch.arguments, launch.folder), launch.arguments, entry, compilation.files
-    )
+    arguments = make_arguments(launch.arguments, launch.folder)
+    check_arguments(arguments, launch.arguments, entry, compilation.files)
     counters = count_compiled(
         compilation.ptx,
         entry,
         launch.grid,
         launch.block,
-        checked_arguments,
+        arguments,
         flags=launch.flags,
         arch=launch.arch,
         dynamic_shared=launch.dynamic_shared,
@@ -56,5 +55,5 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
         "totals": counters.totals(),
         "lines": list_lines(counters),
         "machine": list_machine_accesses(compilation.ptx, entry, launch.flags, launch.arch),
-        "warnings": [*find_advice(counters, checked_arguments, launch.arguments), *findings],
+        "warnings": [*find_advice(counters, arguments, launch.arguments), *findings],
     }

@@ -37,11 +37,10 @@ def strip_qualifiers(kind: str) -> str:
 
 
 def check_arguments(
-    arguments: list[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
-) -> list[KernelArgument]:
-    """Return the arguments of a kernel unchanged, after a check of types and names.
+    arguments: Sequence[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
+) -> None:
+    """Raise `LaunchError` if an argument does not fit the parameter's C++ type, or has another parameter's name.
 
-    Raises `LaunchError` if an argument does not fit the parameter's C++ type, or has the name of another parameter.
     Other names are only labels. ``words`` are the texts of the arguments. Types come from the mangled name ``entry``,
     else from a declaration in the files. Unknown types accept anything; pointers to bytes or unknown types accept any
     array. With a wrong number of arguments, types are not checked.
@@ -49,11 +48,9 @@ def check_arguments(
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
     types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
-    if len(types) != len(arguments):  # a wrong number, or Numba, which passes an array as several parameters
-        return arguments
-    for word, argument, kind in zip(words, arguments, types, strict=True):
-        _check_argument(word, argument, kind, files)
-    return arguments
+    if len(types) == len(arguments):  # Numba passes an array as several parameters
+        for word, argument, kind in zip(words, arguments, types, strict=True):
+            _check_argument(word, argument, kind, files)
 
 
 def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
@@ -72,7 +69,8 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
     given, needed = str(argument.dtype), ""
     if is_pointer and not is_array:
-        needed = f"{label}={dtype or 'float32'}[N]" if argument.nbytes != _ADDRESS else ""
+        if argument.nbytes != _ADDRESS:
+            needed = f"{label}={dtype or 'float32'}[N]"
     elif dtype and is_scalar_type and is_array:
         given, needed = "an array", f"{label}={example}"
     elif dtype and is_array == is_pointer and not _fits_type(argument.dtype, dtype, is_pointer):
