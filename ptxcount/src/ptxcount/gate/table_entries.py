@@ -40,8 +40,10 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
 
 def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
     """Tell if a launch has this kernel's file, and the kernel's name or no name."""
-    entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
-    return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
+    if Path(launch.file).resolve() != file.resolve():
+        return False
+    ending = f"::{launch.kernel}".replace(" ", "")
+    return launch.kernel is None or f"::{overview.entry}".replace(" ", "").endswith(ending)
 
 
 def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..counting.access import Access
     from ..counting.counters import LaunchCounters
 
-#: An access is wasteful if its sectors exceed this multiple of its ideal sectors.
+#: Factor over the ideal above which an access is wasteful.
 WASTEFUL = 1.5
 #: Source lines shown before and after an access.
 _MARGIN = 2
@@ -36,13 +36,16 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
         {"code": finding.code, "where": str(finding.source), "message": finding.message}
         for finding in counters.findings
     ]
-    merged = {
-        kind: dict(zip(("requests", "wavefronts"), counts, strict=True)) for kind, counts in counters.merged.items()
-    }
     extras: dict[str, Any] = {"caveats": counters.caveats(), "findings": findings}
-    extras |= {"merged": merged} if merged else {}
-    extras |= {"polls": counters.polls} if counters.polls else {}
-    extras |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
+    if counters.merged:
+        extras["merged"] = {
+            kind: {"requests": requests, "wavefronts": wavefronts}
+            for kind, (requests, wavefronts) in counters.merged.items()
+        }
+    if counters.polls:
+        extras["polls"] = counters.polls
+    if counters.stack_frame is not None:
+        extras["stack_frame_bytes"] = counters.stack_frame
     if counters.distinct_sectors is not None:
         extras["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
         extras["fetched_sectors"] = counters.fetched_sectors
@@ -155,8 +158,8 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
     yield f"{Path(name).name}:"
     shown = set(accesses)
     if lines is not None:
-        around = (range(line - _MARGIN, line + _MARGIN + 1) for line in accesses)
-        shown |= {line for lines_near in around for line in lines_near if 1 <= line <= len(lines)}
+        for line in accesses:
+            shown.update(range(max(line - _MARGIN, 1), min(line + _MARGIN, len(lines)) + 1))
     last = 0
     for line in sorted(shown):
         if last and line > last + 1:
@@ -172,8 +175,8 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
             key = (is_wasteful(access), access.space, access.kind, access.caveat)
             groups.setdefault(key, []).append(access)
         for (wasteful, *_), group in groups.items():
-            text = f" ({len(group)} instructions)" if len(group) > 1 else ""
-            yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{text}"
+            instructions = f" ({len(group)} instructions)" if len(group) > 1 else ""
+            yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{instructions}"
 
 
 def format_page(text: str) -> str:

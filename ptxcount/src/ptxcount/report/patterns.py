@@ -69,7 +69,8 @@ class Pattern:
         within = ""
         if self.access.sectors > self.access.ideal_sectors:
             within = "; warps start inside a sector" if self._starts_inside_sector else "; inactive lanes leave gaps"
-        if self.lane_distance == self.access.width and not 2 <= self.run_length < lane_count / request_count:
+        is_grouped = 2 <= self.run_length < lane_count / request_count
+        if self.lane_distance == self.access.width and not is_grouped:
             order = "" if self.lane_stride == self.access.width else " in descending order"
             return f"{self.lane_text} at neighbouring elements{order}{within}"
         if self.lane_stride and self.lane_distance != self.access.width:

@@ -227,7 +227,7 @@ class _ArgumentGuesser:
                 return f"{name}=uint8[{4 * _UNBOUNDED}]=zeros"
             dtype, numbers = element
             fill = "=random(1)" if np.dtype(dtype).kind in "iu" and self.uses.is_index(name) else ""
-            shape = f"{self._shape},{numbers}" if numbers > 1 else str(self._shape)
+            shape = f"{self._shape},{numbers}" if numbers > 1 else self._shape
             return f"{name}={dtype}[{shape}]{fill}"
         if kind == "8 bytes":  # most such parameters are pointers
             return f"{name}=float32[262144]"

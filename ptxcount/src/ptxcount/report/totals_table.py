@@ -45,14 +45,15 @@ def format_table(counters: LaunchCounters) -> str:
     """Format the totals of a launch: a section per memory, DRAM traffic, polling, and instructions per thread."""
     totals = counters.totals()
     copies = [access for access in counters.accesses if access.kind == "copy"]
-    totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies)
-               for name in ("requests", "wavefronts", "bank_conflicts")}  # fmt: skip
+    for name in ("requests", "wavefronts", "bank_conflicts"):
+        totals[f"shared_copy_{name}"] = sum(getattr(copy, name) for copy in copies)
     rows = []
     for section in _SECTIONS:
         kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{section.prefix}{kind}_requests" in totals]
         if kinds:
             rows.append(_format_row(section.space, "requests", section.unit, "per request", section.heading))
-            rows += [row for kind in kinds for row in _iter_kind_rows(section, kind, counters, totals)]
+            for kind in kinds:
+                rows += _iter_kind_rows(section, kind, counters, totals)
             rows.append("")
     addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
     if requests:

@@ -171,7 +171,8 @@ def _make_declaration(
     ]
     planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
     tiled = planar and not re.search(r"\bblockDim\s*\.\s*y\b", body)
-    bounds = _BOUNDS.search(text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start])
+    previous_end = max(text.rfind(mark, 0, start) for mark in ";{}")
+    bounds = _BOUNDS.search(text[previous_end + 1 : start])
     max_threads = int(bounds[1]) if bounds else 0
     qualified_name, line = "::".join([*namespaces, name]), text.count("\n", 0, start) + 1
     return Declaration(qualified_name, line, template, parameters, planar, max_threads, tiled, body)

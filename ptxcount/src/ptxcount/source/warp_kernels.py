@@ -46,9 +46,10 @@ def adapt_warp(
     match = re.search(pattern, ptx)
     if match is None:
         raise LaunchError(f"this release of Warp is not supported: its PTX has no kernel {kernel.key}; use Warp 1.19")
-    if len(arguments) != len(kernel.adj.args):
-        labels = ", ".join(argument.label for argument in kernel.adj.args)
-        count = count_noun(len(kernel.adj.args), "argument")
+    parameters = kernel.adj.args
+    if len(arguments) != len(parameters):
+        labels = ", ".join(parameter.label for parameter in parameters)
+        count = count_noun(len(parameters), "argument")
         raise LaunchError(f"the Warp kernel {kernel.key} takes {count} ({labels}), not {len(arguments)}")
     axes = kernel.adj.kernel_dim
     bounds = {
@@ -56,10 +57,9 @@ def adapt_warp(
         "size": np.uint64(math.prod(lengths)),
         "coord_mult": np.uint64(math.prod(lengths[axes:])),  # threads of a tile share their coordinates
     }
-    parameters = kernel.adj.args
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
     blocks = -(-math.prod(lengths) // size)
-    names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
+    names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in parameters)]
     shared = metadata.get(f"{match[1]}_smem_bytes", 0)
     return AdaptedKernel(ptx, match[1], [bounds, *adapted], "", None, blocks, threads, shared, names)
 
