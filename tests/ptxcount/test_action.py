@@ -78,7 +78,7 @@ def test_rise_fails_unless_waived(tmp_path: Path, capsys: pytest.CaptureFixture[
     checkout.stride(2, ("namespace", "// moved\n\nnamespace"))
     good = checkout.commit()
     code, log, summary = checkout.action(first)
-    assert (code, log, summary) == (0, [], f"{TITLE}same\n\n    1 of 1 launches have equal counts.\n")
+    assert (code, log, summary) == (0, [], f"{TITLE}same\n\n    1 of 1 launches kept their counts.\n")
 
     checkout.stride(8)
     bad = checkout.commit()

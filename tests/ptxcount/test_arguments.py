@@ -165,9 +165,9 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("float32[4]", "an array needs a name: name=float32[4]"),
     ("1024", "or int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
     ("int32:x", "invalid literal"),
-    *((f"o={name}[4]", f"'{name}' is not a NumPy dtype of known size, such as float32")
+    *((f"o={name}[4]", f"'{name}' is not a known dtype; write a NumPy dtype with its size, such as float32")
       for name in ("int99", "object", "longdouble", "float")),
-    ("bytes:0", "'bytes' is not a NumPy dtype"), ("a=float32[4]=twos", "the fill twos is unknown; fills are "),
+    ("bytes:0", "'bytes' is not a known dtype"), ("a=float32[4]=twos", "the fill twos is unknown; fills are "),
     ("a=float32[4]=ones(1)", "fills are"), ("a=float32[4]=permutation", "fills are"),
     ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
     (f"o=float32[{'9' * 5000}]", "Exceeds the limit"), (f"int64:{'9' * 5000}", "Exceeds the limit"),

@@ -114,7 +114,7 @@ def test_unsupported_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
     assert cuda_compiler.compile_source("").ptx
     monkeypatch.delenv("NVCC")
-    with pytest.raises(NvccNotFoundError, match=r"^CUDA_TOOLKIT is 13\.5\.0; .*set NVCC to the path of its nvcc"):
+    with pytest.raises(NvccNotFoundError, match=r"^CUDA_TOOLKIT is 13\.5\.0; .*set NVCC to the path of that nvcc"):
         cuda_compiler.compile_source("")
 
 

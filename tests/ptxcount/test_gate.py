@@ -51,7 +51,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
      [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
     ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
-     [ROSE, "ptxcount.lock:1: note: PC010 counts were pinned with nvcc 113.0.88, this is 13.0.88"]),
+     [ROSE, "ptxcount.lock:1: note: PC010 counts were pinned with nvcc 113.0.88, but nvcc is 13.0.88 now"]),
     ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
       lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: warning: PC006"]),  # two launches of a kernel
     ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
@@ -100,7 +100,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
-    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] needs a reason: ignore[rise] reason"]),
+    ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] has no reason; write the reason after"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: error: PC007 ignore[bank-conflict] matches no finding"]),
     ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: error: PC009 DirectiveError: ignore[rises] names no finding"]),
@@ -116,7 +116,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       _behind("ignore[rise] it is small")], 2, [
         "ptxcount.toml:7: error: PC009 LaunchError: /"]),
     ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
-        "ptxcount.toml:1: error: PC009 it accesses no memory, so there is nothing to check"]),
+        "ptxcount.toml:1: error: PC009 the launch accesses no memory, so there is nothing to check"]),
     ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
     ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
         NEW, GONE]),

@@ -73,19 +73,19 @@ def test_long_error_is_one_annotation(repository: Repository) -> None:
 THIRD = '[[launch]]\nname = "`third`"' + LAUNCH.removeprefix("[[launch]]").replace("= 4", "= 3")
 #: Stride, launches, and output of `compare`.
 COMPARED = [
-    (8, LAUNCH, ["1 line rose, 0 fell", "0 of 1 launches have equal counts.",
+    (8, LAUNCH, ["1 line rose, 0 fell", "0 of 1 launches kept their counts.",
                  "scale<float>: scale.cu:6: global load sectors "
                  "rose from 256 to 1024 (8 to 32 per request, ideal 4) (+300 %)",
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
-    (1, LAUNCH, ["0 lines rose, 1 fell", "0 of 1 launches have equal counts.",
+    (1, LAUNCH, ["0 lines rose, 1 fell", "0 of 1 launches kept their counts.",
                  "scale<float>: scale.cu:6: global load sectors "
                  "fell from 256 to 128 (8 to 4 per request, ideal 4) (-50 %)",
                  "    if (i < n) out[i] = 2 * in[i * STRIDE];"]),
-    (2, LAUNCH + THIRD, ["1 new", "1 of 2 launches have equal counts.", "new: `third`"]),
-    (2, THIRD, ["1 new, 1 gone", "0 of 1 launches have equal counts.", "new: `third`", "gone: scale.cu: phys::scale<"]),
+    (2, LAUNCH + THIRD, ["1 new", "1 of 2 launches kept their counts.", "new: `third`"]),
+    (2, THIRD, ["1 new, 1 gone", "0 of 1 launches kept their counts.", "new: `third`", "gone: scale.cu: phys::scale<"]),
     # a failing launch is never equal, and a missing one may be the failed one
     (2, THIRD.replace('"scale.cu"', '"other.cu"'), [
-        "1 not counted", "0 of 1 launches have equal counts.", "not counted: `third`: LaunchError: "]),
+        "1 not counted", "0 of 1 launches kept their counts.", "not counted: `third`: LaunchError: "]),
 ]  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def test_compare_prints_changes_since_a_revision(
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
-    unchanged = ["### Memory transactions: same", "", "    1 of 1 launches have equal counts."]
+    unchanged = ["### Memory transactions: same", "", "    1 of 1 launches kept their counts."]
     assert repository.run("compare", "HEAD") == (0, unchanged)
     repository.kernel(stride)
     repository.launch(launch)
@@ -108,7 +108,7 @@ def test_compare_prints_changes_since_a_revision(
     repository.lock('"nvcc": "13', '"nvcc": "12')
     repository.git("commit", "-qam", "another nvcc")
     lines = repository.run("compare", "HEAD")[1]
-    assert lines[3] == "    They were compiled with nvcc 12.0.88 before, and with 13.0.88 now."
+    assert lines[3] == "    The compiler was nvcc 12.0.88 before, and is 13.0.88 now."
     assert repository.run("compare", "gone") == (2, [])
 
 

@@ -25,7 +25,7 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (lambda repo: repo.launch(LAUNCH + OTHER), [], 0, "new: scale<float> (launch 2)", True),
     (lambda repo: repo.launch(OTHER), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
     (lambda repo: repo.lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
-    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin to write it again", True),
+    (lambda repo: repo.lock("{", ""), [], 0, "run ptxcount pin to replace the file", True),
     (lambda repo: repo.launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: error: PC006 ", False),
     (lambda repo: None, [], 0, "", False),
 ]
@@ -72,7 +72,7 @@ def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
     repository.kernel(1)
     code, lines = repository.run("pin")
     assert (code, lines[0][:25]) == (2, "scale.cu:6: error: PC006 ")
-    assert lines[-1] == "ptxcount.lock has no new counts of some launches: 1 of 2 launches failed"
+    assert lines[-1] == "ptxcount.lock was written without new counts of failed launches: 1 of 2 launches failed"
     launches = read_launches()
     assert {key for key in launches if launches[key] == old_launches[key]} == {"first"}
     assert launches.keys() == old_launches.keys()

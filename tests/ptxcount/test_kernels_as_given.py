@@ -129,7 +129,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     assert [main([*words, "a"]), main([*words, "b"])] == [1, 0]
     error, warning = capsys.readouterr().err.splitlines()
     assert "the kernel takes out, in in this order" in error
-    assert warning == "warning: no plain declaration of b found, argument names are not checked: check their order"
+    assert warning == "warning: argument names are unchecked: found no plain declaration of b; check their order"
     assert main([str(source)]) == 0
     listed = capsys.readouterr().out
     assert "a(float* out, const float* in)  (line 3)" in listed

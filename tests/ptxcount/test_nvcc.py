@@ -57,7 +57,7 @@ def test_search_for_nvcc_in_order(places: dict[str, Path], monkeypatch: pytest.M
     assert cuda_compiler.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
     with pytest.raises(
-        NvccNotFoundError, match=f"^there is no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"
+        NvccNotFoundError, match=f"^NVCC is not set, and neither this Python environment nor PATH has nvcc; {ADVICE}"
     ):
         cuda_compiler.compile_source("")
     # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount

@@ -169,7 +169,7 @@ def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.
     assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
     assert adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", 512).grid == 2
     assert (blocks, module.options) == ([32, 256], {"block_dim": 256})
-    with pytest.raises(LaunchError, match=r"dim of the Warp kernel copy is 2.5; give one or more integers"):
+    with pytest.raises(LaunchError, match=r"grid is 2.5; for the Warp kernel copy, give one or more integers"):
         ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
     with pytest.raises(LaunchError, match="entry is 'other', but this is the Warp kernel copy; omit entry"):
         ptxcount.count(kernel, "other", 8, 32, [arrays.source, arrays.output])
@@ -263,8 +263,8 @@ def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp
     assert output is y
     refusals: list[tuple[dict[str, Any], str]] = [
         ({"y": y, "x": x[:7]}, r"argument x has the shape \(7, 64\); the kernel is for \(8, 60\)"),
-        ({"y": y, "x": x[:, :60]}, "argument x is no contiguous array, .*; pass one"),
-        ({"y": y, "x": np.float32(1)}, "argument x is no contiguous array, .*; pass one"),
+        ({"y": y, "x": x[:, :60]}, "argument x must be a contiguous array, .*; pass one"),
+        ({"y": y, "x": np.float32(1)}, "argument x must be a contiguous array, .*; pass one"),
         ({"y": y}, "takes a dict of arguments with these names: x, y"),
     ]
     for arguments, message in refusals:

@@ -154,7 +154,7 @@ def test_stack_frames_are_compared_if_both_are_known(
 def test_broken_lock_is_refused(text: str, message: str, tmp_path: Path) -> None:
     """A broken lock file is refused with its name and the command that writes it again."""
     (tmp_path / pins.FILE).write_text(text)
-    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin to write it again"):
+    with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin to replace the file"):
         pins.read_lock(tmp_path)
 
 

@@ -52,10 +52,7 @@ A name before = labels an argument in the report. It may not be the name of anot
 
 
 class OutputError(LaunchError):
-    """The requested output is not possible: ``--json`` or ``--html`` without a launch, or ``--html`` in no folder.
-
-    Also an ``--html`` that is a folder.
-    """
+    """An impossible output: ``--json`` or ``--html`` without a launch, or an ``--html`` that is no file in a folder."""
 
 
 class _ArgumentParser(argparse.ArgumentParser):
@@ -82,7 +79,7 @@ def _make_parser() -> argparse.ArgumentParser:
         help="the kernel's arguments, in order, written as in the table below",
     )
     parser.add_argument(
-        "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>; needed if there are several"
+        "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>, if the file has several"
     )
     parser.add_argument("--grid", type=parse_dimensions, metavar="X,Y,Z", help="blocks of the grid")
     parser.add_argument("--block", type=parse_dimensions, metavar="X,Y,Z", help="threads of a block")
@@ -152,10 +149,6 @@ def _make_report(words: Sequence[str]) -> str:
 
 
 def _check_options(options: argparse.Namespace) -> None:
-    """Raise `LaunchError` for no file, nvcc's options with PTX, or a launch without a grid or a block.
-
-    Raise `OutputError` for ``--json`` or ``--html`` without a launch, or an ``--html`` that is no file in a folder.
-    """
     file = options.file
     if file is None or not (file.suffix or file.exists()):
         problem = "give a FILE" if file is None else f"{file} does not exist"
@@ -174,19 +167,20 @@ def _check_options(options: argparse.Namespace) -> None:
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:
-    """Return a launch's compilation, the kernel's mangled name, and the launch's counters."""
     file = options.file
     flags, arch = join_flags(options.include, options.flags), options.arch or ARCH
     compilation, entry = compile_entry(file, options.entry, flags, arch)
     if options.words and not is_ptx(file) and not find_declared(entry, compilation.files):
-        warning = f"no plain declaration of {cpp_name(entry)} found, argument names are not checked: check their order"
+        warning = f"argument names are unchecked: found no plain declaration of {cpp_name(entry)}; check their order"
         sys.stderr.write(f"warning: {warning}\n")
+    arguments = make_arguments(options.words)
+    check_arguments(arguments, options.words, entry, compilation.files)
     counters = count_compiled(
         compilation.ptx,
         entry,
         options.grid,
         options.block,
-        check_arguments(make_arguments(options.words), options.words, entry, compilation.files),
+        arguments,
         flags=flags,
         arch=options.arch,
         variables=make_variables(options.variable),
@@ -207,7 +201,7 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
     if (arch := find_chip(compilation.ptx, options.arch)).replace("compute", "sm").rstrip("af") != MEASURED:
-        title += f"\n{arch}: counted by the rules of {MEASURED}; no counter of another architecture was read"
+        title += f"\n{arch}: counted by the rules of {MEASURED}, the only architecture whose counters were compared"
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:

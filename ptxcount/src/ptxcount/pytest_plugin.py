@@ -36,8 +36,9 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     ) -> LaunchCounters:
         flags, arch = options.get("flags", ""), options.get("arch", ARCH)
         compilation, entry = compile_entry(root / file, kernel, flags, arch)
-        checked_arguments = check_arguments(make_arguments(words, root), words, entry, compilation.files)
+        arguments = make_arguments(words, root)
+        check_arguments(arguments, words, entry, compilation.files)
         options["names"] = name_arguments(words)
-        return count_compiled(compilation.ptx, entry, grid, block, checked_arguments, **options)
+        return count_compiled(compilation.ptx, entry, grid, block, arguments, **options)
 
     return count_file

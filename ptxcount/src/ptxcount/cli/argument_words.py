@@ -117,17 +117,14 @@ def _shorten(word: str) -> str:
 
 def _find_dtype(name: str) -> np.dtype[Any]:
     if name not in _DTYPES:
-        raise ValueError(f"{name!r} is not a NumPy dtype of known size, such as float32")
+        raise ValueError(f"{name!r} is not a known dtype; write a NumPy dtype with its size, such as float32")
     return _DTYPES[name]
 
 
 def _fill_array(
     fill: str | None, numbers: list[float], shape: list[int], dtype: np.dtype[Any], used_bytes: int
 ) -> Argument:
-    """Make an array with a fill, by default ``arange``; ``numbers`` are the parameters of the fill.
-
-    Raises `ValueError` for an unknown fill or number of parameters, and `MemoryError` as `make_argument`.
-    """
+    """Make an array with a fill, by default ``arange``; ``numbers`` are the parameters of the fill."""
     fill = fill or "arange"
     if len(numbers) not in _FILL_COUNTS.get(fill, ()):
         given = f"{fill}({','.join(f'{number:g}' for number in numbers)})" if numbers else fill
@@ -152,7 +149,6 @@ def _fill_array(
 
 
 def _load_array(file: Path, used_bytes: int) -> Argument:
-    """Load the array of a .npy file, in C order; raise `LaunchError`, `ValueError`, `EOFError` or `MemoryError`."""
     require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -190,12 +186,7 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 
 
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """Make a texture, a surface or a tensor map of ``array``; raise `LaunchError` for other objects and words.
-
-    For a texture, words are a filter, an address mode, a layout, ``normalized``, ``fractions``, or the number of
-    channels; for a surface, a layout or the number of channels; for a tensor map, the lengths of its box, and
-    ``swizzle=`` with bytes.
-    """
+    """Make a texture, a surface or a tensor map of ``array``; raise `LaunchError` for no array or an unknown word."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
 

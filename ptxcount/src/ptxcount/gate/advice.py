@@ -22,10 +22,7 @@ _MAX_STRUCT_BYTES = 128
 
 
 class Advice(NamedTuple):
-    """Advice on similar accesses: code, text, and the files and lines of the accesses, the most expensive first.
-
-    The other accesses are in PTX order.
-    """
+    """Advice on similar accesses: code, text, and the files and lines of the accesses, the most expensive first."""
 
     code: str
     text: str
@@ -33,7 +30,7 @@ class Advice(NamedTuple):
 
 
 class _Verdict(NamedTuple):
-    """The advice on one access: a code, and a text that follows the name of the array."""
+    """Advice on one access: a code, and a text that follows the array's name."""
 
     code: str
     text: str
@@ -58,32 +55,28 @@ class _LaunchPatterns:
         self._min_sectors = _MIN_SHARE * sum(pattern.access.sectors for pattern in self.patterns)
 
     def find_array(self, pattern: Pattern) -> str:
-        """Return the name of an access's array in the counters, such as ``argument 0``; empty if unknown."""
+        """Return the name that the counters have for the accessed array, such as ``argument 0``; "" if unknown."""
         return find_array_name(pattern.access, self._arrays)
 
     def is_significant(self, pattern: Pattern) -> bool:
-        """Tell if a group of this access moves at least 2 % of the sectors of all `patterns`."""
+        """Tell if a group of this access moves at least 2 % of the sectors of all patterns."""
         return any(self._group_sectors[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
-        """List two groups of accesses: to the array of ``pattern`` with its lane stride, and at its source line.
-
-        Both groups access one array.
-        """
+        """Return the keys of two groups of accesses to one array: with this lane stride, and at this source line."""
         return [
             (self.find_array(pattern), "lane", pattern.lane_stride),
             (self.find_array(pattern), "line", pattern.access.source.line),
         ]
 
     def find_name(self, pattern: Pattern) -> str:
-        """Return an array's name for messages: the argument's label, else `find_array`, else ``global memory``."""
+        """Return the array's name for messages: the argument's label, else as `find_array`, else ``global memory``."""
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
-        """Return the global accesses to this array with this lane stride that start less than 128 bytes away.
+        """Return the global accesses to the same array with the same lane stride, at most 127 bytes away.
 
-        Before each is its signed distance in bytes from this access. A global access is its own neighbour, at distance
-        0.
+        Each has its signed distance in bytes before it. A global access is its own neighbour, at distance 0.
         """
         neighbours = []
         for neighbour in self.patterns:
@@ -98,7 +91,7 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe the lane stride if it is a row of the array, or a scalar argument in elements; else return ""."""
+        """Describe a lane stride that is a row of the array, or a scalar argument in elements; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
         elements, rest = divmod(pattern.lane_distance, pattern.access.width)
@@ -106,7 +99,7 @@ class _LaunchPatterns:
         return f"{elements} elements (the value of an argument)" if is_scalar else ""
 
     def has_row_stride(self, pattern: Pattern) -> bool:
-        """Tell if the lane stride equals the stride of an axis of the array other than the last."""
+        """Tell if the lane stride is the stride of an axis of the array other than the last."""
         array = self._array_arguments.get(self.find_array(pattern))
         return array is not None and pattern.lane_distance in array.strides[:-1]
 
@@ -138,7 +131,7 @@ def find_advice(
 
 
 def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise against bank conflicts; None if there are fewer than one in two requests."""
+    """Advise against bank conflicts; None for fewer than one in two requests."""
     if pattern.access.bank_conflicts < pattern.access.requests * 0.5:
         return None
     shared_patterns = [candidate for candidate in launch.patterns if candidate.access.space == "shared"]
@@ -146,10 +139,7 @@ def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
 
 
 def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses; None without any.
-
-    None also for other spaces, and for an access whose groups move few sectors.
-    """
+    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses; else return None."""
     access = pattern.access
     if access.space != "global" or not launch.is_significant(pattern):
         return None
@@ -171,10 +161,7 @@ _SCATTERED = (
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Return the cause of wasted sectors: strided lanes, a row per lane, short rows, or irregular addresses.
-
-    None if the runs of lanes at consecutive elements fill a sector.
-    """
+    """Return the cause of wasted sectors; None if the runs of lanes at consecutive elements fill a sector."""
     if pattern.lane_distance >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return _Verdict(code, f"{pattern.lane_text} are {pattern.lane_distance} bytes apart{text}")
@@ -190,17 +177,15 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
-    """Return the first cause that matches a lane stride; the cause's text continues "lanes are 64 bytes apart".
-
-    In order: several accesses that fill the gap, exchanged axes, members of structs, a row per lane, any stride.
-    """
+    """Return the first cause that matches a lane stride; the cause's text continues "lanes are 64 bytes apart"."""
     access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
-    # The accesses within one stride, by their distance; `offsets` are the distances of those of the same form.
+    # Accesses less than one stride away; `offsets` are the distances to those of the same kind and width.
     fields = [(offset, field.access) for offset, field in launch.find_neighbours(pattern) if abs(offset) < stride]
     offsets = sorted({offset for offset, field in fields if (field.kind, field.width) == (access.kind, width)})
     lowest_address = int(pattern.addresses[pattern.lanes].min()) + offsets[0]
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
-    if covers_gap and lowest_address % stride == 0 and stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES:
+    fits_vector = stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES and lowest_address % stride == 0
+    if covers_gap and fits_vector:
         text = f", {len(offsets)} accesses cover the gap: use one of {stride} bytes; ptxas may merge them already"
         return _Verdict("PC106", text)
     line = access.source.line
@@ -223,17 +208,17 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     """Tell if warps at consecutive elements touch an extra sector because they start inside one.
 
-    Return False if an access with the same array and lane stride is mostly aligned. Return False also if one starts
-    up to 127 bytes lower, or if successive executions overlap.
+    Not all accesses of a stencil can be aligned. So return False if successive executions overlap, or if an access with
+    the same array and lane stride is mostly aligned or starts up to 127 bytes lower.
     """
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if not is_consecutive or access.sectors <= access.ideal_sectors:
         return False
     step = pattern.execution_stride
-    is_window = step is not None and 0 < abs(step) < LINE  # successive executions overlap
+    overlaps = step is not None and 0 < abs(step) < LINE
     starts = _find_warp_starts(pattern)
-    if not len(starts) or is_window or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
+    if not len(starts) or overlaps or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
         return False
     for candidate in launch.patterns:
         if candidate.lane_stride == pattern.lane_stride and launch.find_array(candidate) == launch.find_array(pattern):
@@ -246,12 +231,12 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
 
 
 def _find_warp_starts(pattern: Pattern) -> Array:
-    """Return the byte offset within a sector of lane 0, for each sampled request without inactive lanes."""
+    """Return the byte offset of lane 0 within its sector, for each sampled request without inactive lanes."""
     return pattern.addresses[pattern.lanes.all(axis=1)][:, 0] % SECTOR
 
 
 def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise vectors for consecutive elements of one or two bytes, if the access makes a tenth of the requests."""
+    """Advise vectors for consecutive elements of one or two bytes, if the access makes 10 % of the requests."""
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:

@@ -1,6 +1,6 @@
 """Bank conflicts, and a padding of rows that avoids them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ _UNREACHABLE = 1 << 40
 
 
 class Padding(NamedTuple):
-    """A padding of the rows of a tile in shared memory, in bytes, and an access's bank conflicts after padding."""
+    """Padding bytes after each row of a tile in shared memory, and an access's bank conflicts with this padding."""
 
     row_bytes: int
     pad_bytes: int
@@ -46,8 +46,8 @@ def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | None:
     """Return the padding with the fewest conflicts of all accesses to the tile of this access.
 
-    A padding must at least halve the conflicts of the access, and of the tile. None without such a padding, or if the
-    distances between lanes differ from request to request: then the samples are incomplete.
+    A padding must at least halve the conflicts of the access, and of the tile; None if none does. None also if the
+    distances between lanes differ from request to request: then the samples do not stand for all requests.
     """
     distances, both_active = np.diff(pattern.addresses, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]
     shortest = np.where(both_active, distances, _UNREACHABLE).min(axis=0)
@@ -59,7 +59,7 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | Non
     unit = max(WORD, *(candidate.access.width for candidate in tile))
     conflicts = {candidate: _count_conflicts(candidate, base, _MIN_ROW_BYTES, 0) for candidate in tile}
     options = []
-    for row_bytes in _iter_row_bytes(pattern):
+    for row_bytes in _guess_row_bytes(pattern):
         for pad_bytes in (unit, 2 * unit, 4 * unit, 8 * unit, 16 * unit):
             padded = {candidate: _count_conflicts(candidate, base, row_bytes, pad_bytes) for candidate in tile}
             tile_conflicts = sum(padded.values())
@@ -71,8 +71,8 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | Non
     return Padding(row_bytes, pad_bytes, remaining_conflicts)
 
 
-def _iter_row_bytes(pattern: Pattern) -> Iterator[int]:
-    """Yield up to six candidates for the bytes of a row, at least 32, the most frequent first.
+def _guess_row_bytes(pattern: Pattern) -> list[int]:
+    """Return up to six candidates for the bytes of a row, the most frequent first.
 
     Candidates are the distances between neighbouring lanes, and between the starts of runs of consecutive elements.
     """
@@ -84,11 +84,11 @@ def _iter_row_bytes(pattern: Pattern) -> Iterator[int]:
         run_distances.append(np.diff(addresses[np.r_[0, 1 + run_ends]]))
     values, counts = np.unique(np.abs(np.concatenate([distances.ravel(), *run_distances])), return_counts=True)
     by_frequency = values[np.argsort(-counts, kind="stable")]
-    yield from [int(value) for value in by_frequency if value >= _MIN_ROW_BYTES][:6]
+    return [int(value) for value in by_frequency if value >= _MIN_ROW_BYTES][:6]
 
 
 def _count_conflicts(pattern: Pattern, base: int, row_bytes: int, pad_bytes: int) -> float:
-    """Estimate an access's bank conflicts from its samples, with ``pad_bytes`` after each row that follows ``base``."""
+    """Estimate bank conflicts from samples, with ``pad_bytes`` after each row; the first row begins at ``base``."""
     padded = pattern.addresses + (pattern.addresses - base) // row_bytes * pad_bytes
     rows = np.where(pattern.lanes, padded, 0)
     wavefronts, free = pattern.access.wavefront_rule(rows, pattern.lanes, pattern.access.width)

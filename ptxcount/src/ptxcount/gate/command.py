@@ -15,14 +15,14 @@ from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
 from .count_cache import nvcc_release
 from .counting import LaunchCounts, count_launches, list_files
-from .diagnostics import ADVICE, UNCLEAR, Diagnostic
+from .diagnostics import UNCLEAR, Diagnostic
 from .directives import Directives
 from .formats import FORMATS
 from .launches import FILE, Launch, TableError, read_launches
 
 #: The command in messages; `_report_findings` appends the folder.
 _PIN = "ptxcount pin"
-#: Codes of findings to which `_name_causes` adds the changed inputs -> its text if no input changed.
+#: Codes of findings that name the changed inputs -> the text instead if no input changed.
 _CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, only the count"), "PC006": ""}
 
 
@@ -41,7 +41,7 @@ def _make_parser() -> argparse.ArgumentParser:
         ("pin", f"write the counts into {pins.FILE}, and print changes",
          "Exit codes: 0 written; 1 a count rose (see --accept), or each launch had a kernel error; 2 any other error."),
         ("check", f"compare counts with limits and with {pins.FILE}",
-         "Exit codes: 0 passed; 1 a limit, a pinned count or a kernel failed, for example; 2 could not be checked."),
+         "Exit codes: 0 passed; 1 a check failed, such as a limit or a pinned count; 2 could not be checked."),
         ("compare", f"print count changes since a revision's {pins.FILE}, as Markdown",
          "Exit codes: 0 printed; 2 could not be compared."),
     ):  # fmt: skip
@@ -91,13 +91,12 @@ def _run_words(words: Sequence[str]) -> int:
     except BrokenPipeError:  # `run_command` returns its exit code
         raise
     except Exception as error:  # noqa: BLE001 - exit code 1 means that counts do not hold, so a traceback may not set it
-        is_table = isinstance(error, TableError)  # its message is enough, without the type
+        is_table = isinstance(error, TableError)
         text = str(error) if is_table else f"{type(error).__name__}: {error}"
+        file, line = getattr(error, "file", FILE), getattr(error, "line", 1)
         if options.command in ("pin", "check"):
-            file = getattr(error, "file", FILE)
-            return _report_findings([Diagnostic(file, getattr(error, "line", 1), "PC009", text)], [], options)
-        place = f"{FILE}:{error.line}: " if isinstance(error, TableError) else ""
-        sys.stderr.write(escape_unprintable(f"{place}{text}\n"))
+            return _report_findings([Diagnostic(file, line, "PC009", text)], [], options)
+        sys.stderr.write(escape_unprintable(f"{file}:{line}: {text}\n" if is_table else f"{text}\n"))
         return 2
 
 
@@ -105,8 +104,8 @@ def _run_words(words: Sequence[str]) -> int:
 def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
     """Change to ``options.folder`` within the block; set ``options.shown_folder`` for messages.
 
-    Paths, also in nvcc's flags, are relative to the folder. Paths in messages are relative to the caller's folder, or
-    absolute if that folder does not contain them. Raises `LaunchError` if the folder does not exist.
+    Paths in the table, also in nvcc's flags, are relative to this folder. Paths in messages are relative to the
+    caller's folder, or absolute if they lead outside.
     """
     previous_folder, options.folder = Path.cwd(), options.folder.resolve()
     is_below = options.folder.is_relative_to(previous_folder)
@@ -122,7 +121,7 @@ def _enter_folder(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _pin_counts(options: argparse.Namespace) -> int:
-    """Write the lock file, unless all launches failed, or a count rose without ``--accept``; return the exit code."""
+    """Write the lock file unless all launches failed, or a count rose without ``--accept``; return the exit code."""
     launches = read_launches(options.folder)
     launch_counts, failures = count_launches(launches)
     code = _report_findings(_merge_repeated(failures), [], options)
@@ -135,12 +134,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
     except LaunchError as error:
         print(escape_unprintable(str(error)))
         lock = pins.NO_LOCK
-    differences = [
-        difference
-        for counts in launch_counts
-        if lock.find_launch(counts) is not None
-        for difference in pins.compare_launch(counts, lock)
-    ]
+    known = [counts for counts in launch_counts if lock.find_launch(counts) is not None]
+    differences = [difference for counts in known for difference in pins.compare_launch(counts, lock)]
     is_refused = any(difference.code == "PC003" for difference in differences) and not options.accept
     unwaived = _find_unwaived(options.folder, launch_counts)  # before writing: it raises for an invalid directive
     if not is_refused:
@@ -151,7 +146,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
         print(f"{pins.FILE} was not changed: {_PIN} --accept{_format_folder(options)} also writes counts that rose")
         return 2 if failures else 1
     changes = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
-    changes += [] if failures else [f"gone: {label}" for label in lock.list_removed(launch_counts)]
+    if not failures:
+        changes += [f"gone: {label}" for label in lock.list_removed(launch_counts)]
     if lock.nvcc not in ("", nvcc_release()):
         changes.append(f"nvcc: {lock.nvcc} before, {nvcc_release() or 'none'} now")
     for change in changes:
@@ -161,15 +157,15 @@ def _pin_counts(options: argparse.Namespace) -> int:
         excess = count_noun(len(excesses), "count")
         print(f"{pins.FILE} was written, but ptxcount check will fail: {excess} above a limit")
     if failures:
-        print(f"{pins.FILE} has no new counts of some launches: {failed}")
+        print(f"{pins.FILE} was written without new counts of failed launches: {failed}")
     return 2 if failures else 0
 
 
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    """Find counts above limits and wrong kernels that no waiver in the source suppresses."""
+    """Find exceeded limits and faults of kernels that no waiver in the source suppresses."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_limits(counts, directives)]
-    findings += [warning for counts in launch_counts for warning in counts.warnings if warning.code < ADVICE]
+    findings += [warning for counts in launch_counts for warning in counts.warnings if not warning.is_advice]
     unwaived = directives.apply_waivers(findings, counted_lines=set())
     return [finding for finding in unwaived if finding in findings]  # without those on the waivers themselves
 
@@ -184,12 +180,14 @@ def _check_counts(options: argparse.Namespace) -> int:
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
     for counts in launch_counts:
         findings += limits.check_limits(counts, directives)
-        findings += [] if lock is None else pins.compare_launch(counts, lock)
-        for warning in counts.warnings:
-            if warning.code < ADVICE or (options.advise and changed_lock is None):
-                findings.append(warning)
-            elif changed_lock is not None:
-                findings += _restrict_finding(warning, _find_changed_lines(counts, changed_lock))
+        if lock is not None:
+            findings += pins.compare_launch(counts, lock)
+        advice = [warning for warning in counts.warnings if warning.is_advice]
+        if changed_lock is not None:
+            findings += _restrict_findings(advice, _find_changed_lines(counts, changed_lock))
+        elif options.advise:
+            findings += advice
+        findings += [warning for warning in counts.warnings if not warning.is_advice]
     if is_complete:
         findings += directives.iter_unused_limits()
         gone = [] if lock is None else lock.list_removed(launch_counts)
@@ -204,9 +202,13 @@ def _check_counts(options: argparse.Namespace) -> int:
         reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
-        text = f"counts were pinned with nvcc {lock.nvcc}, this is {release}: the compiler may cause changes"
+        text = f"counts were pinned with nvcc {lock.nvcc}, but nvcc is {release} now: this may change counts"
         reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
-    reported = [_add_remedy(finding) if finding.code == "PC003" else finding for finding in reported]
+    remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept"
+    reported = [
+        finding._replace(message=finding.message + remedy) if finding.code == "PC003" else finding
+        for finding in reported
+    ]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:
         stream = sys.stdout if options.format == "text" else sys.stderr  # other formats are for programs
@@ -214,17 +216,12 @@ def _check_counts(options: argparse.Namespace) -> int:
     return code
 
 
-def _add_remedy(finding: Diagnostic) -> Diagnostic:
-    """Add the commands that explain and accept a count to the finding that the count rose."""
-    return finding._replace(message=f"{finding.message}. Why: ptxcount check --advise. Intended: {_PIN} --accept")
-
-
 def _name_causes(
     findings: list[Diagnostic], launches: list[Launch], launch_counts: list[LaunchCounts], lock: pins.Lock
 ) -> list[Diagnostic]:
-    """Append to findings on changed counts and wrong kernels the inputs that changed, as in "; k.cu, nvcc changed".
+    """Append the changed inputs to findings on changed counts and wrong kernels, as in "; k.cu, nvcc changed".
 
-    If none did, a changed count gets a text that says so. Without hashes of files in the lock, findings stay unchanged.
+    Findings stay unchanged if the lock file has no hashes of input files.
     """
     launch_of_label = {launch.label: launch for launch in launches}
     keys = {counts.launch.label: counts.key for counts in launch_counts}  # a launch that failed has no key
@@ -247,23 +244,22 @@ def _compare_revision(options: argparse.Namespace) -> int:
     return 0
 
 
-def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[tuple[str, int]]:
-    """Return the files and lines of a launch whose counts differ from the lock file."""
+def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[pins.Place]:
     changes = pins.iter_changes(counts.lines, lock.find_launch(counts) or {})
     return {place for change in changes for place in (change.places or [(change.file, change.line)])}
 
 
-def _restrict_finding(finding: Diagnostic, places: set[tuple[str, int]]) -> list[Diagnostic]:
-    """Return a list of the finding with only its locations in ``places``; an empty list if no location is there."""
-    kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
-    if not kept_places:
-        return []
-    (file, line), *also = kept_places
-    return [finding._replace(file=file, line=line, also=tuple(also))]
+def _restrict_findings(findings: Iterable[Diagnostic], places: set[pins.Place]) -> Iterator[Diagnostic]:
+    """Yield the findings with locations in ``places``, without their other locations."""
+    for finding in findings:
+        kept_places = [place for place in ((finding.file, finding.line), *finding.also) if place in places]
+        if kept_places:
+            (file, line), *also = kept_places
+            yield finding._replace(file=file, line=line, also=tuple(also))
 
 
 def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Merge equal findings of one launch, and equal warnings of several launches, which one finding then lists."""
+    """Merge equal findings of one launch, and equal warnings of several launches."""
     launches_by_finding: dict[Diagnostic, dict[str, None]] = {}
     for finding in findings:
         key = finding._replace(launch="") if finding.level == "warning" else finding
@@ -275,15 +271,12 @@ def _merge_repeated(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _format_folder(options: argparse.Namespace) -> str:
-    """Return the folder as the last argument of a command, such as " kernels"; empty for the current folder."""
+    """Format the folder as the last argument of a command, such as " kernels"; the current folder as ""."""
     return "" if options.shown_folder == Path() else f" {shlex.quote(str(options.shown_folder))}"
 
 
 def _report_findings(findings: list[Diagnostic], launch_counts: list[LaunchCounts], options: argparse.Namespace) -> int:
-    """Print the findings, with paths as `_enter_folder` shows them.
-
-    Return the exit code: 2 if a launch could not be checked, else 1 if a finding is an error, else 0.
-    """
+    """Print the findings; return 2 if a launch could not be checked, else 1 if a finding is an error, else 0."""
     findings = [
         finding._replace(
             file=(options.shown_folder / finding.file).as_posix(),

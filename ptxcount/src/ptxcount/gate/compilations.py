@@ -1,8 +1,7 @@
 """Cached compilations, valid while nvcc would read the same files with the same options.
 
-As in ccache's direct mode, a valid entry is found without running a compiler. An entry has a hash of the files that
-nvcc read. It also has the names of absent files that nvcc would have read. So a new header in an earlier include folder
-invalidates it.
+As in ccache's direct mode, no compiler runs to check an entry. An entry has a hash of the files that nvcc read, and the
+names of absent files that nvcc would have read: a new header in an earlier include folder invalidates the entry.
 """
 
 import hashlib
@@ -39,7 +38,7 @@ class Recipe(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """The result of a compilation, and the mangled name of the template instance or None."""
+    """A compilation, and the mangled name of the recipe's template instance or None."""
 
     compilation: Compilation
     name: str | None
@@ -52,25 +51,22 @@ class _Snapshot(msgspec.Struct):
     #: Names of headers that a file may include, by the hash of the file's content.
     names: dict[str, list[str]]
     candidates: Candidates
-    #: Hash of the compilers; hash of the files that were read, and of the list of present candidates.
+    #: Hash of the compilers.
     tools_state: str
+    #: Hash of the layout's files, and of the list of candidates that exist.
     files_state: str
 
     def is_valid_for(self, compilation: Compilation) -> bool:
-        """Tell if the compilation read only files of the snapshot, and no input has changed since.
-
-        The snapshot may have more files: files that only host code includes.
-        """
+        """Tell if the compilation read only files of the snapshot, and no input has changed since the snapshot."""
+        known = {*map(os.path.realpath, self.layout.files)}  # also has files that only host code includes
         return (
-            {*map(os.path.realpath, compilation.files)} <= {*map(os.path.realpath, self.layout.files)}
+            known.issuperset(map(os.path.realpath, compilation.files))
             and self.tools_state == _hash_tools(self.layout)
             and self.files_state == _hash_files(self.layout, self.candidates, Disk())
         )
 
 
 class _Entry(_Snapshot):
-    """A compilation in the cache."""
-
     ptx: str
     #: Input files, the source first.
     files: list[str]
@@ -78,9 +74,9 @@ class _Entry(_Snapshot):
 
 
 def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]) -> Compiled:
-    """Return a valid compilation of a recipe from the cache, or compile and store it. Raise as ``compile_recipe``.
+    """Return a recipe's valid compilation from the cache, or compile the recipe; raise as ``compile_recipe``.
 
-    A compilation is stored only if its inputs are known, and did not change while nvcc ran.
+    A compilation is stored only if all inputs are known, and none changed while nvcc ran.
     """
     file = _find_entry_file(recipe)
     if file is None:
@@ -105,7 +101,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 
 
 def _read_entry(file: Path) -> _Entry | None:
-    """Read an entry; None if compilers changed, or a file is missing. Raises `OSError` and errors of `msgspec`."""
+    """Read an entry; None if a compiler changed or a file is missing. Raise `OSError`, or an error of `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
     if entry.tools_state != _hash_tools(entry.layout):
         return None
@@ -113,9 +109,9 @@ def _read_entry(file: Path) -> _Entry | None:
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Return the cache file of a recipe, named by a hash of all inputs except files; None for PTX, or without nvcc.
+    """Return the cache file of a recipe, named by a hash of all inputs except files.
 
-    None also if the source is missing.
+    Return None for PTX, for a missing source, or without nvcc.
     """
     try:
         if is_ptx(recipe.source):
@@ -129,10 +125,10 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 
 
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
-    """Take a snapshot of all inputs of a recipe's compilation; None if these cannot be listed.
+    """Take a snapshot of all inputs of a recipe's compilation; None if the inputs cannot be listed.
 
-    The list of files is from the last entry, or from nvcc without an entry. If nvcc reads other files now,
-    `_Snapshot.is_valid_for` is false.
+    The files are those of ``entry``, an outdated one, or without an entry those that nvcc lists. If nvcc then reads
+    other files, `_Snapshot.is_valid_for` is false.
     """
     with suppress(OSError, PtxError, ValueError, KeyError):
         layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout
@@ -144,8 +140,9 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
         for file in layout.files:
             content, is_system = Path(file).read_bytes(), places[file][0] in layout.system_folders
             key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
-            is_known = entry is not None and key in entry.names
-            header_names = entry.names[key] if entry and is_known else find_names(content, is_system=is_system)
+            header_names = entry.names.get(key) if entry else None
+            if header_names is None:
+                header_names = find_names(content, is_system=is_system)
             if header_names is None:
                 return None
             names_of_file[file] = names[key] = header_names
@@ -156,12 +153,10 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
 
 
 def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:
-    """Hash the content of the layout's files, and the list of the candidates that exist."""
     return hash_facts([[*map(disk.hash_file, layout.files)], [*disk.iter_present(candidates)]])
 
 
 def _hash_tools(layout: Layout) -> str:
-    """Hash the files of nvcc and of the compilers that nvcc calls, by `identify_file`."""
     program = shutil.which(layout.host_compiler, path=layout.path) or ""
     return hash_facts([program, *map(identify_file, (*layout.tools, program))])
 
@@ -171,5 +166,5 @@ _read_disk = cache(Disk)
 
 
 def forget_files() -> None:
-    """Clear the cache of files read from disk: the files may have changed since."""
+    """Read files from disk again when they are next needed."""
     _read_disk.cache_clear()

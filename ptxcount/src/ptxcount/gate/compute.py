@@ -1,4 +1,4 @@
-"""Compilations and counts of launches that the cache lacks; imports NumPy."""
+"""Compilations and counts of launches that the cache lacks. They need NumPy, which a cached check does not import."""
 
 from typing import Any
 
@@ -18,30 +18,26 @@ _CODES = {"unknown-limits": "PC011"}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a recipe's source, or read its PTX; raise as `compile_entry`.
-
-    `Compiled.name` is None if the recipe has no template instance.
-    """
+    """Compile a recipe's source, or read its PTX; raise as `compile_entry`."""
     if recipe.instance:
         return Compiled(*compile_entry(*recipe))
     return Compiled(read_or_compile(recipe.source, recipe.flags, recipe.arch), None)
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
-    """Count a launch; return what `count_cache` stores: all results that depend only on the PTX and the launch.
+    """Count a launch; return the results to cache, which depend only on the PTX and the launch.
 
     ``name`` is the mangled name of a template instance, or None. Raises as `ptxcount.count`.
     """
     entry = name or find_kernel(launch.folder / launch.file, compilation.ptx, launch.kernel)
-    checked_arguments = check_arguments(
-        make_arguments(launch.arguments, launch.folder), launch.arguments, entry, compilation.files
-    )
+    arguments = make_arguments(launch.arguments, launch.folder)
+    check_arguments(arguments, launch.arguments, entry, compilation.files)
     counters = count_compiled(
         compilation.ptx,
         entry,
         launch.grid,
         launch.block,
-        checked_arguments,
+        arguments,
         flags=launch.flags,
         arch=launch.arch,
         dynamic_shared=launch.dynamic_shared,
@@ -59,5 +55,5 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
         "totals": counters.totals(),
         "lines": list_lines(counters),
         "machine": list_machine_accesses(compilation.ptx, entry, launch.flags, launch.arch),
-        "warnings": [*find_advice(counters, checked_arguments, launch.arguments), *findings],
+        "warnings": [*find_advice(counters, arguments, launch.arguments), *findings],
     }

@@ -1,4 +1,4 @@
-"""Cached counts, valid for the same PTX, launch, stored arrays and ptxcount."""
+"""Cached counts, valid while the PTX, the launch, its .npy files and ptxcount's code stay the same."""
 
 import hashlib
 import importlib.util
@@ -23,17 +23,17 @@ from .launches import Launch
 
 #: Days after which an unused file is removed.
 _DAYS = 30
-#: Environment variables that affect ptxas.
-_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+#: Environment variables with options that nvcc adds, also for ptxas.
+FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _STORED = re.compile(r"=@(.+?\.npy)")
 #: Fields of a launch that do not affect counts.
 _IRRELEVANT = ("folder", "name", "label", "limits", "line")
-#: Mangled name of an anonymous namespace after its length, which nvcc randomizes at each call, and what follows.
+#: Mangled name of an anonymous namespace, after its length: nvcc randomizes the name at each call.
 _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """Types of the cached counts of a launch; see `compute`."""
+    """Types of the results of `compute_counts`."""
 
     kernel: str
     totals: dict[str, int]
@@ -45,14 +45,14 @@ class _Counts(TypedDict):
 def load_or_count(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return the counts of a launch from the cache, or compute and store them.
 
-    The name of a cache file is a hash of all inputs and of ptxcount's code. The cache is outside of any checkout, so a
-    repository cannot provide counts. Without write access to the cache, nothing is stored.
+    The name of a cache file is a hash of all inputs and of ptxcount's code. Without write access to the cache, nothing
+    is stored.
     """
     facts = {name: value for name, value in msgspec.structs.asdict(launch).items() if name not in _IRRELEVANT}
     words = "\n".join([*launch.arguments, *launch.variables])
     arrays = [_hash_file(launch.folder / name) for name in _STORED.findall(words)]
-    variables = [os.environ.get(name) for name in _VARIABLES]
-    ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)  # without as many characters as the number
+    variables = [os.environ.get(name) for name in FLAG_VARIABLES]
+    ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)  # cut the random name off
     folder = cache_folder()
     file = folder / f"{hash_facts([facts, hash_counter(), nvcc_release(), variables, ptx, arrays])}.json"
     with suppress(OSError, ValueError, RecursionError):
@@ -65,7 +65,7 @@ def load_or_count(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
 
 
 def cache_folder() -> Path:
-    """Return the folder of cached counts: in the user's cache, outside of any checkout."""
+    """Return the folder of cached counts. It is outside of any checkout, so that no repository can provide counts."""
     return Path(platformdirs.user_cache_dir("ptxcount"), "counts")
 
 
@@ -91,7 +91,7 @@ def _hash_file(path: Path) -> str:
 
 @cache
 def hash_counter() -> str:
-    """Hash the code of ptxcount, and NumPy's version without importing NumPy, which is slow."""
+    """Hash the code of ptxcount, and NumPy's version, without the slow import of NumPy."""
     spec = importlib.util.find_spec("numpy")
     numpy_version = Path(spec.origin).with_name("version.py") if spec and spec.origin else Path()
     digest = hashlib.sha256()
@@ -102,9 +102,9 @@ def hash_counter() -> str:
 
 @cache
 def nvcc_release() -> str:
-    """Return the release of nvcc, such as 13.0.88; empty if there is no nvcc, or none that prints a release.
+    """Return the release of nvcc, such as 13.0.88; empty if nvcc is missing or prints no release.
 
-    The release is cached on disk until the file of nvcc changes, unless nvcc is a script, which may call another nvcc.
+    The release is cached on disk until the file of nvcc changes; not for a script, which may call another nvcc.
     """
     try:
         nvcc = str(find_nvcc())
@@ -127,9 +127,9 @@ def is_program(path: str) -> bool:
 
 
 def identify_file(path: str) -> list[int] | None:
-    """Return inode, size, and times of modification and status change of a file; None if it is missing.
+    """Return inode, size, mtime and ctime of a file; None if the file is missing.
 
-    They identify the file's state without reading the file: users cannot set the time of the status change.
+    Equal results mean equal content: users cannot set the ctime.
     """
     try:
         status = Path(path).stat()

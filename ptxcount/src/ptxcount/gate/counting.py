@@ -28,11 +28,11 @@ class LaunchCounts(NamedTuple):
     description: str
     #: `LaunchCounters.totals`, plus the bytes of the stack frame and of spills.
     totals: dict[str, int]
-    #: `listing.list_lines` with paths as from `_format_path`. The line that declares the kernel has frame and spills.
+    #: Result of `list_lines` with paths as from `_format_path`; the kernel's declaration has stack frame and spills.
     lines: list[dict[str, Any]]
     #: The advice, and the findings of the launch.
     warnings: list[Diagnostic]
-    #: Its source files in the folder.
+    #: The source files in the launch's folder.
     files: list[str]
     #: The file and line that declare the kernel.
     declared_at: tuple[str, int]
@@ -45,7 +45,7 @@ class LaunchCounts(NamedTuple):
 
 #: Location of the first error in the output of nvcc or gcc.
 _COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:\w+ )?error\b", re.MULTILINE)
-_IDLE = "it accesses no memory, so there is nothing to check: look at its grid, block and arguments"
+_IDLE = "the launch accesses no memory, so there is nothing to check: correct grid, block or arguments"
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
@@ -56,7 +56,6 @@ def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list
 
 
 def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    """Yield the counts or the finding of each launch, in the order of the launches."""
     count_cache.hash_counter()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command in this process
@@ -94,16 +93,12 @@ def _import_compute() -> ModuleType:
 
 
 def _make_recipe(launch: Launch) -> Recipe:
-    """Return the recipe that a launch needs; the instance is the kernel if the kernel has template arguments."""
     instance = launch.kernel if launch.kernel and launch.kernel.endswith(">") else None
     return Recipe(launch.folder / launch.file, instance, launch.flags, launch.arch or ARCH)
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
-    """Compile recipes in parallel, if there are several.
-
-    A failed compilation is repeated, and reported, when its launch is counted.
-    """
+    """Compile several recipes in parallel; counting a launch then repeats, and reports, its failed compilation."""
 
     def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):
@@ -125,7 +120,7 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 
 
 def _count_launch(launch: Launch) -> LaunchCounts:
-    """Count a launch, or take its counts from the cache; add the current source lines. Raise as `ptxcount.count`."""
+    """Count a launch, or take the counts from the cache; add the current source lines. Raise as `ptxcount.count`."""
     recipe = _make_recipe(launch)
     compilation, name = _compile_once(recipe)
     cached = count_cache.load_or_count(
@@ -146,14 +141,10 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     for code, text, places in cached["warnings"]:
         first, *more_places = ((relative_path(file), line or 1) for file, line in places)
         warnings.append(Diagnostic(*first, code, text, "warning", launch.label, tuple(more_places)))
-    options = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
-    options += [f"cluster={launch.cluster}"] if launch.cluster else []
-    words = ", ".join([*launch.arguments, *filter(None, options)])
-    extents = f"{tuple(launch.grid)}, {tuple(launch.block)}"
     resources = {f"{access['space']}_{access['kind']}_bytes": access["bytes"] for access in cached["machine"]}
     return LaunchCounts(
         launch,
-        f"{launch.file}: {cached['kernel']} <<<{extents}>>> ({words})",
+        _describe_launch(launch, cached["kernel"]),
         cached["totals"] | resources,
         [row | {"file": relative_path(row["file"])} for row in rows],
         warnings,
@@ -162,8 +153,15 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     )
 
 
+def _describe_launch(launch: Launch, kernel: str) -> str:
+    options = [launch.flags, *launch.variables, str(launch.dynamic_shared or "")]
+    options += [f"cluster={launch.cluster}"] if launch.cluster else []
+    words = ", ".join([*launch.arguments, *filter(None, options)])
+    return f"{launch.file}: {kernel} <<<{tuple(launch.grid)}, {tuple(launch.block)}>>> ({words})"
+
+
 def list_files(launch: Launch) -> list[str]:
-    """List the files in the launch's folder that the compilation read, as relative paths; a source there is first."""
+    """List the files in the launch's folder that the compilation read, as relative paths, the source first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -171,7 +169,6 @@ def list_files(launch: Launch) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _resolve_files(recipe: Recipe) -> list[str]:
-    """Return the resolved paths of the files that a recipe's compilation read."""
     return [*dict.fromkeys(map(_resolve_file, map(str, _compile_once(recipe).compilation.files)))]
 
 
@@ -187,7 +184,7 @@ _resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
 def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
-    """Return file, line and text of a kernel's declaration as a dict; line 1 of the first file if none is found."""
+    """Return the file, line and text of a kernel's declaration as a dict; if none is found, line 1 of the source."""
     name = source_name(kernel)
     for file in files:
         if name in (lines := _read_declarations(root / file)):
@@ -207,6 +204,6 @@ def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _format_path(file: Path | str, root: Path) -> str:
-    """Return a file's path relative to a folder, ``src/k.cu``; only the file's name for a file outside."""
+    """Return a file's path relative to a folder, ``src/k.cu``; for a file outside, only the name."""
     path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

@@ -14,16 +14,14 @@ CODES = {
 }  # fmt: skip
 #: Codes of launches that could not be checked.
 UNCLEAR = ("PC005", "PC009")
-#: Prefix of the codes of advice.
-ADVICE = "PC1"
 
 
 class Diagnostic(NamedTuple):
     """One finding of `check`.
 
-    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``launch`` is the label of a launch, or
-    empty. ``also`` lists the finding's other locations, as files and lines. ``more_launches`` are the labels of other
-    launches with the same finding.
+    ``level`` is ``error``, which fails the check, ``warning`` or ``note``. ``also`` lists further files and lines with
+    this finding. ``launch`` is the label of a launch, or empty. ``more_launches`` are labels of further launches with
+    this finding.
     """
 
     file: str
@@ -34,6 +32,11 @@ class Diagnostic(NamedTuple):
     launch: str = ""
     also: tuple[tuple[str, int], ...] = ()
     more_launches: tuple[str, ...] = ()
+
+    @property
+    def is_advice(self) -> bool:
+        """True for advice on an access, which fails no check: codes from PC101."""
+        return self.code.startswith("PC1")
 
     @property
     def text(self) -> str:

@@ -14,7 +14,7 @@ from .diagnostics import CODES, Diagnostic
 _DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")
 _LIMIT = re.compile(r"(\w+)\s*<=\s*(\d+(?:\.\d+)?)(\s*x\s*ideal)?")
 _WAIVER = re.compile(r"ignore\[([^\]]*)\]\s*(.*)")
-_NAMES = {**{name: code for code, name in CODES.items()}, **{code: code for code in CODES}}
+_NAMES = {name: code for code, name in CODES.items()} | {code: code for code in CODES}
 
 
 class DirectiveError(LaunchError):
@@ -26,7 +26,7 @@ class DirectiveError(LaunchError):
 
 
 class LineLimit(NamedTuple):
-    """Limit on a count of a source line, such as ``sectors``; ``line`` is the limit's own line.
+    """Limit on a count of a source line, such as ``sectors``; ``line`` is the line of the directive.
 
     If ``relative``, ``number`` is a multiple of the ideal count.
     """
@@ -39,9 +39,9 @@ class LineLimit(NamedTuple):
 
 
 class Waiver(NamedTuple):
-    """A waiver: it suppresses findings with these codes at ``target_line``.
+    """A directive that suppresses findings with these codes at ``target_line``.
 
-    ``words`` are the codes as spelled in the source, such as ``bank-conflict``. ``line`` is the waiver's own line.
+    ``words`` are the codes as spelled in the source, such as ``bank-conflict``. ``line`` is the line of the directive.
     """
 
     file: str
@@ -74,7 +74,7 @@ class Directives:
         for limits in self._limits.values():
             for limit in limits:
                 if limit not in self.used_limits:
-                    text = f"{limit.name} <= {limit.number:g} has no effect: no access at its line has this count"
+                    text = f"{limit.name} <= {limit.number:g} has no effect: its source line has no such accesses"
                     yield Diagnostic(limit.file, limit.line, "PC007", f"{text}; move or remove the limit")
 
     def apply_waivers(
@@ -82,39 +82,35 @@ class Directives:
     ) -> Iterator[Diagnostic]:
         """Yield the findings without a waiver; then findings on waivers that lack a reason or match no finding.
 
-        A waiver for a line that is not in ``counted_lines`` is not reported as unmatched.
+        Waivers may lack a finding on lines that are not in ``counted_lines``.
         """
         used_codes: set[tuple[Waiver, str]] = set()
         for finding in findings:
-            waivers = {
-                waiver
-                for waiver in self._waivers
-                if (waiver.file, waiver.target_line) == (finding.file, finding.line) and finding.code in waiver.codes
-            }
-            used_codes |= {(waiver, finding.code) for waiver in waivers}
-            if not waivers:
+            place = finding.file, finding.line
+            at_line = [waiver for waiver in self._waivers if (waiver.file, waiver.target_line) == place]
+            used = {(waiver, finding.code) for waiver in at_line if finding.code in waiver.codes}
+            used_codes |= used
+            if not used:
                 yield finding
         for waiver in self._waivers:
             words = zip(waiver.codes, waiver.words, strict=True)
             unused_words = [word for code, word in words if (waiver, code) not in used_codes]
             text = ""
             if not waiver.reason:
-                text = f"ignore[{', '.join(waiver.words)}] needs a reason: ignore[{', '.join(waiver.words)}] reason"
+                text = f"ignore[{', '.join(waiver.words)}] has no reason; write the reason after the bracket"
             elif unused_words and (waiver.file, waiver.target_line) in counted_lines:
                 text = f"ignore[{', '.join(unused_words)}] matches no finding any more; remove it"
             if text:
                 yield Diagnostic(waiver.file, waiver.line, "PC007", text)
 
     def _read_file(self, file: str, lines: list[str]) -> None:
-        """Add the directives of a file; raise `DirectiveError` for an invalid one."""
         for number, text in enumerate(lines, 1):
             match = _DIRECTIVE.search(text)
             if match is None:
                 continue
             code_lines = (n for n in range(number, len(lines) + 1) if not lines[n - 1].lstrip().startswith("//"))
             target_line = next(code_lines, number)
-            waiver = _WAIVER.fullmatch(match[1])
-            if waiver:
+            if waiver := _WAIVER.fullmatch(match[1]):
                 words = tuple(word.strip() for word in waiver[1].split(","))
                 codes = _find_waiver_codes(words, file, number)
                 self._waivers.append(Waiver(file, number, target_line, codes, words, waiver[2]))
@@ -122,18 +118,15 @@ class Directives:
             for word in match[1].split(","):
                 limit = _LIMIT.fullmatch(word.strip())
                 if limit is None:
-                    examples = '"sectors <= 4" or "ignore[bank-conflict] reason"'
-                    raise DirectiveError(
-                        file, number, f"{word.strip()!r} is no directive; write, for example, {examples}"
-                    )
+                    example = 'write, for example, "sectors <= 4" or "ignore[bank-conflict] reason"'
+                    raise DirectiveError(file, number, f"{word.strip()!r} is no directive; {example}")
                 line_limit = LineLimit(file, number, limit[1], float(limit[2]), bool(limit[3]))
                 self._limits.setdefault((file, target_line), []).append(line_limit)
 
 
 def _find_waiver_codes(words: tuple[str, ...], file: str, line: int) -> tuple[str, ...]:
-    """Return the codes of the words in a waiver: ("bank-conflict",) -> ("PC105",)."""
-    unknown = [word for word in words if word not in _NAMES]
-    if unknown:
-        names = ", ".join(CODES.values())
-        raise DirectiveError(file, line, f"ignore[{unknown[0]}] names no finding; allowed are {names}, and their codes")
+    for word in words:
+        if word not in _NAMES:
+            names = ", ".join(CODES.values())
+            raise DirectiveError(file, line, f"ignore[{word}] names no finding; allowed are {names}, and their codes")
     return tuple(_NAMES[word] for word in words)

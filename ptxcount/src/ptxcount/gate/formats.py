@@ -13,12 +13,12 @@ _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def _format_github(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
-    return "\n".join(
-        f"::{_GITHUB[finding.level]} file={_escape(finding.file, ':,')},line={finding.line},"
-        + f"title={CODES[finding.code]}::"
-        + _escape(f"{finding.code} {finding.text}")
-        for finding in findings
-    )
+    lines = []
+    for finding in findings:
+        place = f"file={_escape(finding.file, ':,')},line={finding.line}"
+        text = _escape(f"{finding.code} {finding.text}")
+        lines.append(f"::{_GITHUB[finding.level]} {place},title={CODES[finding.code]}::{text}")
+    return "\n".join(lines)
 
 
 def _escape(text: str, extra: str = "") -> str:
@@ -31,13 +31,13 @@ def _escape(text: str, extra: str = "") -> str:
 def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
     launches = [
         {
-            "file": launch.launch.file,
-            "name": launch.launch.label,
-            "key": launch.key,
-            "totals": launch.totals,
-            "lines": launch.lines,
+            "file": counts.launch.file,
+            "name": counts.launch.label,
+            "key": counts.key,
+            "totals": counts.totals,
+            "lines": counts.lines,
         }
-        for launch in launch_counts
+        for counts in launch_counts
     ]
     named_findings = [{**finding._asdict(), "name": CODES[finding.code]} for finding in findings]
     return json.dumps({"version": VERSION, "findings": named_findings, "launches": launches}, indent=1)
@@ -73,7 +73,7 @@ def _make_sarif_result(finding: Diagnostic) -> dict[str, Any]:
     }
 
 
-#: Functions from findings, and the counts of launches, to a text, by the name for ``--format``.
+#: Formatters of findings and counts, by the value of ``--format``.
 FORMATS: dict[str, Callable[[Sequence[Diagnostic], Sequence[LaunchCounts]], str]] = {
     "text": lambda findings, launch_counts: "\n".join(map(str, findings)),
     "json": _format_json,

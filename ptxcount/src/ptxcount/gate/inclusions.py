@@ -14,22 +14,21 @@ from pathlib import Path
 import msgspec
 
 from ..source.cuda_compiler import find_nvcc, read_rule, run_nvcc, split_flags
-from .count_cache import is_program
+from .count_cache import FLAG_VARIABLES, is_program
 
 #: Parts of options whose inputs are not tracked: option files, this machine's GPU, plug-ins.
 _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")
-#: Environment variables with options that nvcc adds.
-_FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 #: Environment variables with include folders for gcc.
 _PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
-#: In nvcc's and gcc's messages: the list of include folders that are searched; and each that is missing or repeated.
+#: gcc's list of include folders to search; and its message for each folder that is missing or repeated.
 _SEARCH = re.compile(r'^#include "\.\.\." search starts here:\n(.*?)^End of search list\.', re.DOTALL | re.MULTILINE)
 _IGNORED = re.compile(r'^ignoring (?:nonexistent|duplicate) directory "(.*)"$', re.MULTILINE)
-#: Variables that nvcc sets; its calls of the host compiler's preprocessor; and that compiler, and its program cc1plus.
+#: nvcc's messages: a variable that nvcc sets, and a call of the host compiler's preprocessor.
 _SETTING = re.compile(r"^#\$ (\w+)=(.*)$", re.MULTILINE)
 _PREPROCESSOR = re.compile(r"^#\$ (.+ -E -x c\+\+ .*)$", re.MULTILINE)
+#: gcc's messages: its own name, and its call of cc1plus.
 _COMPILER, _CC1PLUS = re.compile(r"^COLLECT_GCC=(.*)$", re.MULTILINE), re.compile(r"^ (/\S*/cc1plus) -E ", re.MULTILINE)
-#: Message of a host compiler without a specs file, which could add inputs.
+#: gcc's message if it reads no specs file, which could add inputs.
 _BUILT_IN = "Using built-in specs."
 #: Texts up to the end of a line that may be part of a directive. Separate patterns match fastest.
 _DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
@@ -48,13 +47,12 @@ _COMPUTED = re.compile(
 class Layout(msgspec.Struct, frozen=True):
     """The files that nvcc reads for a source, the include folders that nvcc searches, and the compilers it calls."""
 
-    #: Input files.
     files: list[str]
     #: Include folders, also missing ones.
     folders: list[str]
     #: Include folders of the compilers.
     system_folders: list[str]
-    #: The host compiler as nvcc calls it, and the folders where it is searched.
+    #: Name by which nvcc calls the host compiler, and the folders where nvcc searches this name.
     host_compiler: str
     path: str
     #: The compilers' own programs and files; links among them may be retargeted.
@@ -62,11 +60,11 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
-    """Run nvcc to list the files and folders that it reads for a source; None if it cannot list these.
+    """Run nvcc to list the files and folders that it reads for a source; None if the list could be incomplete.
 
-    Raises as `run_nvcc`, `find_nvcc` and `split_flags`, and `KeyError` if nvcc's messages lack a setting.
+    Raises `PtxError` if nvcc does not run, and `KeyError` if nvcc's messages lack a setting.
     """
-    words = [*split_flags(flags), arch, *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
+    words = [*split_flags(flags), arch, *(os.environ.get(name, "") for name in FLAG_VARIABLES)]
     if any(map(_UNTRACKED.search, words)):
         return None
     nvcc = find_nvcc()
@@ -78,7 +76,7 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
         files = [str(file) for file in read_rule(rule)]
     messages = process.stderr.decode("utf-8", "surrogateescape")
     settings = dict(_SETTING.findall(messages))
-    # The host compiler as nvcc calls it, as it calls itself, and its program cc1plus: one of each for each call.
+    # Each call of the host compiler prints its name, the name of its program cc1plus, and that it reads no specs file.
     host_compilers = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
     gcc_names, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
     is_plain = messages.count(_BUILT_IN) == len(gcc_names) == len(preprocessors) == len(host_compilers) > 0
@@ -101,16 +99,16 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
-    """Return the include folders of the compilers: absolute ones that no option and no environment variable names."""
+    """Return the include folders of the compilers: the absolute ones that no option or environment variable names."""
     texts = [*compiler_options, *(os.environ.get(name, "") for name in _PATH_VARIABLES)]
     named = {re.sub(r"^-[^/]*", "", word) for text in texts for word in re.split(r"[\s:=,\"']+", text)}
     return [folder for folder in folders if Path(folder).is_absolute() and folder not in named]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Return the header names that a file may include, sorted; None if unknown, as when a macro computes a name.
+    """Return the header names that a file may include, sorted; None if a macro may compute a name.
 
-    In headers of the compilers, macros may compute names: such macros use only texts of these headers.
+    In the compilers' headers, macros may compute names, because they use only texts of these headers.
     """
     spliced = _SPLICE.sub(b"", content)
     if not is_system and _COMPUTED.search(spliced):
@@ -121,7 +119,7 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return, by file, the innermost of ``folders`` above it, and the file's path there; else two empty texts.
+    """Return, by file, the innermost of ``folders`` that contains the file, and the file's path there.
 
     With the folder /inc: {"/inc/sys/a.h": ("/inc", "sys/a.h"), "/k.cu": ("", "")}. Symbolic links are resolved: gcc
     spells the paths of system files differently from the folders' paths.
@@ -136,20 +134,18 @@ def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tupl
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """Files that nvcc would read if present.
+    """Files that nvcc would read if present."""
 
-    ``searched`` has lists of file names by subfolder; all are searched in each of ``folders``. ``beside`` has lists of
-    file names by folder, for files next to an including file.
-    """
-
+    #: Include folders. nvcc searches each for all names in ``searched``, which are by subfolder.
     folders: list[str]
     searched: dict[str, list[str]]
+    #: Names of files next to an including file, by folder.
     beside: dict[str, list[str]]
 
 
 def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], flags: str) -> Candidates:
-    """List the files that nvcc may find for the header names of each file, and for names in nvcc's options."""
-    words = [*split_flags(flags), *(os.environ.get(name, "") for name in _FLAG_VARIABLES)]
+    """List the files that nvcc may find for the header names in each file and in nvcc's options."""
+    words = [*split_flags(flags), *(os.environ.get(name, "") for name in FLAG_VARIABLES)]
     # Options may name headers, as in -include=a.h; nvcc includes cuda_runtime.h itself.
     searched = {*words, *(part for word in words for part in re.split(r"[\s=,]+", word)), "cuda_runtime.h"}
     beside: dict[str, set[str]] = defaultdict(set)
@@ -172,7 +168,7 @@ def _group_names(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 class Disk:
-    """Files and folders as on first access, cached: several sources include the same headers."""
+    """Files and folders, read only once, because several sources include the same headers."""
 
     def __init__(self) -> None:
         self.hash_file, self.is_readable = lru_cache(None)(_hash_file), lru_cache(None)(_is_readable)

@@ -9,15 +9,15 @@ from .launches import Launch
 
 
 def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
-    """Return a hash of 16 hexadecimal digits for each file. Line ends do not matter, because git may change them."""
+    """Hash each file to 16 hexadecimal digits. CRLF counts as LF, because git may change line ends."""
     texts = {file: (folder / file).read_bytes().replace(b"\r\n", b"\n") for file in sorted({*files})}
     return {file: hashlib.sha256(text).hexdigest()[:16] for file, text in texts.items()}
 
 
 def describe_settings(launch: Launch) -> str:
-    """Return the settings that a launch's key in the lock file lacks: all for a named launch, else the architecture.
+    """Return the settings that are not in the key of a launch in the lock file.
 
-    The default architecture is left out.
+    The key of a named launch has none. Other keys lack only the architecture. The default architecture is left out.
     """
     extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
     words = []

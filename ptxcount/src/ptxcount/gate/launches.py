@@ -25,8 +25,6 @@ _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_len
 
 
 class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The keys of a ``[[launch]]`` table, with their types."""
-
     file: Annotated[str, msgspec.Meta(pattern=r"^[^\0]+$")]
     grid: _Extents
     block: _Extents
@@ -44,15 +42,14 @@ class _LaunchTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Launch(_LaunchTable, frozen=True, kw_only=True):
     """One launch of a kernel, from a ``[[launch]]`` table.
 
-    Paths are relative to ``folder``. ``name`` is from the table, or empty. ``label`` is the name in findings.
-    ``grid`` and ``block`` have three numbers.
+    Paths are relative to ``folder``. ``grid`` and ``block`` have three numbers. ``label`` names the launch in findings.
+    ``line`` is the line of the table.
     """
 
     folder: Path
     grid: list[int]
     block: list[int]
     label: str = ""
-    #: Line of its table.
     line: int = 1
 
 
@@ -89,9 +86,11 @@ def read_launches(folder: Path) -> list[Launch]:
         text.encode()  # raises for bytes that are no UTF-8
         table: Any = tomllib.loads(text)
     except ValueError as error:
-        match = _ERROR_LINE.search(str(error))
-        last_line = max(len(text.splitlines()), 1)
-        line = int(match[1]) if match else last_line if "at end of document" in str(error) else 1
+        line = 1
+        if match := _ERROR_LINE.search(str(error)):
+            line = int(match[1])
+        elif "at end of document" in str(error):
+            line = max(len(text.splitlines()), 1)
         raise TableError(str(error), line) from None
     except RecursionError:
         raise TableError("tables or lists are nested too deeply; tables [[launch]] need one level") from None
@@ -99,15 +98,15 @@ def read_launches(folder: Path) -> list[Launch]:
     if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
         names = ", ".join(table) or "nothing"
         raise TableError(f"only tables [[launch]] are allowed, and at least one is needed; found: {names}")
-    headers = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
-    lines = headers if len(headers) == len(entries) else [1] * len(entries)
-    entry_lines = enumerate(zip(entries, lines, strict=True), 1)
-    return _label_launches([_parse_launch(folder, place, entry, line) for place, (entry, line) in entry_lines])
+    lines = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
+    if len(lines) != len(entries):
+        lines = [1] * len(entries)
+    launches = [_parse_launch(folder, n, *entry) for n, entry in enumerate(zip(entries, lines, strict=True), 1)]
+    return _label_launches(launches)
 
 
-def _parse_launch(folder: Path, place: int, table: Any, line: int) -> Launch:
-    """Parse a ``[[launch]]`` table, the ``place``-th at ``line``; raise `TableError` for an invalid table."""
-    location = f"launch {place}"
+def _parse_launch(folder: Path, number: int, table: Any, line: int) -> Launch:
+    location = f"launch {number}"
     try:
         entry = msgspec.convert(table, _LaunchTable)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -125,15 +124,12 @@ def _expand_extent(extent: int | list[int]) -> list[int]:
 
 
 def _label_launches(unlabelled: list[Launch]) -> list[Launch]:
-    """Label launches by name, else by kernel, else by file. Equal labels get the launch's position in the table file.
-
-    Raises `TableError` if two launches have the same name.
-    """
+    """Label launches by name, else by kernel, else by file; number equal labels by the order of the tables."""
     for name, times in Counter(launch.name for launch in unlabelled).items():
         if name and times > 1:
             raise TableError(f"{times} launches have the name {name!r}; use different names")
     labels = [launch.name or launch.kernel or Path(launch.file).stem for launch in unlabelled]
     return [
-        msgspec.structs.replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {place})")
-        for place, (launch, label) in enumerate(zip(unlabelled, labels, strict=True), 1)
+        msgspec.structs.replace(launch, label=label if labels.count(label) == 1 else f"{label} (launch {number})")
+        for number, (launch, label) in enumerate(zip(unlabelled, labels, strict=True), 1)
     ]

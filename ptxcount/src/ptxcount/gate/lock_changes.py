@@ -18,8 +18,8 @@ def format_markdown(
 ) -> str:
     """Format the changes since a lock file as Markdown: a title, and a code block.
 
-    The block lists failed and new launches, and removed ones if no launch failed. Then it lists changed counts, the
-    largest relative rise first. ``release`` is the release of the current nvcc; empty without nvcc.
+    The block lists failed, new and removed launches, then changed counts, the largest relative rise first. ``release``
+    is the release of the current nvcc; empty without nvcc.
     """
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]
     same_count, new = 0, list[str]()
@@ -38,9 +38,9 @@ def format_markdown(
         lists["gone"] = lock.list_removed(launch_counts)
     title = [_describe_lines([change for _, change in changed])] if changed else []
     title += [f"{len(names)} {category}" for category, names in lists.items() if names]
-    lines = [f"{same_count} of {len(launch_counts) + len(failures)} launches have equal counts."]
+    lines = [f"{same_count} of {len(launch_counts) + len(failures)} launches kept their counts."]
     if lock.nvcc not in ("", release):
-        lines.append(f"They were compiled with nvcc {lock.nvcc} before, and with {release or 'none'} now.")
+        lines.append(f"The compiler was nvcc {lock.nvcc} before, and is {release or 'none'} now.")
     lines += [f"{category}: {name}" for category, names in lists.items() for name in names]
     for counts, change in changed[:_MAX_LISTED]:
         lines += _format_change(counts, change)
@@ -51,14 +51,14 @@ def format_markdown(
 
 
 def _describe_lines(changes: Sequence[Change]) -> str:
-    """Describe how many source lines have counts that rose, and how many that fell: "2 lines rose, 1 fell"."""
+    """Count the source lines with counts that rose, and with counts that fell: "2 lines rose, 1 fell"."""
     rising = {(change.file, change.line) for change in changes if change.now > change.before}
     falling = {(change.file, change.line) for change in changes if change.now < change.before}
     return f"{count_noun(len(rising), 'line')} rose, {len(falling)} fell"
 
 
 def _format_change(counts: LaunchCounts, change: Change) -> Iterator[str]:
-    """Yield a line on a changed count with the change in percent; then the source line's text, if one line changed."""
+    """Yield a line on a changed count; then the text of the source line, unless lines were edited."""
     share = "new"
     if change.before:
         percentage = float(f"{100 * (change.now / change.before - 1):.2g}")

@@ -22,7 +22,7 @@ from .launches import Launch
 
 FILE = "ptxcount.lock"
 _SECTORS, _WAVEFRONTS = ("requests", "sectors"), ("requests", "wavefronts")
-#: Names of the pinned counts of an access, by space. Stack frame and spills are from ptxas.
+#: Names of the pinned counts of an access, by state space.
 PINNED = {
     "global": _SECTORS, "cluster": _SECTORS, "shared": _WAVEFRONTS, "local": _SECTORS, "texture": _SECTORS,
     "surface": _SECTORS, "bulk": _SECTORS, "constant": ("requests", "addresses"), "stack": ("bytes",),
@@ -32,18 +32,19 @@ PINNED = {
 MACHINE = {"stack", "spill"}
 #: Maximum number of changed files that a finding names.
 _MAX_NAMED = 2
-#: Counts by name, such as ``global load sectors``; and pinned counts by the file and text of the source line.
+#: Counts by name, such as ``global load sectors``.
 Counts = Mapping[str, int]
+#: Pinned counts by the file and text of the source line.
 Lines = dict[str, dict[str, int]]
 #: A file and a line.
 Place = tuple[str, int]
 
 
 class Change(NamedTuple):
-    """A changed count of one source line, such as ``global load sectors``, or the changed total of edited lines.
+    """A changed count, such as ``global load sectors``, of one unedited source line, or of all edited lines in total.
 
-    ``places`` has the edited lines; then ``file`` and ``line`` are the one with the largest count. If lines were only
-    removed, ``places`` has another line of their file.
+    ``places`` lists the edited lines; ``file`` and ``line`` are those of the edited line with the largest count. If
+    lines were only removed, ``places`` has one remaining line of the file instead.
     """
 
     file: str
@@ -74,7 +75,7 @@ class Lock(msgspec.Struct, frozen=True):
     settings: dict[str, str] = {}
 
     def find_launch(self, counts: LaunchCounts) -> Lines | None:
-        """Find the pinned counts of a launch by the launch's name or description; None if the launch is not pinned."""
+        """Find the pinned counts of a launch by its name, else by its description; None if the launch is not pinned."""
         return self.launches.get(counts.key, self.launches.get(counts.description))
 
     def list_removed(self, launch_counts: Iterable[LaunchCounts]) -> list[str]:
@@ -83,9 +84,9 @@ class Lock(msgspec.Struct, frozen=True):
         return [plain(key, 80) for key in sorted(self.launches.keys() - current_keys)]
 
     def list_changes(self, launch: Launch, key: str, files: Sequence[str], nvcc_release: str) -> list[str]:
-        """List the inputs that differ from the lock: up to two files by name, as in ["k.cu", "a.h", "3 more files"].
+        """List the inputs that differ from the lock, at most two files by name.
 
-        After the files, "nvcc" and "the settings of the launch".
+        An example: ["k.cu", "a.h", "3 more files", "nvcc", "the settings of the launch"].
         """
         hashes = hash_files(launch.folder, files)
         changed_files = [plain(file) for file in files if hashes[file] != self.files.get(file)]
@@ -103,9 +104,9 @@ NO_LOCK = Lock("", {})
 
 
 def pin_lines(lines: Iterable[dict[str, Any]]) -> tuple[Lines, dict[str, Place]]:
-    """Return the counts to pin of each source line, and its file and number; two mappings, by the line's file and text.
+    """Return two mappings by the file and text of a source line: the counts to pin, and the line's file and number.
 
-    Lines without counts to pin are left out. The second line with the same text has " (2)" after it.
+    Lines without counts to pin are left out. The key of the second line with the same text ends in " (2)".
     """
     pinned: Lines = {}
     places: dict[str, Place] = {}
@@ -149,12 +150,11 @@ def write_lock(
 
 
 def _format_texts(texts: Mapping[str, str]) -> list[str]:
-    """Format the texts that are not empty as lines of a JSON object, sorted by key."""
     return [f" {json.dumps(key)}: {json.dumps(text)}" for key, text in sorted(texts.items()) if text]
 
 
 def read_lock(folder: Path) -> Lock | None:
-    """Read the lock file; None if there is none. Raises `LockError`, or `LaunchError` for no regular file."""
+    """Read the lock file; None if it is missing. Raise `LockError`, or `LaunchError` if it is no regular file."""
     file = folder / FILE
     require_regular(file)
     return _parse_lock(file.read_bytes(), str(file)) if file.exists() else None
@@ -171,7 +171,7 @@ def _parse_lock(text: bytes, name: str) -> Lock:
     try:
         return msgspec.json.decode(text, type=Lock)
     except (ValueError, RecursionError) as error:
-        raise LockError(f"{name}: {error}; run ptxcount pin to write it again") from None
+        raise LockError(f"{name}: {error}; run ptxcount pin to replace the file") from None
 
 
 def read_lock_at(revision: str) -> Lock:
@@ -186,18 +186,17 @@ def read_lock_at(revision: str) -> Lock:
 
 
 def _run_git(revision: str, *words: str) -> bytes:
-    """Run git in the current folder and return its output; raise `LaunchError` without git, or if git fails."""
     try:
         process = subprocess.run(["git", *words], env=make_environment(), capture_output=True, check=False)
     except FileNotFoundError:
-        raise LaunchError(f"git is not installed; it is needed to read revision {revision}") from None
+        raise LaunchError(f"revision {revision} cannot be read without git; install git") from None
     if process.returncode:
         raise LaunchError(f"git cannot read revision {revision}: {process.stderr.decode(errors='replace').strip()}")
     return process.stdout
 
 
 def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
-    """Yield a finding for each count that rose or fell, for no pinned counts, and for a ptxas missing for some."""
+    """Yield a finding for each changed count, for a launch without pinned counts, and for missing ptxas counts."""
     pinned_lines, label = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
@@ -205,7 +204,8 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
         return
     pinned = _find_spaces(pinned_lines) & MACHINE
     if pinned > _find_spaces(pin_lines(counts.lines)[0]) & MACHINE:
-        text = f"{' and '.join(sorted(pinned))} bytes are pinned, but ptxas failed or is missing: set NVCC to its nvcc"
+        problem = f"{' and '.join(sorted(pinned))} bytes are pinned, but ptxas failed or is missing"
+        text = f"{problem}: set NVCC to an nvcc that comes with ptxas"
         yield Diagnostic(counts.launch.file, 1, "PC009", text, launch=label)
     for change in iter_changes(counts.lines, pinned_lines):
         if change.now > change.before:
@@ -218,17 +218,13 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Counts, now: Counts, lines: Iterable[dict[str, Any]], places: Sequence[Place]
 ) -> str:
-    """Describe a count of the lines at ``places`` per request, before and now: " (4 to 8 per request, ideal 4)".
-
-    Empty for requests, or without requests.
-    """
+    """Describe a count per request: " (4 to 8 per request, ideal 4)", with the ideal of the lines at ``places``."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
         return ""
-    ratios = [
-        f"{round(side[name] / side[requests], 2):g}" for side in (before, now) if side.get(requests) and name in side
-    ]
+    with_both = [counts for counts in (before, now) if counts.get(requests) and name in counts]
+    ratios = [f"{round(counts[name] / counts[requests], 2):g}" for counts in with_both]
     accesses = [access for row in lines if (row["file"], row["line"] or 1) in places for access in row["accesses"]]
     accesses = [access for access in accesses if (access["space"], access["kind"]) == (space, kind)]
     if unit == "sectors":
@@ -242,9 +238,9 @@ def _describe_cost(
 def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
     """Yield the differences between the counts of a launch (``lines``) and its pinned counts.
 
-    Lines with the same text are compared with each other. A line with a new text may replace a removed line with equal
-    counts: then nothing changed. The remaining new and removed lines are compared in total. Counts from ptxas are
-    compared only if both sides have these counts.
+    Lines with the same text are compared with each other. A new line with the counts of a removed line is no change.
+    All other new and removed lines are compared in total. Counts from ptxas are compared only if ``lines`` and
+    ``pinned_lines`` have them.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
@@ -253,10 +249,10 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
     new_keys = [key for key in current_lines if key not in pinned_lines]
     removed_keys = [key for key in pinned_lines if key not in current_lines]
     for key in [*new_keys]:
-        replaced_key = next((old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]), None)
-        if replaced_key is not None:
+        equal_keys = [old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]]
+        if equal_keys:
             new_keys.remove(key)
-            removed_keys.remove(replaced_key)
+            removed_keys.remove(equal_keys[0])
     for key, counts in current_lines.items():
         if key in pinned_lines:
             for name, old_count, count in _iter_differences(pinned_lines[key], counts):
@@ -275,18 +271,17 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
 
 
 def _choose_place(name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, Place]) -> Place:
-    """Return a current line, or line 1, of the file of the removed line with the largest count of this name."""
+    """Return any current line, else line 1, of the file whose removed line had the largest count of this name."""
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 
 
 def _find_spaces(lines: Lines) -> set[str]:
-    """Return the spaces of the counts of these lines, such as {"global", "stack"}."""
+    """Return the state spaces of the counts, such as {"global", "stack"}."""
     return {name.partition(" ")[0] for line in lines.values() for name in line}
 
 
 def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
-    """Return the lines without the counts of these spaces; drop lines without other counts."""
     remaining = {}
     for key, line in lines.items():
         remaining[key] = {name: count for name, count in line.items() if name.partition(" ")[0] not in spaces}
@@ -294,7 +289,7 @@ def _exclude_spaces(spaces: set[str], lines: Lines) -> Lines:
 
 
 def _iter_differences(before: Counts, now: Counts) -> Iterator[tuple[str, int, int]]:
-    """Yield name, old and new number of each count that differs; a missing count is 0."""
+    """Yield the name, old value and new value of each count that differs; a missing count is 0."""
     for name in sorted({*now, *before}):
         if now.get(name, 0) != before.get(name, 0):
             yield name, before.get(name, 0), now.get(name, 0)

@@ -26,11 +26,11 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
         overviews = list_kernels(file, flags)
         if not overviews:
             raise LaunchError(f"{file} has no kernels; give a file with a __global__ function")
-        missing = [
-            overview for overview in overviews if not any(_is_launched(file, overview, launch) for launch in launches)
-        ]
-        entries += [_format_entry(file, overview, flags) for overview in missing]
-        known_count += len(overviews) - len(missing)
+        for overview in overviews:
+            if any(_is_launched(file, overview, launch) for launch in launches):
+                known_count += 1
+            else:
+                entries.append(_format_entry(file, overview, flags))
     if entries:
         print(escape_unprintable("\n".join(entries)))
     if known_count:
@@ -39,13 +39,14 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
 
 
 def _is_launched(file: Path, overview: KernelOverview, launch: Launch) -> bool:
-    """Tell if a launch is of this kernel: it has the file, and the kernel's name or no name."""
-    entry, name = (f"::{text}".replace(" ", "") for text in (overview.entry, launch.kernel or ""))
-    return (launch.kernel is None or entry.endswith(name)) and Path(launch.file).resolve() == file.resolve()
+    """Tell if a launch has this kernel's file, and the kernel's name or no name."""
+    if Path(launch.file).resolve() != file.resolve():
+        return False
+    ending = f"::{launch.kernel}".replace(" ", "")
+    return launch.kernel is None or f"::{overview.entry}".replace(" ", "").endswith(ending)
 
 
 def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:
-    """Format a kernel as a ``[[launch]]`` table with guessed sizes."""
     guesses = [f"{name} = {[*parse_dimensions(getattr(overview, name))]}" for name in ("grid", "block")]
     if overview.dynamic_shared:
         guesses.append(f"dynamic_shared = {overview.dynamic_shared}")

@@ -11,9 +11,9 @@ from .listing import FindLines, advise_shift, find_line_text
 from .patterns import find_array_name, find_pattern
 from .picture import Picture, draw_access
 
-#: Minimum share of the launch's cost for a source line of its own; smaller ones are summed up.
+#: Minimum share of the launch's cost for a row of its own; smaller costs are summed up.
 _MIN_SHARE = 0.01
-#: Maximum lines with a picture, and the minimum excess over the ideal, as a share of the launch's cost.
+#: Maximum number of pictures, and the minimum excess over the ideal, as a share of the launch's cost.
 _MAX_PICTURES = 3
 _MIN_EXCESS = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; for shared memory, a row is a wavefront and a column a bank."
@@ -29,8 +29,8 @@ def _format_amount(amount: object, unit: str) -> str:
 
 
 def _count_units(access: Access) -> int:
-    """Return the cost of an access in the unit of its state space: the counts of other units are 0."""
-    return access.sectors + access.wavefronts + access.addresses
+    """Return the cost of an access in the unit of its state space."""
+    return access.sectors + access.wavefronts + access.addresses  # all but one are 0
 
 
 def _count_ideal(access: Access) -> int:
@@ -58,10 +58,7 @@ class Cost(NamedTuple):
 
     @property
     def ideal(self) -> int:
-        """The least amount: packed bytes, no bank conflicts, one constant address per request.
-
-        For local memory, it is the actual amount.
-        """
+        """The least amount: packed bytes, no bank conflicts, one constant address per request; all local memory."""
         return sum(map(_count_ideal, self.accesses))
 
     @property
@@ -81,10 +78,10 @@ class Cost(NamedTuple):
 
 
 def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost]:
-    """List the costs of a launch by unit and array: of each unit, the most expensive array and its largest cost first.
+    """List the costs of a launch by unit and array, the most expensive array and its largest cost first.
 
-    Costs of 0, uniform constants, and local memory that ptxas keeps in registers are left out.
-    ``words`` are the texts of the arguments, which name the arrays.
+    Costs of 0, uniform constants, and local memory that ptxas keeps in registers are left out. ``words`` are the texts
+    of the arguments, which name the arrays.
     """
     accesses_by_place: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
     for access in counters.machine_code_accesses():
@@ -96,9 +93,11 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
     costs = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in accesses_by_place.items()]
     costs = [cost for cost in costs if cost.amount]
     totals = sum_costs(costs)
-    return sorted(
-        costs, key=lambda cost: (_UNITS.index(cost.unit), -totals[cost.unit, cost.array], cost.array, -cost.amount)
-    )
+
+    def sort_key(cost: Cost) -> tuple[int, int, str, int]:
+        return _UNITS.index(cost.unit), -totals[cost.unit, cost.array], cost.array, -cost.amount
+
+    return sorted(costs, key=sort_key)
 
 
 def sum_costs(costs: Iterable[Cost]) -> Counter[object]:

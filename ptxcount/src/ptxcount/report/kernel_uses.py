@@ -18,9 +18,9 @@ _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: More elements than any array has.
 _WHOLE_ARRAY = 1 << 62
-#: The number of arrivals of an mbarrier (``init``). It is the block size if it exceeds a warp.
+#: Number of arrivals of an mbarrier (``init``): the block size, if it exceeds a warp.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
-#: An index, which may contain indices. Then, after an array's name: indices, members, and an assigning operator.
+#: An index, which may contain indices; and all that may follow an array's name: indices, members, an assignment.
 _INDEX = r"\[(?:[^][]|\[(?:[^][]|\[[^][]*\])*\])*\]"
 _ACCESS = rf"((?:{_INDEX})*)(?:\.\w+)*((?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)?"
 #: A call that takes an element's address; and an address that is taken otherwise.
@@ -39,7 +39,8 @@ def _compress(text: str) -> str:
 def describe_element(kind: str, structs: Structs, types: Mapping[str, str] = TYPES) -> tuple[str, int] | None:
     """Return dtype and count of the numbers in an element of a C++ type: ``float2`` -> ("float32", 2).
 
-    None unless it is a scalar, a vector, or a struct whose members have one dtype. ``types`` has the dtypes of scalars.
+    Return None unless the type is a scalar, a vector, or a struct with members of one dtype. ``types`` has the dtypes
+    of scalars.
     """
     if vector := VECTORS.fullmatch(kind):
         return types[vector[1]], int(vector[2])
@@ -77,11 +78,15 @@ class KernelUses:
         """
         constants = {}
         for kind, name, lengths in _CONSTANT.findall(self.source):
-            sizes = [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", lengths)]
+            sizes = self._evaluate_lengths(lengths)
             element = describe_element(strip_qualifiers(kind), self.structs)
             if element and all(sizes) and re.search(rf"\b{name}\b" + (r"\[" if sizes else ""), self.body):
                 constants[name] = (element[0], element[1] * math.prod(sizes))
         return constants
+
+    def _evaluate_lengths(self, brackets: str) -> list[int]:
+        """Return the lengths in a text such as "[4][N]", 0 for an unknown one."""
+        return [evaluate_constant(length, self.source) or 0 for length in re.findall(r"\[([^]]*)\]", brackets)]
 
     @cached_property
     def body(self) -> str:
@@ -117,7 +122,7 @@ class KernelUses:
     def find_step(self, axis: str, block: tuple[int, ...]) -> int:
         """Return the elements between neighbouring blocks along an axis; 0 if the text does not determine their number.
 
-        1 if the threads of a block loop over the block's own row. `_WHOLE_ARRAY` if each block loops over the array.
+        Return 1 if the threads of a block loop over the block's own row, `_WHOLE_ARRAY` if they loop over the array.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
         # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
@@ -142,12 +147,12 @@ class KernelUses:
             arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
             width = max((count for count in arrivals if 32 < count <= 1024), default=0)
         if not width:  # the length of a shared array that threads index
-            lengths = [
-                _guess_width([evaluate_constant(size, self.source) or 0 for size in re.findall(r"\[([^]]*)\]", sizes)])
-                for name, sizes in _SHARED.findall(self.declaration.body)
+            widths = [
+                _guess_width(self._evaluate_lengths(lengths))
+                for name, lengths in _SHARED.findall(self.declaration.body)
                 if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
             ]
-            width = min([length for length in lengths if 0 < length < 256], default=0)
+            width = min((width for width in widths if 0 < width < 256), default=0)
         for name, _, step in _LOOP.findall(self.declaration.body):  # rows of a tile, as in ``j += 8``
             stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
             if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self.body):
@@ -166,13 +171,13 @@ class KernelUses:
         return {name for condition in conditions for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)}
 
     def is_pitch(self, name: str) -> bool:
-        """Tell if the scalar of this name is a factor in an index, or of ``blockIdx``."""
+        """Tell if a scalar is a factor in an index, or of ``blockIdx``."""
         factor = re.compile(rf"\*{name}\b(?!\.)|(?<![.\w]){name}\*")
         of_block = rf"blockIdx\.\w\*{name}\b(?!\.)|(?<![.\w]){name}\*blockIdx"
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if the scalar of this name bounds threads: a comparison has more than literals and loop counters."""
+        """Tell if a scalar bounds threads: it is compared with more than literals and loop counters."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
@@ -180,11 +185,11 @@ class KernelUses:
 
     @cached_property
     def is_bounded(self) -> bool:
-        """True if a scalar parameter bounds threads, as `is_bound` tells."""
+        """True if a scalar parameter bounds threads."""
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
     def has_plain_indices(self, name: str) -> bool:
-        """Tell if an array is only used with indices without numbers, except tile sizes and single literals."""
+        """Tell if no index of an array has a number, except tile sizes and single literals."""
         for index in re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body):
             without_exceptions = re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", index)
             if not index.startswith("[") or re.search(r"\d", without_exceptions):
@@ -208,6 +213,6 @@ class KernelUses:
         return " and ".join(sorted(directions))
 
     def is_index(self, name: str) -> bool:
-        """Tell if elements of the array of this name are used as indices, directly or through a variable."""
+        """Tell if elements of an array are used as indices, directly or through a variable."""
         values = [rf"\b{name}\[", *(rf"\b{alias}\b" for alias in re.findall(rf"(\w+)={name}\[", self.body))]
         return any(re.search(value, index) for value in values for index in self._index_expressions)

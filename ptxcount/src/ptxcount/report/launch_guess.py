@@ -6,12 +6,11 @@ from contextlib import suppress
 from ..engine.executable import lay_out_variables, prepare_executable
 from ..ptx.program import Program
 from ..source.declarations import THREADS
+from ..util.architectures import STATIC_SHARED
 from ..util.errors import Index3, PtxError
 
 #: Threads per block along x, for two-dimensional blocks.
 _ROW = 32
-#: Default limit of shared memory in bytes, without the function attribute (CUDA C++ programming guide, 10.37).
-SHARED = 48 * 1024
 
 
 def guess_block(
@@ -20,10 +19,11 @@ def guess_block(
     """Guess the block size in threads, as one to three numbers: x, y, z.
 
     ``planar``: the kernel uses y. ``max_threads`` and ``exact`` are ``.maxntid`` and ``.reqntid``, or 0 and None.
-    ``used`` is the size along x and y in the text, 0 if none; this size is ignored if the block would be too large.
+    ``used`` is the block size along x and y that the source determines, or 0; it is ignored if it is too large.
     """
     if exact:
-        return exact[: 3 if exact[2] > 1 else 2 if exact[1] > 1 else 1]
+        last_axis = 2 if exact[1] > 1 else 1
+        return exact if exact[2] > 1 else exact[:last_axis]
     threads = min(max_threads or THREADS, THREADS)
     width = used[0] or (min(_ROW, threads) if planar else threads)
     block = (width, used[1] or max(threads // width, 1)) if planar else (width,)
@@ -31,9 +31,9 @@ def guess_block(
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:
-    """Guess the bytes of dynamic shared memory; 0 if the kernel has no dynamic array, or cannot be prepared.
+    """Guess the bytes of dynamic shared memory: `STATIC_SHARED` without the static shared memory.
 
-    The guess is the default maximum without the static shared memory.
+    Return 0 if the kernel has no dynamic array, or cannot be prepared.
     """
     if all(variable.size is not None for variable in program.variables.values()):
         return 0
@@ -41,5 +41,5 @@ def guess_dynamic_shared(program: Program, name: str) -> int:
         kernel = prepare_executable(program, name)
         shared = [variable for variable in kernel.variables if variable.space == "shared"]
         if any(variable.size is None for variable in shared):
-            return max(SHARED - lay_out_variables(shared, kernel.reserved)[1], 0)
+            return max(STATIC_SHARED - lay_out_variables(shared, kernel.reserved)[1], 0)
     return 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..counting.access import Access
     from ..counting.counters import LaunchCounters
 
-#: An access is wasteful if its sectors exceed this multiple of its ideal sectors.
+#: Factor over the ideal above which an access is wasteful.
 WASTEFUL = 1.5
 #: Source lines shown before and after an access.
 _MARGIN = 2
@@ -36,13 +36,16 @@ def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: N
         {"code": finding.code, "where": str(finding.source), "message": finding.message}
         for finding in counters.findings
     ]
-    merged = {
-        kind: dict(zip(("requests", "wavefronts"), counts, strict=True)) for kind, counts in counters.merged.items()
-    }
     extras: dict[str, Any] = {"caveats": counters.caveats(), "findings": findings}
-    extras |= {"merged": merged} if merged else {}
-    extras |= {"polls": counters.polls} if counters.polls else {}
-    extras |= {} if counters.stack_frame is None else {"stack_frame_bytes": counters.stack_frame}
+    if counters.merged:
+        extras["merged"] = {
+            kind: {"requests": requests, "wavefronts": wavefronts}
+            for kind, (requests, wavefronts) in counters.merged.items()
+        }
+    if counters.polls:
+        extras["polls"] = counters.polls
+    if counters.stack_frame is not None:
+        extras["stack_frame_bytes"] = counters.stack_frame
     if counters.distinct_sectors is not None:
         extras["distinct_sectors"] = dict(zip(("read", "written"), counters.distinct_sectors, strict=True))
         extras["fetched_sectors"] = counters.fetched_sectors
@@ -77,11 +80,7 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 
 
 def is_wasteful(access: Access) -> bool:
-    """Tell if an access is inefficient.
-
-    Such an access has bank conflicts, or over 1.5 constant addresses per request. Or it has over 1.5 times the ideal
-    sectors, in global or distributed shared memory.
-    """
+    """Tell if an access has bank conflicts, or over 1.5 times its ideal in constant, global or cluster memory."""
     wastes_sectors = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or wastes_sectors or access.addresses > WASTEFUL * access.requests
 
@@ -113,32 +112,29 @@ def describe_cost(access: Access) -> str:
 
 
 def _describe_counts(access: Access) -> str:
-    """Describe the counts that the access's state space has, per request."""
+    def per_request(count: int) -> str:
+        return format_ratio(count, access.requests)
+
+    sectors, ideal = per_request(access.sectors), per_request(access.ideal_sectors)
     if access.space == "global":
-        counts = (access.sectors, access.ideal_sectors, access.lines, access.ideal_lines)
-        sectors, ideal, lines, ideal_lines = (format_ratio(count, access.requests) for count in counts)
-        return f"{access.kind}: {sectors} sectors per request, ideal {ideal}; {lines} cache lines, ideal {ideal_lines}"
+        lines = f"{per_request(access.lines)} cache lines, ideal {per_request(access.ideal_lines)}"
+        return f"{access.kind}: {sectors} sectors per request, ideal {ideal}; {lines}"
     if access.space == "cluster":
-        sectors, ideal = (format_ratio(count, access.requests) for count in (access.sectors, access.ideal_sectors))
         return f"{access.kind}: distributed shared memory, {sectors} sectors per request, ideal {ideal}"
     if access.space in ("texture", "surface", "bulk"):
-        text = f"{access.space} {access.kind}: {format_ratio(access.sectors, access.requests)} sectors per request"
-        return f"{text}{advise_shift(access)}"
+        return f"{access.space} {access.kind}: {sectors} sectors per request{advise_shift(access)}"
     if access.space == "local":
-        return f"{access.kind}: local memory, {format_ratio(access.sectors, access.requests)} sectors per request"
+        return f"{access.kind}: local memory, {sectors} sectors per request"
     if access.space == "constant":
-        addresses = format_ratio(access.addresses, access.requests)
-        return f"constant {access.kind}: {addresses} addresses per request, ideal 1.00"
-    per_request = format_ratio(access.wavefronts, access.requests)
-    ideal = format_ratio(access.conflict_free, access.requests)
-    return f"shared {access.kind}: {per_request} wavefronts per request, {ideal} without bank conflicts"
+        return f"constant {access.kind}: {per_request(access.addresses)} addresses per request, ideal 1.00"
+    wavefronts, conflict_free = per_request(access.wavefronts), per_request(access.conflict_free)
+    return f"shared {access.kind}: {wavefronts} wavefronts per request, {conflict_free} without bank conflicts"
 
 
 def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     """Format the source around memory accesses, with the cost of each, file by file. ``>>`` marks wasteful accesses.
 
-    Accesses without a source line are left out. Accesses to constant memory are shown if lanes read different
-    addresses. Accesses to local memory are shown unless ptxas keeps all of it in registers.
+    Accesses without a source line, uniform constants, and local memory that ptxas keeps in registers are left out.
     """
     from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
 
@@ -149,11 +145,10 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     for (file, line), accesses in shown.by_line().items():
         if file is not None and line is not None:
             accesses_by_file.setdefault(file, {})[line] = accesses
-    return "\n".join(
-        text
-        for file in sorted(accesses_by_file)
-        for text in _format_file(file, accesses_by_file[file], find_lines(file))
-    )
+    lines: list[str] = []
+    for file, accesses_by_line in sorted(accesses_by_file.items()):
+        lines += _format_file(file, accesses_by_line, find_lines(file))
+    return "\n".join(lines)
 
 
 def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
@@ -163,8 +158,8 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
     yield f"{Path(name).name}:"
     shown = set(accesses)
     if lines is not None:
-        around = (range(line - _MARGIN, line + _MARGIN + 1) for line in accesses)
-        shown |= {line for lines_near in around for line in lines_near if 1 <= line <= len(lines)}
+        for line in accesses:
+            shown.update(range(max(line - _MARGIN, 1), min(line + _MARGIN, len(lines)) + 1))
     last = 0
     for line in sorted(shown):
         if last and line > last + 1:
@@ -180,8 +175,8 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
             key = (is_wasteful(access), access.space, access.kind, access.caveat)
             groups.setdefault(key, []).append(access)
         for (wasteful, *_), group in groups.items():
-            text = f" ({len(group)} instructions)" if len(group) > 1 else ""
-            yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{text}"
+            instructions = f" ({len(group)} instructions)" if len(group) > 1 else ""
+            yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{instructions}"
 
 
 def format_page(text: str) -> str:

@@ -25,11 +25,10 @@ _COMMON_SHARE = 0.7
 class Pattern:
     """Pattern of the sampled addresses of an access; distances and strides are in bytes.
 
-    A stride is None if there are no distances, or fewer than 70 % of the distances are equal. A lane stride may also be
-    the median distance, if the median exceeds 64 and 70 % of the distances are near it.
+    A stride is a distance that at least 70 % of the distances equal, else None. A lane stride may also be the median
+    distance, as from `_median_distance`.
     """
 
-    #: The counters of the access.
     access: Access
     #: Byte addresses, and the mask of active lanes, of the sampled requests, (requests, 32).
     addresses: Array
@@ -38,7 +37,7 @@ class Pattern:
     distinct_addresses: list[Array]
     #: "neighbouring lanes"; or "active lanes", if no active lane has an active neighbour.
     lane_text: str
-    #: Stride between neighbouring lanes; and of one lane between adjacent warps, blocks, and successive executions.
+    #: Stride between neighbouring lanes; and of one lane from a warp, a block or an execution to the next.
     lane_stride: int | None
     warp_stride: int | None
     block_stride: int | None
@@ -52,7 +51,7 @@ class Pattern:
 
     @property
     def wasteful(self) -> bool:
-        """True if `is_wasteful` holds, and the sampled requests take at least 1.5 times their ideal sectors."""
+        """True if the access is wasteful, and the samples take at least 1.5 times their ideal sectors."""
         return self.sector_ratio >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -70,7 +69,8 @@ class Pattern:
         within = ""
         if self.access.sectors > self.access.ideal_sectors:
             within = "; warps start inside a sector" if self._starts_inside_sector else "; inactive lanes leave gaps"
-        if self.lane_distance == self.access.width and not 2 <= self.run_length < lane_count / request_count:
+        is_grouped = 2 <= self.run_length < lane_count / request_count
+        if self.lane_distance == self.access.width and not is_grouped:
             order = "" if self.lane_stride == self.access.width else " in descending order"
             return f"{self.lane_text} at neighbouring elements{order}{within}"
         if self.lane_stride and self.lane_distance != self.access.width:
@@ -108,9 +108,9 @@ class Pattern:
         return "row of threads" if self.shortest_distance == distance else ""
 
     def measure_offset(self, second: Pattern) -> int | None:
-        """Return the most common distance in bytes from this access to a second one, over lanes active in both.
+        """Return the common distance in bytes from this access to a second one, over lanes active in both.
 
-        None if the samples have different shapes, or no distance is common.
+        Return None if the samples have different shapes, or no distance is common.
         """
         first_sample, second_sample = self.access.samples[0], second.access.samples[0]
         if first_sample.lanes.shape != second_sample.lanes.shape:
@@ -131,13 +131,13 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
     name = next((array_name for first, size, array_name in arrays if first <= address < first + size), "")
     if name.startswith("_Z"):  # a variable of the module
         return demangle(name).rpartition("::")[2]
-    name = re.sub(r".* \((argument \d+)\)", r"\1", name)  # "in (argument 0)", as `name_arguments` returns it
+    name = re.sub(r".* \((argument \d+)\)", r"\1", name)  # "in (argument 0)", from `name_arguments`
     labels = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
     return re.sub(r"argument (\d+)", lambda match: labels.get(match[1], match[0]), name)
 
 
 def find_pattern(access: Access) -> Pattern | None:
-    """Return the pattern of an access; None without a sampled request of at least 8 active lanes."""
+    """Return the pattern of an access; None if no sampled request has at least 8 active lanes."""
     if not access.samples:
         return None
     addresses = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
@@ -172,7 +172,7 @@ def find_pattern(access: Access) -> Pattern | None:
 
 
 def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sample, Sample]]:
-    """Yield the first two blocks (axis 0) or warps (axis 1) of each sample that has two; both are adjacent."""
+    """Yield the first two blocks (axis 0) or warps (axis 1), which are adjacent, of each sample that has two."""
 
     def take(sample: Sample, place: int) -> Sample:
         return Sample(sample.addresses.take([place], axis), sample.lanes.take([place], axis), [], 0)
@@ -181,7 +181,7 @@ def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sam
 
 
 def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
-    """Return the common distance in bytes from the first to the second sample of each pair; None if there is none."""
+    """Return the common distance in bytes between the samples of a pair; None if there is none."""
     distances = [
         (after.addresses - before.addresses)[before.lanes & after.lanes]
         for before, after in pairs
@@ -191,7 +191,7 @@ def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
 
 
 def _median_distance(distances: Array) -> int | None:
-    """Return the median of distances in bytes if it exceeds 64, and 70 % of distances are within a sector of it.
+    """Return the median distance in bytes if it exceeds 64, and at least 70 % of distances are within a sector of it.
 
     Lanes in different loop iterations cause the other distances.
     """
@@ -203,7 +203,7 @@ def _median_distance(distances: Array) -> int | None:
 
 
 def _common_distance(distances: Array) -> int | None:
-    """Return the most frequent of the distances in bytes, if at least 70 % are equal to it; else None."""
+    """Return the most frequent distance if at least 70 % are equal to it, else None."""
     if not distances.size:
         return None
     values, counts = np.unique(distances, return_counts=True)

@@ -1,7 +1,7 @@
 """A picture of an access: the sector of each lane of a warp, or the busy banks of each wavefront.
 
-A row is a sector or a wavefront of one request; a column is a lane, or in shared memory a bank. So the height is the
-cost. A second picture shows the ideal cost of the same bytes.
+A row is a sector or a wavefront of one request, so the height is the cost; a column is a lane, or in shared memory a
+bank. A second picture shows the same bytes at the ideal cost.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _ROWS = 8
 
 @dataclass(frozen=True)
 class Picture:
-    """A typical request as it is (``now``), and at best: masks with one row per sector or wavefront, and 32 columns.
+    """Masks of a typical request, as it is and at best, with a row per sector or wavefront and 32 columns.
 
     ``unit`` is "sectors" or "wavefronts".
     """
@@ -42,7 +42,6 @@ class Picture:
 
 
 def _draw_rows(grid: Grid) -> list[str]:
-    """Draw each row of a mask as a text, such as "██··"; omit the middle of more than eight rows."""
     rows = ["".join("█" if cell else "·" for cell in row) for row in grid]
     if len(rows) <= _ROWS:
         return rows
@@ -52,7 +51,7 @@ def _draw_rows(grid: Grid) -> list[str]:
 def draw_access(access: Access) -> Picture | None:
     """Draw the most typical sampled request of an access to global or shared memory.
 
-    None for other memory, an atomic or no samples, or if no drawing has the counted sectors or wavefronts.
+    Return None for other memory, for an atomic, without samples, or if no picture has the counted height.
     """
     draw = {"global": _draw_sectors, "shared": _draw_banks}.get(access.space)
     if draw is None or access.kind == "atomic" or not access.samples:
@@ -71,7 +70,7 @@ def draw_access(access: Access) -> Picture | None:
 
 
 def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield one picture of a request to global memory; at best, the distinct elements are packed in lane order."""
+    """Yield one picture of a request to global memory. At best, distinct elements are packed in lane order."""
 
     def mark_sectors(places: Array) -> Grid:
         rows = places // SECTOR
@@ -79,16 +78,16 @@ def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Pictur
         return marked
 
     _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
-    # Rank of each distinct address, in the order of its first lane.
-    ranks = first.argsort().argsort()
-    packed = np.zeros(32, np.int64)  # the bytes of lanes, packed in lane order
+    ranks = first.argsort().argsort()  # of each distinct address, by the first lane with this address
+    packed = np.zeros(32, np.int64)
     packed[lanes] = ranks[order] * width
     yield Picture("sectors", mark_sectors(addresses), mark_sectors(packed))
 
 
 def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield a picture of the request served in groups of the usual size, and one in groups of twice the size."""
-    for lane_count in (BANKS * WORD // max(width, WORD), 2 * BANKS * WORD // max(width, WORD)):
+    """Yield a picture of a request served in groups of lanes of the usual size, and one in groups of twice the size."""
+    usual_count = BANKS * WORD // max(width, WORD)
+    for lane_count in (usual_count, 2 * usual_count):
         now, best = [], []
         for first in range(0, 32, lane_count):
             group = slice(first, first + lane_count)

@@ -4,9 +4,8 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,13 @@ from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations, guess_instance
 from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name, split_list
+from ..util.architectures import STATIC_SHARED
 from ..util.grammar import count_noun
 from .kernel_uses import KernelUses, describe_element
-from .launch_guess import SHARED, guess_block, guess_dynamic_shared
+from .launch_guess import guess_block, guess_dynamic_shared
 
-#: Guessed problem size for 1-D, 2-D and 3-D kernels. With a bounds check, it is no multiple of the block, to test the
-#: check. It is a multiple of 8, so that rows of 4-byte elements stay sector-aligned.
+#: Guessed extent of an axis, for 1-D, 2-D and 3-D kernels. With a bounds check, it is no multiple of the block, to test
+#: the check. It is a multiple of 8, so that rows of 4-byte elements stay sector-aligned.
 _THREADS, _BOUNDED_THREADS = {1: 65536, 2: 256, 3: 64}, {1: 65528, 2: 248, 3: 56}
 #: Array length without a bound; iterations of loops whose bound is unrelated to the thread index.
 _UNBOUNDED, _ITERATIONS = 1 << 20, 4
@@ -53,13 +53,14 @@ class KernelOverview:
 
     def format_command(self, file: Path, *, alone: bool, flags: str = "", arch: str = ARCH) -> str:
         """Format the command line that counts the kernel. ``alone``: the file has no other kernel."""
-        entry = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
-        entry += [f"--flags={flags}"] if flags else []
-        entry += ["--arch", arch] if arch != ARCH else []
-        shared = ["--dynamic-shared", str(self.dynamic_shared)] if self.dynamic_shared else []
-        shared += [word for variable in self.variables for word in ("--variable", variable)]
-        words = [*entry, "--grid", self.grid, "--block", self.block, *shared, *self.arguments]
-        return shlex.join(["ptxcount", str(file), *words])
+        words = [] if alone and not self.entry.endswith(">") else ["--entry", self.entry]
+        words += [f"--flags={flags}"] if flags else []
+        words += ["--arch", arch] if arch != ARCH else []
+        words += ["--grid", self.grid, "--block", self.block]
+        words += ["--dynamic-shared", str(self.dynamic_shared)] if self.dynamic_shared else []
+        for variable in self.variables:
+            words += ["--variable", variable]
+        return shlex.join(["ptxcount", str(file), *words, *self.arguments])
 
 
 def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None = None) -> list[KernelOverview]:
@@ -78,13 +79,12 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
     declared_kernels = find_declarations(text)
     overviews = []
     for declaration in declared_kernels:
-        names = [entry_name for entry_name in entries if source_name(entry_name) == declaration.name]
-        instances: list[str | None] = [*(names if declaration.template else names[:1])]
-        overviews += [
-            _make_overview(declaration, entry_name, program, text)
-            for entry_name in instances or [None]  # a template without instances has no entry
-            if chosen in (None, entry_name)
-        ]
+        names: list[str | None] = [entry for entry in entries if source_name(entry) == declaration.name]
+        if not declaration.template:
+            names = names[:1]
+        for instance in names or [None]:  # a template without instances has no entry
+            if chosen in (None, instance):
+                overviews.append(_make_overview(declaration, instance, program, text))
     declared_names = {declaration.name for declaration in declared_kernels}
     for entry_name, entry in entries.items():
         if chosen in (None, entry_name) and source_name(entry_name) not in declared_names:
@@ -114,28 +114,29 @@ def _make_overview(
     kernel_name = declaration.name
     if declaration.template:
         kernel_name = cpp_name(entry_name) if entry_name else guess_instance(declaration)
-    template_arguments = split_list(kernel_name.partition("<")[2].removesuffix(">"))
-    values = {  # of template parameters, such as {"T": "float", "N": "16"}
-        parameter.partition("=")[0].split()[-1].lstrip("."): value
-        for parameter, value in zip(declaration.template, template_arguments, strict=False)
-    }
-    source += "".join(f"\nconstexpr int {name} = {value};" for name, value in values.items() if value[:1].isdigit())
-    parameters = [
-        (_substitute_types(kind, values), name or f"p{n}") for n, (kind, name) in enumerate(declaration.parameters)
-    ]
+    template_arguments = _bind_template(declaration, kernel_name)
+    for name, value in template_arguments.items():
+        if value[:1].isdigit():
+            source += f"\nconstexpr int {name} = {value};"
     entry = program.entries[entry_name] if entry_name else None
     sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
-    sized_parameters = zip_longest(parameters, sizes[: len(parameters)])
-    guesser = _ArgumentGuesser(KernelUses(declaration, source))
-    words = [guesser.describe_argument(kind, name, size or 8) for (kind, name), size in sized_parameters]
+    uses = KernelUses(declaration, source)
+    guesser = _ArgumentGuesser(uses)
+    words = []
+    for n, (kind, name) in enumerate(declaration.parameters):
+        substituted = re.sub(r"\w+", lambda word: template_arguments.get(word[0], word[0]), kind)
+        size = sizes[n] if n < len(sizes) else 8
+        words.append(guesser.describe_argument(substituted, name or f"p{n}", size))
     block = guess_block(
-        declaration.planar and (guesser.uses.is_used("y") or not guesser.uses.is_used("x")),
+        declaration.planar and (uses.is_used("y") or not uses.is_used("x")),
         entry.max_threads if entry else declaration.max_threads,
         entry.exact_block if entry else None,
-        guesser.uses.find_block(),
+        uses.find_block(),
     )
-    has_dynamic = re.search(r"\bextern\s+__shared__", declaration.body) is not None
-    shared = guess_dynamic_shared(program, entry_name) if entry_name else SHARED * has_dynamic
+    if entry_name:
+        shared = guess_dynamic_shared(program, entry_name)
+    else:
+        shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
     return KernelOverview(
         declaration,
         kernel_name,
@@ -143,13 +144,14 @@ def _make_overview(
         ",".join(map(str, block)),
         words,
         shared,
-        [f"{name}={dtype}[{count}]=ones" for name, (dtype, count) in guesser.uses.find_constants().items()],
+        [f"{name}={dtype}[{count}]=ones" for name, (dtype, count) in uses.find_constants().items()],
     )
 
 
-def _substitute_types(kind: str, values: Mapping[str, str]) -> str:
-    """Replace template parameters in a type by their values: "const T*" -> "const float*"."""
-    return re.sub(r"\w+", lambda word: values.get(word[0], word[0]), kind)
+def _bind_template(declaration: Declaration, instance: str) -> dict[str, str]:
+    """Return the arguments of a template instance by parameter, such as {"T": "float", "N": "16"}."""
+    names = [parameter.partition("=")[0].split()[-1].lstrip(".") for parameter in declaration.template]
+    return dict(zip(names, split_list(instance.partition("<")[2].removesuffix(">")), strict=False))
 
 
 _GUESS_NOTE = (
@@ -165,36 +167,37 @@ _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 
 
 class _ArgumentGuesser:
-    """Guesses the arguments of one kernel."""
-
     def __init__(self, uses: KernelUses) -> None:
         self.uses, self._declaration = uses, uses.declaration
         declaration = uses.declaration
         extents = [name for kind, name in declaration.parameters if _is_extent(kind) and self._is_size(name)]
-        #: The kernel works on a matrix; or it indexes a square matrix in one dimension, by a scalar for both sides.
         self._is_matrix = declaration.planar or (declaration.line > 0 and len(extents) > 1)
+        #: A one-dimensional kernel may index a square matrix: then one scalar is both bound and pitch.
         self._is_square = not self._is_matrix and any(uses.is_bound(name) and uses.is_pitch(name) for name in extents)
         self._is_3d = "blockIdx.z" in uses.body
+        rank = 2 if self._is_matrix or self._is_square else 1
+        if self._is_3d:
+            rank = 3
         #: The guessed length of each axis of an array, and the lengths of all axes as a text, such as "248,248".
-        rank = 3 if self._is_3d else 1 + (self._is_matrix or self._is_square)
         self._extent = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[rank]
         self._shape = ",".join([str(self._extent)] * rank)
         if declaration.line and not uses.is_bounded and not self._is_matrix:
             self._shape = str(_UNBOUNDED)
 
     def _is_size(self, name: str) -> bool:
-        """Tell if an integer may be a size: no iteration count, but a bound or a pitch, or any without bounds check."""
+        """Tell if an integer may be a size: no iteration count, and if the kernel is bounded, a bound or a pitch."""
         uses = self.uses
         return name not in uses.iteration_counts and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
-        """Guess the grid, as on the command line, whose blocks cover the guessed size."""
+        """Guess the grid, as on the command line, to cover the guessed extent."""
         step = self.uses.find_step("x", block)
         if self._declaration.planar or self._is_3d:
             rows = (_TILE if self._declaration.tiled else block[1]) if len(block) > 1 else 1
             steps = [step or block[0], self.uses.find_step("y", block) or rows, 1][: 2 + self._is_3d]
             grid = [-(-self._extent // size) for size in steps]
-            grid[1] = grid[1] if self._declaration.planar else 1
+            if not self._declaration.planar:
+                grid[1] = 1
         elif step == 1:  # a block for each row
             grid = [self._extent]
         else:
@@ -203,7 +206,6 @@ class _ArgumentGuesser:
         return ",".join(map(str, grid))
 
     def _guess_number(self, name: str) -> int:
-        """Guess the value of an integer: iterations of a loop, a pitch that nothing bounds, a size, or 1."""
         uses = self.uses
         if name in uses.iteration_counts:
             return _ITERATIONS
@@ -212,10 +214,7 @@ class _ArgumentGuesser:
         return self._extent if self._is_size(name) else 1
 
     def describe_argument(self, kind: str, name: str, size: int) -> str:
-        """Return the text of an argument with a guessed value, from the argument's C++ type, name and size in bytes.
-
-        ("float*", "x", 8) -> "x=float32[65528]".
-        """
+        """Guess the text of an argument from C++ type, name and size: ("float*", "x", 8) -> "x=float32[65528]"."""
         kind = strip_qualifiers(kind).removeprefix("hidden ")
         base = kind.rstrip("* []").strip()
         if kind in _HANDLES:
@@ -228,7 +227,7 @@ class _ArgumentGuesser:
                 return f"{name}=uint8[{4 * _UNBOUNDED}]=zeros"
             dtype, numbers = element
             fill = "=random(1)" if np.dtype(dtype).kind in "iu" and self.uses.is_index(name) else ""
-            shape = f"{self._shape},{numbers}" if numbers > 1 else str(self._shape)
+            shape = f"{self._shape},{numbers}" if numbers > 1 else self._shape
             return f"{name}={dtype}[{shape}]{fill}"
         if kind == "8 bytes":  # most such parameters are pointers
             return f"{name}=float32[262144]"
@@ -241,7 +240,7 @@ class _ArgumentGuesser:
         return f"{name}={_SCALARS[base]}:{self._guess_number(name) if _is_extent(kind) else '1'}"
 
     def _describe_members(self, struct: str) -> dict[str, Any]:
-        """Return the texts of a struct's members by name; an empty dict if the type of any is unknown."""
+        """Return the texts of a struct's members by name; an empty dict if a member's type is unknown."""
         members: dict[str, Any] = {}
         for member in self.uses.structs.get(struct, ()):
             word = self.describe_argument(member.kind, member.name, 0).partition("=")[2]
@@ -253,7 +252,7 @@ class _ArgumentGuesser:
 
 
 def _parse_nested(word: str) -> Any:
-    """Parse an argument's text, without its name, to the form within structs: '["a"]' -> {"*": ["a"]}, a pointer."""
+    """Convert an argument's text to its form within structs: '["a"]' -> {"*": ["a"]}, a pointer."""
     if word.startswith("["):
         return {"*": json.loads(word)}
     return json.loads(word) if word.startswith("{") else word
@@ -270,7 +269,7 @@ def format_overview(file: Path, flags: str = "", arch: str = ARCH, name: str | N
     overviews = list_kernels(file, flags, arch, name)
     lines = [f"{file}: {count_noun(len(overviews), 'kernel')}"]
     for kernel in overviews:
-        unknown = "" if is_ptx(file) else "  (names unknown: this file does not declare it in plain words)"
+        unknown = "" if is_ptx(file) else "  (names unknown: the file has no plain declaration of this kernel)"
         place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else unknown
         lines += [
             "",

@@ -15,14 +15,13 @@ def format_ratio(count: int, requests: int) -> str:
 
 
 def _format_row(*cells: object) -> str:
-    """Format cells in columns of 16 characters, the first left-aligned, the others right-aligned."""
     return f"{cells[0]!s:<16}" + "".join(f"{cell!s:>16}" for cell in cells[1:])
 
 
 class _Section(NamedTuple):
-    """A section of the table: a state space, the prefix of its totals, and the name of the total to show.
+    """A section of the table: a state space, the prefix of its totals, and two totals to show.
 
-    The section's last column has another total, ``last_total``, per request if this total is an ideal.
+    ``unit`` is a total; ``last_total`` is that of the last column, per request if it is an ideal.
     """
 
     space: str
@@ -43,17 +42,18 @@ _SECTIONS = (
 
 
 def format_table(counters: LaunchCounters) -> str:
-    """Format the totals of a launch: sectors and lines of global memory, other memories, instructions per thread."""
+    """Format the totals of a launch: a section per memory, DRAM traffic, polling, and instructions per thread."""
     totals = counters.totals()
     copies = [access for access in counters.accesses if access.kind == "copy"]
-    totals |= {f"shared_copy_{name}": sum(getattr(copy, name) for copy in copies)
-               for name in ("requests", "wavefronts", "bank_conflicts")}  # fmt: skip
+    for name in ("requests", "wavefronts", "bank_conflicts"):
+        totals[f"shared_copy_{name}"] = sum(getattr(copy, name) for copy in copies)
     rows = []
     for section in _SECTIONS:
         kinds = [kind for kind in ("load", "store", "atomic", "copy") if f"{section.prefix}{kind}_requests" in totals]
         if kinds:
             rows.append(_format_row(section.space, "requests", section.unit, "per request", section.heading))
-            rows += [row for kind in kinds for row in _iter_kind_rows(section, kind, counters, totals)]
+            for kind in kinds:
+                rows += _iter_kind_rows(section, kind, counters, totals)
             rows.append("")
     addresses, requests = (totals.get(f"constant_{name}", 0) for name in ("addresses", "requests"))
     if requests:
@@ -73,16 +73,13 @@ def format_table(counters: LaunchCounters) -> str:
         ]
     if counters.polls:
         polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
-        rows += [
-            f"polling: {counters.polls} repeated {' and '.join(polling)} requests, in no total (the number depends on "
-            "scheduling)",
-            "",
-        ]
+        repeated = f"{counters.polls} repeated {' and '.join(polling)} requests"
+        rows += [f"polling: {repeated}, in no total (the number depends on scheduling)", ""]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 
 def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, totals: Mapping[str, int]) -> Iterator[str]:
-    """Yield the row of a kind of access, such as loads; and if merging by ptxas changes the counts, a second row."""
+    """Yield the row of a kind of access, such as loads; and a second row if merging by ptxas changes the counts."""
     space, prefix, unit, _, last_total = section
     requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
     if requests or kind in ("load", "store"):
@@ -100,7 +97,7 @@ def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, tota
 
 
 def _describe_aggregation(atomics: Amounts) -> str:
-    """Describe the sectors of atomics: lanes on one address count separately, unless ptxas aggregates the atomics."""
+    """Describe if lanes on one address count separately, or ptxas aggregates the atomics of a warp."""
     aggregated = atomics.aggregated if atomics.together > atomics.requests else 0  # a lane alone is not aggregated
     if aggregated == atomics.requests:
         return "warp-aggregated by ptxas"

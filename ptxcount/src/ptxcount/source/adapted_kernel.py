@@ -45,10 +45,7 @@ class AdaptedKernel:
 
 
 def parse_capability(arch: str) -> tuple[int, int]:
-    """Parse an architecture to a compute capability: "sm_90" -> (9, 0), "sm_100a" -> (10, 0).
-
-    Raises `LaunchError` for any other text.
-    """
+    """Parse an architecture: "sm_90" -> (9, 0), "sm_100a" -> (10, 0). Raise `LaunchError` for other texts."""
     match = re.fullmatch(r"sm_(\d+)(\d)[af]?", arch)
     if match is None:
         raise LaunchError(f"arch is {arch!r}; give an architecture such as sm_90")
@@ -67,7 +64,7 @@ def import_tool(module: str, kernel: Any) -> Any:
 
 
 def package_of(kernel: Any) -> str:
-    """Return the name of the package that defines a kernel's type."""
+    """Return the name of the top-level package of a kernel's type."""
     return type(kernel).__module__.partition(".")[0]
 
 

@@ -32,9 +32,9 @@ def adapt_kernel(
     grid: Any = None,
     block: Any = None,
 ) -> AdaptedKernel:
-    """Return a kernel of any kind that `count` accepts as an `AdaptedKernel`; raise `LaunchError` for other objects.
+    """Adapt a kernel of any kind that `count` accepts, with parameters as in `count`.
 
-    Parameters are as in `count`. Raises `LaunchError` also for arguments that the kernel's package does not accept.
+    Raises `LaunchError` for other kinds, and for arguments that the kernel's package does not accept.
     """
     if isinstance(arguments, Mapping):
         arguments = {name: view_array(value) for name, value in arguments.items()}
@@ -63,7 +63,7 @@ def _has(kernel: Any, *names: str) -> bool:
 
 
 def _adapt_cupy(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt a ``cupy.RawKernel``: take its CUDA C++, and those of its options that nvcc also has."""
+    """Adapt a ``cupy.RawKernel``: take the CUDA C++, and the options that nvcc also has."""
     flags = shlex.join(option for option in kernel.options if option not in _NVRTC_ONLY)
     return AdaptedKernel(kernel.code, entry or kernel.name, list(arguments), flags)
 

@@ -57,8 +57,8 @@ _MAX_FILES = 50_000
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return a fix for a known error in nvcc's messages, such as a pip command; empty if no fix is known.
 
-    A missing header is searched in the source's repository, and in installed packages. A folder within ``root``, by
-    default the current folder, is shown relative to ``root``.
+    A missing header is searched in the source's repository, and in installed packages. Paths within ``root``, by
+    default the current folder, are relative to it.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())
@@ -67,7 +67,7 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
             "To compile with another release, set NVCC to its nvcc, as in NVCC=/usr/local/cuda-12.9/bin/nvcc"
         )
     if target := _OTHER_TARGET.search(messages):
-        return f"instructions of one architecture alone need its suffix: --arch {target[1]}a"
+        return f"some instructions exist only on one architecture; compile with --arch {target[1]}a"
     missing = _MISSING.search(messages)
     if not missing:
         return ""
@@ -92,7 +92,8 @@ def _iter_folders_with(header: str, source: Path | None, root: Path) -> Iterator
             yield place.relative_to(root) if place.is_relative_to(root) else place
     for package, pattern in _PACKAGES:
         spec = importlib.util.find_spec(package)
-        for location in (spec.submodule_search_locations or ()) if spec else ():
+        locations = spec.submodule_search_locations if spec else None
+        for location in locations or ():
             yield from (path for path in sorted(Path(location).glob(pattern)) if (path / header).is_file())
     python = Path(sysconfig.get_path("include"))
     if (python / header).is_file():
@@ -100,7 +101,6 @@ def _iter_folders_with(header: str, source: Path | None, root: Path) -> Iterator
 
 
 def _iter_files(top: Path) -> Iterator[str]:
-    """Yield the paths of files below a folder, except in hidden folders, ``node_modules`` and ``venv``."""
     for folder, folders, names in os.walk(top):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in ("node_modules", "venv")]
         yield from (os.path.join(folder, name) for name in names)  # noqa: PTH118 -- of thousands

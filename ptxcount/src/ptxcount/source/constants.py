@@ -29,7 +29,6 @@ def _divide(dividend: float, divisor: float) -> float:
 
 
 def _shift_left(value: int, count: int) -> int:
-    """Shift as C++ does; raise `ValueError` unless the count is 0 to 63."""
     if not 0 <= count < 64:
         raise ValueError(f"a shift by {count} bits; C++ allows 0 to 63")
     return value << count
@@ -53,12 +52,11 @@ def remove_comments(text: str) -> str:
 def evaluate_constant(
     text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
 ) -> int | None:
-    """Return the value of an expression of numbers and of constants that a source defines; None if unknown.
+    """Evaluate an expression of numbers and of constants that a source defines; None if the value is unknown.
 
-    The value is an integer: a fraction is cut off.
-
-    ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several definitions of a name, the last counts. With
-    ``is_strict``, a name with different definitions is not known. ``depth`` limits constants defined by constants.
+    The value is an integer: fractions are cut off. ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several
+    definitions of a name, the last counts; with ``is_strict``, different definitions make the value unknown. ``depth``
+    limits constants defined by constants.
     """
 
     def find_value(word: re.Match[str]) -> str:
@@ -81,7 +79,7 @@ def _translate_integers(text: str) -> str:
 
 
 def _evaluate_node(node: ast.expr) -> Any:
-    """Evaluate a syntax tree as C++ does; raise `ValueError` or `KeyError` for anything but numbers and operators."""
+    """Evaluate a syntax tree as C++ does; raise `ValueError` or `KeyError` unless it has only numbers and operators."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return value

@@ -37,23 +37,20 @@ def strip_qualifiers(kind: str) -> str:
 
 
 def check_arguments(
-    arguments: list[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
-) -> list[KernelArgument]:
-    """Return the arguments of a kernel unchanged, after a check of their types and names.
+    arguments: Sequence[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
+) -> None:
+    """Raise `LaunchError` if an argument does not fit the parameter's C++ type, or has another parameter's name.
 
-    Raises `LaunchError` if an argument does not fit the C++ type, or has the name of another parameter. ``words`` are
-    the texts of the arguments; other names in these texts are only labels. Types come from the mangled name ``entry``,
-    or from a declaration in the files. Unknown types accept anything; pointers to bytes or unknown types accept any
-    array. With a wrong number of arguments, their types are not checked.
+    Other names are only labels. ``words`` are the texts of the arguments. Types come from the mangled name ``entry``,
+    else from a declaration in the files. Unknown types accept anything; pointers to bytes or unknown types accept any
+    array. With a wrong number of arguments, types are not checked.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
     types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
-    if len(types) != len(arguments):  # Numba passes an array as several parameters; else the count is wrong
-        return arguments
-    for word, argument, kind in zip(words, arguments, types, strict=True):
-        _check_argument(word, argument, kind, files)
-    return arguments
+    if len(types) == len(arguments):  # Numba passes an array as several parameters
+        for word, argument, kind in zip(words, arguments, types, strict=True):
+            _check_argument(word, argument, kind, files)
 
 
 def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
@@ -72,7 +69,8 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
     given, needed = str(argument.dtype), ""
     if is_pointer and not is_array:
-        needed = f"{label}={dtype or 'float32'}[N]" if argument.nbytes != _ADDRESS else ""
+        if argument.nbytes != _ADDRESS:
+            needed = f"{label}={dtype or 'float32'}[N]"
     elif dtype and is_scalar_type and is_array:
         given, needed = "an array", f"{label}={example}"
     elif dtype and is_array == is_pointer and not _fits_type(argument.dtype, dtype, is_pointer):
@@ -82,19 +80,16 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
 
 
 def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
-    """Tell if a dtype fits the dtype of a C++ type, ``name``: by kind, and behind a pointer also by size.
-
-    Signedness is ignored. Pointers to bytes, and bytes of an unknown type, fit any.
-    """
+    """Tell if a dtype fits the named dtype in kind, and behind a pointer also in size; signedness is ignored."""
     needed, size = np.dtype(name), dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):
+    if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):  # bytes
         return True
     is_same_kind = _NUMBER_KINDS.get(dtype.kind) == _NUMBER_KINDS[needed.kind]
     return is_same_kind and (not is_pointer or size == needed.itemsize)
 
 
 def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
-    """Raise `LaunchError` if the members, or their order, differ from the struct in the first file that defines it."""
+    """Raise `LaunchError` unless the members are in the order of the struct in the first file that defines it."""
     name = struct.rpartition("::")[2]
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -111,10 +106,11 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
 def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
     """Raise `LaunchError` if, in each possible parameter list, an argument has the name of another parameter."""
     labels = [word.partition("=")[0] if "=" in word else "" for word in words]
-    if orders and all(
-        any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
-        for order in orders
-    ):
+
+    def is_misplaced(order: Sequence[str]) -> bool:
+        return any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
+
+    if orders and all(map(is_misplaced, orders)):
         raise LaunchError(
             f"the arguments are {', '.join(label or '-' for label in labels)}; "
             f"the kernel takes {', '.join(orders[0])} in this order"
@@ -124,10 +120,12 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
     """Return the declarations of a kernel in the first file that has any; overloads and ``#if`` give several.
 
-    ``files`` are the files of a compilation. The result is empty if the first file is PTX.
+    ``files`` are the files of a compilation. The result is empty if the source is PTX.
     """
+    if not files or is_ptx(files[0]):
+        return []
     name = source_name(entry)
-    for file in [] if not files or is_ptx(files[0]) else files:
+    for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
         declared = find_declarations(text) if "__global__" in text and name.rpartition("::")[2] in text else []
         if matches := [declaration for declaration in declared if declaration.name == name]:

@@ -26,19 +26,19 @@ WHEEL = f"cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]=={RELEASE}"
 TEXT_NAME = "source.cu"
 #: Characters removed from a file name that nvcc passes to a shell.
 _UNSAFE = re.compile(r"[^\w.]", re.ASCII)
-#: Text that nvcc's shell would execute: a backquote, ``\$``, or ``$(`` in a word that is no option. nvcc escapes
+#: Text that nvcc's shell would execute: a backquote, ``\$``, or ``$(`` in a word that is no option. nvcc itself escapes
 #: quotes, and dollars in options.
-_RUN = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
+_EXECUTED = re.compile(r"`|\\\$|^[^-].*\$\(", re.DOTALL)
 #: A name in a make rule, with escaped spaces.
 _NAME = re.compile(r"(?:\\.|\S)+")
-#: Separator of target and files in a make rule, in the output of nvcc and of gcc.
+#: End of the target in a make rule, as nvcc and as gcc write it.
 _TARGET = re.compile(r" : |\.o: ")
 
 
 def find_nvcc() -> Path:
-    """Find nvcc by the variable NVCC, else in the newest installed CUDA wheel, else on PATH.
+    """Find nvcc: by the variable NVCC alone if it is set, else in the newest installed CUDA wheel, else on PATH.
 
-    If NVCC is set, no other place is searched. Raises `NvccNotFoundError` if there is no nvcc.
+    Raises `NvccNotFoundError` if there is no nvcc.
     """
     advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
     configured = os.environ.get("NVCC")
@@ -46,12 +46,11 @@ def find_nvcc() -> Path:
     if path is None and configured:
         raise NvccNotFoundError(f"NVCC={configured} is not an executable; {advice}")
     if path is None:
-        raise NvccNotFoundError(f"there is no nvcc in NVCC, in this Python environment or on PATH; {advice}")
+        raise NvccNotFoundError(f"NVCC is not set, and neither this Python environment nor PATH has nvcc; {advice}")
     return Path(path)
 
 
 def _find_wheel_nvcc() -> Path | None:
-    """Find the nvcc of the newest CUDA wheel (``nvidia/cu13/bin/nvcc`` in site-packages)."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations if spec else None
     paths = [path for folder in folders or () for path in Path(folder).glob("cu*/bin/nvcc")]
@@ -68,22 +67,21 @@ class Compilation(NamedTuple):
 def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
     """Compile a file, or a text, to PTX with source lines.
 
-    The result has the files that nvcc read; for a text, no files. ``instances`` are instances of templates that the
-    source may lack, such as ``blur<float>``. Raises `NvccNotFoundError`, and `CompileError` if nvcc fails or writes no
-    PTX, and as `run_nvcc` and `split_flags`.
+    ``instances`` are instances of templates that the source may lack, such as ``blur<float>``. Raises
+    `NvccNotFoundError`; raises `CompileError` if nvcc fails or writes no PTX, and as `run_nvcc` and `split_flags`.
     """
     _refuse_release()
-    # Taking its address instantiates a template.
+    # Taking the address of a template instantiates it.
     instantiations = "".join(f"\nstatic auto ptxcount_instance_{n} = &{name};" for n, name in enumerate(instances))
     with tempfile.TemporaryDirectory(prefix="ptxcount-") as folder:
-        target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # cannot collide with a source
+        target, rule = Path(folder, "made-ptx"), Path(folder, "made-rule")  # names that no source has
         if isinstance(source, str):
             path, shown_name, text = Path(folder, TEXT_NAME), TEXT_NAME, source.encode("utf-8", "replace")
         else:  # nvcc passes the name of the compiled file to a shell, but not the names of included files
             path, shown_name, text = Path(folder, _UNSAFE.sub("_", source.name)), str(source), _make_inclusion(source)
         path.write_bytes(text + instantiations.encode())
         command = [str(find_nvcc()), "--ptx", "-x", "cu", "-lineinfo", "-arch", arch, *split_flags(flags)]
-        # nvcc's own -MD would preprocess again, a sixth of the time.
+        # nvcc's own -MD would preprocess a second time, which takes a sixth of the compilation.
         quoted_rule = shlex.quote(str(rule)).replace(",", r"\,")
         process = run_nvcc([*command, str(path), "-o", str(target), "-Xcompiler", f"-MD,-MF,{quoted_rule}"])
         shown_command = shlex.join([*command, shown_name])
@@ -103,7 +101,7 @@ def compile_source(source: Path | str, flags: str = "", arch: str = ARCH, instan
 
 
 def _name_source_lines(messages: str, target: Path) -> str:
-    """Replace lines of the temporary PTX in ptxas's messages by lines of the source, from ``.loc`` directives."""
+    """Replace PTX lines in ptxas's messages by source lines, from the ``.loc`` directives of the PTX in ``target``."""
     if str(target) not in messages or not target.is_file():
         return messages
     ptx = target.read_text(encoding="utf-8", errors="replace")
@@ -118,11 +116,11 @@ def _name_source_lines(messages: str, target: Path) -> str:
 
 
 def _refuse_release() -> None:
-    """Raise `NvccNotFoundError` if CUDA_TOOLKIT requests a release, which only kernelwatch can install."""
+    """Raise `NvccNotFoundError` if CUDA_TOOLKIT names a release, which only kernelwatch can install."""
     if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
         raise NvccNotFoundError(
             f"CUDA_TOOLKIT is {release}; kernelwatch installs that release, but ptxcount does not; "
-            "set NVCC to the path of its nvcc, or unset CUDA_TOOLKIT"
+            "set NVCC to the path of that nvcc, or unset CUDA_TOOLKIT"
         )
 
 
@@ -135,18 +133,18 @@ def _make_inclusion(source: Path) -> bytes:
 
 
 def read_rule(rule: Path) -> list[Path]:
-    """Return the files that a file with a make rule lists; none if there is no such file. ``#line`` has no effect."""
+    """Return the prerequisites in a file with a make rule; none if the file is missing."""
     text = rule.read_text(encoding="utf-8", errors="surrogateescape") if rule.is_file() else ""
     names = _NAME.findall(_TARGET.split(text, 1)[-1].replace("\\\n", ""))
     return [Path(re.sub(r"\\(.)", r"\1", name).replace("$$", "$")) for name in names]
 
 
 def split_flags(flags: str) -> list[str]:
-    """Split options as a shell does: "-O3 -DX='a b'" -> ["-O3", "-DX=a b"]; raise `CompileError` for an open quote."""
+    """Split options as a shell does: "-O3 -DX='a b'" -> ["-O3", "-DX=a b"]. Raise `CompileError` for an open quote."""
     try:
         return shlex.split(flags)
     except ValueError as error:
-        raise CompileError(f"flags {flags!r} cannot be split into words: {error}") from None
+        raise CompileError(f"flags {flags!r} cannot be split into words: {error}; write them as for a shell") from None
 
 
 def find_time_limit() -> float:
@@ -166,13 +164,12 @@ def run_nvcc(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run nvcc, and return its exit code and output as bytes.
 
-    At the time limit, nvcc and its child processes are ended. With the tools of `_parent_death_prefix`, they also end
-    if this process is killed. ``share`` is the fraction of `find_time_limit` that nvcc may take. Raises `CompileError`
-    if nvcc does not start, exceeds the limit, or has an argument that nvcc's shell would execute, and as
-    `find_time_limit`.
+    nvcc and its child processes are killed at the time limit, ``share`` times `find_time_limit`. With the tools of
+    `_parent_death_prefix`, they also end if this process is killed. Raises `CompileError` if nvcc does not start,
+    exceeds the limit, or has an argument that nvcc's shell would execute, and as `find_time_limit`.
     """
     limit = share * find_time_limit()
-    if risky := next(filter(_RUN.search, map(str, command[1:])), None):
+    if risky := next(filter(_EXECUTED.search, map(str, command[1:])), None):
         advice = "remove it from --flags, or rename the file or folder"
         raise CompileError(f"nvcc passes {risky!r} to a shell, which would execute a part of it; {advice}")
     pipe = subprocess.PIPE
@@ -199,27 +196,26 @@ def run_nvcc(
     return subprocess.CompletedProcess(command, process.returncode, output, messages)
 
 
-#: Process groups of the running nvcc commands, which threads of this process wait for.
+#: Process groups of the nvcc commands that threads of this process wait for.
 _running: set[int] = set()
 
 
 def stop_all() -> None:
-    """Kill every nvcc that threads of this process have started, with its child processes."""
+    """Kill all nvcc commands that threads of this process wait for, and their child processes."""
     for group in [*_running]:
         _kill(group)
 
 
 def _kill(group: int) -> None:
-    """Kill a process group; do nothing if the group has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 
 
 def _parent_death_prefix() -> list[str]:
-    """Return a command prefix that ends the command when the thread that started it ends; empty if a tool is missing.
+    """Return a command prefix that ends the command when the thread that starts it ends; empty if a tool is missing.
 
-    The system then sends SIGTERM to `timeout` (without a limit), which forwards it to the whole group, and then sends
-    SIGKILL. The shell in between starts nothing if this process ended before the signal was requested.
+    `setpriv` makes the system send SIGTERM to `timeout`, which has no time limit here. `timeout` forwards SIGTERM to
+    the process group, and sends SIGKILL a second later. The shell starts nothing if this process has ended already.
     """
     tools = [shutil.which(name) for name in ("setpriv", "sh", "timeout")]
     if not all(tools):

@@ -50,8 +50,10 @@ def make_tensor_maps(cubin: bytes, arguments: Sequence[Any], count: int) -> list
 def _call_host_function(cubin: bytes, parameters: int) -> None:
     """Call the host function with the parameters' address, if this is x86-64 Linux and the code needs no linker."""
     content = read_section(cubin, ".nv.host")
-    host: Any = open_object(content) if content else {"e_machine": None}
-    if (host["e_machine"], platform.system(), platform.machine()) != ("EM_X86_64", "Linux", "x86_64"):
+    if not content or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return
+    host = open_object(content)
+    if host["e_machine"] != "EM_X86_64":
         return
     for symbol in host.get_section_by_name(".symtab").get_symbol_by_name(_FUNCTION) or ():
         code = host.get_section(symbol["st_shndx"])
@@ -66,7 +68,7 @@ def _call_host_function(cubin: bytes, parameters: int) -> None:
 
 
 def _read_map(fields: Any, array: Any) -> TensorMap:
-    """Return the `TensorMap` of these fields, over the array with its axes in the map's order.
+    """Return the `TensorMap` of these fields over the array, with axes in the map's order.
 
     Raises `LaunchError` for a map of another form.
     """

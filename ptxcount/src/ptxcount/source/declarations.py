@@ -1,7 +1,4 @@
-"""The kernels that a source declares: names, templates and parameters, as written.
-
-Compiled code has neither the names of parameters nor templates without an instance.
-"""
+"""The kernels that a source declares. Compiled code lacks parameter names, and templates without an instance."""
 
 import re
 from collections.abc import Iterator
@@ -36,19 +33,19 @@ class Declaration(NamedTuple):
 
     #: Name with namespaces.
     name: str
-    #: Line of its name.
+    #: Line of the name.
     line: int
-    #: Template parameters, such as ``typename T``; empty if it is no template.
+    #: Template parameters, such as ``typename T``; empty without a template.
     template: list[str]
     #: Type and name of each parameter.
     parameters: list[tuple[str, str]]
-    #: True if its body uses the y index of a thread or a block.
+    #: True if the body uses the y index of a thread or a block.
     planar: bool
     #: Maximum threads per block, if ``__launch_bounds__`` has a number; else 0.
     max_threads: int = 0
-    #: True if it is planar and does not use ``blockDim.y`` for rows: a block may loop over a tile.
+    #: True if the kernel is planar without ``blockDim.y``: a block may loop over the rows of a tile.
     tiled: bool = False
-    #: Its code, without comments and directives.
+    #: The code, without comments and directives.
     body: str = ""
 
     def __str__(self) -> str:
@@ -68,7 +65,7 @@ def find_declarations(text: str) -> list[Declaration]:
 def guess_instance(declaration: Declaration) -> str:
     """Guess an instance of a template, such as ``k<float, 16>``.
 
-    A parameter N without a default is `THREADS` if the body of a one-dimensional kernel has ``blockIdx.x * N``.
+    An integer N is `THREADS` if it has no default, and a one-dimensional kernel uses ``blockIdx.x * N``.
     """
     guesses = []
     for parameter in declaration.template:
@@ -84,7 +81,9 @@ def guess_template_argument(parameter: str) -> str:
     head, _, default = parameter.partition("=")
     if default.strip():
         return default.strip()
-    return "float" if re.match(r"(typename|class)\b", head) else "true" if head.startswith("bool") else _INTEGER
+    if re.match(r"(typename|class)\b", head):
+        return "float"
+    return "true" if head.startswith("bool") else _INTEGER
 
 
 class Member(NamedTuple):
@@ -98,15 +97,18 @@ class Member(NamedTuple):
 def find_structs(text: str) -> dict[str, list[Member]]:
     """Return the data members of the structs of a source, by the struct's name.
 
-    A struct with a base, with a member that cannot be parsed, or with a virtual function, is left out.
+    Structs with a base class, a virtual function, or a member that cannot be parsed are left out.
     """
-    bodies = [(name, _METHOD.sub("", body[1:-1])) for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text))
-              if not re.search(r"\bvirtual\b", body)]  # fmt: skip
-    return {struct: members for struct, body in bodies if (members := _parse_members(body)) is not None}
+    structs = {}
+    for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text)):
+        members = _parse_members(_METHOD.sub("", body[1:-1]))
+        if members is not None and not re.search(r"\bvirtual\b", body):
+            structs[name] = members
+    return structs
 
 
 def _parse_members(body: str) -> list[Member] | None:
-    """Parse data members: "int n = 1, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one is unknown."""
+    """Parse data members: "int n = 1, a[4];" -> [("int", "n", 0), ("int", "a", 4)]; None if one cannot be parsed."""
     members: list[Member] = []
     for statement in filter(str.strip, body.split(";")):
         if _NO_DATA.match(statement):
@@ -169,14 +171,15 @@ def _make_declaration(
     ]
     planar = re.search(r"\b(threadIdx|blockIdx)\s*\.\s*y\b", body) is not None
     tiled = planar and not re.search(r"\bblockDim\s*\.\s*y\b", body)
-    bounds = _BOUNDS.search(text[max(text.rfind(mark, 0, start) for mark in ";{}") + 1 : start])
+    previous_end = max(text.rfind(mark, 0, start) for mark in ";{}")
+    bounds = _BOUNDS.search(text[previous_end + 1 : start])
     max_threads = int(bounds[1]) if bounds else 0
     qualified_name, line = "::".join([*namespaces, name]), text.count("\n", 0, start) + 1
     return Declaration(qualified_name, line, template, parameters, planar, max_threads, tiled, body)
 
 
 def _join_until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, int]:
-    """Join the words of tokens up to one of the characters ``ends``; return the text, and the index of that token."""
+    """Join the words of tokens before one of the characters ``ends``; return the text, and the index of that token."""
     words = ""
     while place < len(tokens) and tokens[place][0] not in ends:
         words += tokens[place][0]
@@ -185,7 +188,7 @@ def _join_until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[s
 
 
 def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
-    """Return the index of the bracket that closes the one at an index; the last index if there is none."""
+    """Return the index of the bracket that closes the bracket at ``place``; the last index if none does."""
     opening, depth = tokens[place][0], 0
     while place < len(tokens):
         word = tokens[place][0]
@@ -199,7 +202,7 @@ def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
 
 
 def _find_signature(tokens: list[tuple[str, int]], place: int) -> _Signature | None:
-    """Find the signature of a kernel from the token after ``__global__``; None if the kernel has no body."""
+    """Find the signature of the kernel that begins after ``__global__``, at ``place``; None if there is no body."""
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))

@@ -34,7 +34,7 @@ def find_chip(ptx: str, arch: str | None) -> str:
 def is_ptx(source: Path | str) -> bool:
     """Tell if a source is PTX: a file named ``*.ptx``, or content that begins with a directive.
 
-    A text may also have a later line with ``.version``. A cubin counts as PTX, because its embedded PTX is executed.
+    A text with a line ``.version`` is PTX, too. So is a cubin, because its embedded PTX is executed.
     """
     if not isinstance(source, Path):
         return bool(_DIRECTIVE.match(source) or _VERSION.search(source))

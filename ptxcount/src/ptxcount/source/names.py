@@ -48,14 +48,15 @@ def require_entry(entries: Iterable[str], entry: str) -> None:
 
 
 def matches_name(mangled: str, name: str) -> bool:
-    """Tell if a name matches a kernel. Outer namespaces, template arguments and parameters may be missing."""
+    """Tell if a C++ name matches a kernel. Outer namespaces, template arguments and parameters may be missing."""
     full, name_alone = demangle(mangled), cpp_name(mangled)
     spellings = {full, name_alone, name_alone + _find_parameters(full), source_name(mangled)}
-    return any(f"::{_normalize(spelling)}".endswith(f"::{_normalize(name)}") for spelling in spellings)
+    ending = f"::{_normalize(name)}"
+    return any(f"::{_normalize(spelling)}".endswith(ending) for spelling in spellings)
 
 
 def cpp_name(mangled: str) -> str:
-    """Return a kernel's C++ name without its parameters: ``phys::blur<float>``."""
+    """Return a kernel's C++ name without parameters: ``phys::blur<float>``."""
     full = demangle(mangled)
     return split_list(full[: len(full) - len(_find_parameters(full))], " ")[-1]
 
@@ -68,10 +69,7 @@ def source_name(mangled: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Demangle a name with the C++ library, which NumPy needs, too; return the name unchanged without the library.
-
-    A name that is not mangled is returned unchanged, too.
-    """
+    """Demangle a name; return the name unchanged if it is not mangled, or if the C++ library is missing."""
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library
@@ -85,7 +83,6 @@ def demangle(mangled: str) -> str:
 
 @lru_cache(maxsize=1)
 def _load_library() -> ctypes.CDLL | None:
-    """Load the C++ library, which demangles names; None if the library is missing."""
     import ctypes  # noqa: PLC0415 - a check of cached counts does without
 
     try:
@@ -107,7 +104,7 @@ def parameter_types(mangled: str) -> list[str] | None:
 def split_list(text: str, separator: str = ",") -> list[str]:
     """Split a text at separators outside of brackets: "int, a<b, c>" -> ["int", "a<b, c>"].
 
-    ``<<`` is a shift, and within other brackets ``<`` and ``>`` compare.
+    ``<`` and ``>`` are brackets unless they are part of ``<<``, or within other brackets, where they compare.
     """
     parts, depth, angles = [""], 0, 0
     for sign in re.findall("<<|.", text, re.S):

@@ -13,7 +13,7 @@ from .adapted_kernel import AdaptedKernel, describe_shape, import_tool, package_
 
 
 class _Package(NamedTuple):
-    """A package of dispatchers: the modules that compile, that type arguments, and that determine the target.
+    """Modules of a package with dispatchers: to compile, to find types of arguments, and to determine the target.
 
     ``target_name`` is the attribute with the target: a function that queries the driver, or a cached result.
     """
@@ -26,7 +26,7 @@ class _Package(NamedTuple):
 
 _NUMBA_CUDA = _Package("numba.cuda", "numba", "numba.cuda.dispatcher", "get_current_device")
 _TYPEOF = "numba_cuda_mlir.numba_cuda.typing.typeof"
-#: Packages by the name that their dispatchers have.
+#: Packages by the top-level module of their dispatchers.
 _PACKAGES = {
     "numba": _NUMBA_CUDA,
     "numba_cuda": _NUMBA_CUDA,
@@ -72,13 +72,10 @@ def _make_scalar(argument: Any) -> Any:
 
 @contextmanager
 def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
-    """Replace the attribute that determines the target of a compilation, within the block.
-
-    The original would query a GPU. Raises `LaunchError` if this release of Numba lacks the attribute.
-    """
+    """Replace an attribute, which would query a GPU, within the block; raise `LaunchError` if the module lacks it."""
     if not hasattr(module, name):
         raise LaunchError(
-            f"this release of Numba is not supported: it has no {name}; pass the PTX that it compiles, as a text"
+            f"this release of Numba is not supported: it has no {name}; pass the PTX that Numba compiles, as a text"
         )
     original = getattr(module, name)
     setattr(module, name, value)
@@ -90,9 +87,8 @@ def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
 
 def _flatten_array(array: Any) -> list[KernelArgument]:
     """Flatten an array as numba-cuda passes it: two null pointers to owners, size, itemsize, data, shape, strides."""
-    sizes = [array.size, array.itemsize]
-    numbers = [np.int64(n) for n in (0, 0, *sizes)]
-    return [*numbers, array, *(np.int64(n) for n in (*array.shape, *array.strides))]
+    head, tail = (0, 0, array.size, array.itemsize), (*array.shape, *array.strides)
+    return [*map(np.int64, head), array, *map(np.int64, tail)]
 
 
 def _flatten_memref(array: Any) -> list[KernelArgument]:

@@ -31,8 +31,8 @@ class KernelResources(NamedTuple):
 def parse_report(messages: str) -> dict[str, KernelResources]:
     """Parse the resources of each kernel, by mangled name, from a report of ``ptxas -v``.
 
-    After each kernel, ptxas lists the functions that it may call. The kernel's registers include these functions; its
-    frames and spills do not, so they are summed. A kernel in an unknown format is left out.
+    After each kernel, ptxas lists the functions that the kernel may call. The kernel's registers include those of the
+    functions; frames and spills do not, so they are summed. A kernel in an unknown format is left out.
     """
     kernels = {}
     for section in messages.split(_ENTRY)[1:]:
@@ -68,9 +68,9 @@ _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores",
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
-    """Return stack frame, spill stores and spill loads in this order, as accesses in the form of `listing.list_lines`.
+    """Return stack frame, spill stores and spill loads in this order, each as an access of `listing.list_lines`.
 
-    Each access has ``bytes`` per thread. The list is empty without ptxas, or if ptxas fails.
+    ``bytes`` are per thread. The list is empty without ptxas, or if ptxas fails.
     """
     resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:

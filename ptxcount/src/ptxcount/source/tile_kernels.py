@@ -29,7 +29,7 @@ _POINTER = 8
 
 
 class _MapCall(NamedTuple):
-    """A call of ``cuTensorMapEncodeTiled`` by tilelang's host code: axes, name of the array, and all later numbers."""
+    """A call of ``cuTensorMapEncodeTiled`` by tilelang's host code: rank, name of the array, and all other numbers."""
 
     rank: int
     array: str
@@ -52,9 +52,9 @@ def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: s
 
 
 def _describe_tensor(array: Any, parameter: Variable) -> Any:
-    """Describe an array as a CuTe tensor, a dict of its address and its dynamic lengths and strides.
+    """Describe an array as a CuTe tensor: a dict of the address, and of the dynamic lengths and strides.
 
-    A parameter of 8 bytes takes only the address: all else is static. A stride of 1 is static, too:
+    For a static layout, the parameter has 8 bytes and takes only the address. A stride of 1 is always static:
     ``mark_layout_dynamic`` excludes it. Raises `LaunchError` for a parameter of another size, and as `describe_shape`.
     """
     if parameter.size == _POINTER:
@@ -72,9 +72,9 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
 
 
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Compile a ``@ct.kernel`` for these arguments, and read the PTX from its cubin.
+    """Compile a ``@ct.kernel`` for these arguments, and read the PTX from the cubin.
 
-    Tensor maps may follow the arguments. Raises `LaunchError` for another number of arguments or maps.
+    Tensor maps may follow the arguments. Raises `LaunchError` for a wrong number of arguments or maps.
     """
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
@@ -100,13 +100,13 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch, output_format="cubin")
     ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
     kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
-    hidden = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)  # tensor maps
-    if hidden and not maps:
+    map_count = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
+    if map_count and not maps:
         from .cutile_maps import make_tensor_maps  # noqa: PLC0415 -- which few kernels take
 
-        maps = make_tensor_maps(cubin.getvalue(), flat, hidden)
-    if hidden != len(maps):
-        counts = f"{count_noun(len(annotations), 'argument')} and {count_noun(hidden, 'tensor map')}"
+        maps = make_tensor_maps(cubin.getvalue(), flat, map_count)
+    if map_count != len(maps):
+        counts = f"{count_noun(len(annotations), 'argument')} and {count_noun(map_count, 'tensor map')}"
         taken = f"cuTile's kernel for {arch} takes {counts}"
         if len(arguments) > len(annotations):
             raise LaunchError(f"{taken}, not {len(arguments)} arguments")
@@ -118,7 +118,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
-    """Return the constraints on an array with which cuTile's launch would compile, such as divisibility by 16."""
+    """Return the constraints that cuTile's launch would derive from an array, such as divisibility by 16."""
     lengths, strides = describe_shape(array)
     return compilation.ArrayConstraint(
         getattr(tile, array.dtype.name),
@@ -171,7 +171,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
 
 
 def _find_map_calls(kernel: Any) -> dict[str, _MapCall]:
-    """Return the calls that make the tensor maps of a launch, by the map's name; only calls with constant numbers."""
+    """Return the calls that make tensor maps, by the map's name; only calls with constant numbers."""
     functions = kernel.host_mod.functions.values() if hasattr(kernel, "host_mod") else ()
     calls = (call for function in functions for call in function.attrs.get("tma_descriptor_args", {}).items())
     return {
@@ -190,7 +190,7 @@ def _make_map(array: Any, call: _MapCall) -> TensorMap:
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         raise LaunchError(
-            f"argument {name} is no contiguous array, but tilelang's kernel copies it by a tensor map; pass one"
+            f"argument {name} must be a contiguous array, because tilelang's kernel copies it by a tensor map; pass one"
         )
     try:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)

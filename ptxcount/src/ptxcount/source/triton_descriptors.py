@@ -42,7 +42,7 @@ def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[st
 
 
 def _view_elements(descriptor: Any) -> Any:
-    """View the elements that a descriptor describes; raise `LaunchError` unless a contiguous array has these."""
+    """View a descriptor's elements; raise `LaunchError` unless the base is a contiguous array with these elements."""
     base = view_array(descriptor.base)
     if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
         raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
@@ -57,18 +57,16 @@ def _view_elements(descriptor: Any) -> Any:
 
 
 def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -> TensorMap:
-    """Make a tensor map of an array; ``flags`` tell if the map fills with NaN, and if it rounds to TF32.
-
-    Raises `LaunchError` for TF32, packed FP4 and im2col.
-    """
+    """Make a tensor map of an array; ``flags`` tell if the map fills with NaN, and if it rounds to TF32."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
 
     fills_nan, rounds = map(bool, flags)
-    found = {
+    unsupported = {
         "rounds to TF32": rounds,
         "pads packed FP4": properties["fp4_padded"],
         "is in im2col mode": properties.get("is_im2col"),
     }
-    for mode in filter(found.get, found):
-        raise LaunchError(f"ptxcount does not support a tensor map that {mode}; pass a kernel without one")
+    for mode, is_used in unsupported.items():
+        if is_used:
+            raise LaunchError(f"ptxcount does not support a tensor map that {mode}; pass a kernel without one")
     return TensorMap(array, tuple(properties["block_size"]), SWIZZLES[properties["swizzle"]], fills_nan=fills_nan)

@@ -29,23 +29,24 @@ _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
 def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
-    data, ptx = kernel.metadata, kernel.asm["ptx"]
-    name = entry or data.name
-    arguments = expand_descriptors(arguments, getattr(data, "tensordesc_meta", None) or [])
+    metadata, ptx = kernel.metadata, kernel.asm["ptx"]
+    name = entry or metadata.name
+    arguments = expand_descriptors(arguments, getattr(metadata, "tensordesc_meta", None) or [])
     kernel_entry = parse_cached(ptx).entries.get(name)
     missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
-    sizes = [getattr(data, f"{scratch}_scratch_size", 0) for scratch in ("global", "profile")]
-    scratch = [np.zeros(max(size, 1), np.uint8) for size in sizes[:missing]] if 0 < missing <= len(sizes) else []
+    sizes = [getattr(metadata, f"{memory}_scratch_size", 0) for memory in ("global", "profile")]
+    if 0 < missing <= len(sizes):
+        arguments = [*arguments, *(np.zeros(max(size, 1), np.uint8) for size in sizes[:missing])]
     return AdaptedKernel(
-        ptx, name, [*arguments, *scratch], program_blocks=getattr(data, "num_ctas", 1), block=data.num_warps * 32,
-        dynamic_shared=data.shared,
+        ptx, name, list(arguments), program_blocks=getattr(metadata, "num_ctas", 1), block=metadata.num_warps * 32,
+        dynamic_shared=metadata.shared,
     )  # fmt: skip
 
 
 def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:
     """Append a null for each of Triton's one or two scratch pointers, if only these parameters have no argument.
 
-    nvcc never declares a pointer as one to global memory, so the PTX is from Triton or a related tool.
+    nvcc declares no such parameter: the PTX is from Triton or a related tool.
     """
     parameters = re.search(rf"\.entry\s+{re.escape(entry)}\s*\(([^)]*)\)", ptx)
     declarations = parameters[1].split(",") if parameters else []
@@ -96,7 +97,6 @@ def adapt_jit_function(
 
 
 def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments by the name of their parameter; raise `LaunchError` for too many."""
     if isinstance(arguments, Mapping):
         return dict(arguments)
     if len(arguments) > len(kernel.arg_names):
@@ -107,10 +107,7 @@ def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -
 
 
 def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the value of each parameter, and the options of the launch: the keywords that name no parameter.
-
-    Raises `LaunchError` if a parameter has neither a keyword nor a default.
-    """
+    """Return the values by parameter, and the options of the launch: the keywords that name no parameter."""
     names = [parameter.name for parameter in kernel.params]
     values = {parameter.name: parameter.default for parameter in kernel.params if parameter.has_default}
     values |= keywords
@@ -124,13 +121,15 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
 
 
 def _find_type(value: Any, parameter: Any) -> str:
-    """Name the type of a value as Triton's launch does; ``constexpr`` for a value compiled into the kernel."""
+    """Return the type that Triton's launch gives to a value; ``constexpr`` for a value compiled into the kernel."""
     if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
         return "constexpr"
     if isinstance(value, bool):
         return "u1"
     if isinstance(value, int):
-        return "i32" if -(1 << 31) <= value < 1 << 31 else "i64" if value < 1 << 63 else "u64"
+        if -(1 << 31) <= value < 1 << 31:
+            return "i32"
+        return "i64" if value < 1 << 63 else "u64"
     if isinstance(value, float):
         return "fp32"
     if is_descriptor(value):
@@ -164,9 +163,7 @@ def _make_scalar(value: Any, kind: str) -> Any:
 
 def _is_divisible(value: Any, parameter: Any) -> bool:
     """Tell if Triton's launch would specialize the kernel for this value as a multiple of 16."""
-    if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment:
-        return False
-    if is_descriptor(value):
+    if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment or is_descriptor(value):
         return False
     if not isinstance(value, np.ndarray):
         return _is_integer(value) and int(value) % _DIVISOR == 0

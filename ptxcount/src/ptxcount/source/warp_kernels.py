@@ -38,7 +38,7 @@ def adapt_warp(
     try:
         lengths = [operator.index(length) for length in (dim if isinstance(dim, Sequence) else [dim])]
     except TypeError:
-        raise LaunchError(f"dim of the Warp kernel {kernel.key} is {dim!r}; give one or more integers") from None
+        raise LaunchError(f"grid is {dim!r}; for the Warp kernel {kernel.key}, give one or more integers") from None
     threads = _BLOCK if block is None else block
     size = int(np.prod(threads))
     ptx, metadata = _compile_module(kernel.module, parse_capability(arch), size, kernel.module.get_module_hash(size))
@@ -46,9 +46,10 @@ def adapt_warp(
     match = re.search(pattern, ptx)
     if match is None:
         raise LaunchError(f"this release of Warp is not supported: its PTX has no kernel {kernel.key}; use Warp 1.19")
-    if len(arguments) != len(kernel.adj.args):
-        labels = ", ".join(argument.label for argument in kernel.adj.args)
-        count = count_noun(len(kernel.adj.args), "argument")
+    parameters = kernel.adj.args
+    if len(arguments) != len(parameters):
+        labels = ", ".join(parameter.label for parameter in parameters)
+        count = count_noun(len(parameters), "argument")
         raise LaunchError(f"the Warp kernel {kernel.key} takes {count} ({labels}), not {len(arguments)}")
     axes = kernel.adj.kernel_dim
     bounds = {
@@ -56,20 +57,19 @@ def adapt_warp(
         "size": np.uint64(math.prod(lengths)),
         "coord_mult": np.uint64(math.prod(lengths[axes:])),  # threads of a tile share their coordinates
     }
-    parameters = kernel.adj.args
     adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
     blocks = -(-math.prod(lengths) // size)
-    names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in kernel.adj.args)]
+    names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in parameters)]
     shared = metadata.get(f"{match[1]}_smem_bytes", 0)
     return AdaptedKernel(ptx, match[1], [bounds, *adapted], "", None, blocks, threads, shared, names)
 
 
 @lru_cache(maxsize=16)
 def _compile_module(module: Any, capability: tuple[int, int], block: int, module_hash: bytes) -> tuple[str, Any]:
-    """Compile a module for a block size, as a launch does; return the PTX and the metadata of its kernels.
+    """Compile a module for a block size, as a launch does; return the PTX and the metadata of the kernels.
 
-    Kernels with tiles depend on the block size. The metadata has the kernels' dynamic shared memory in bytes. The hash
-    is only a key of the cache: it changes with the module's source.
+    Kernels with tiles depend on the block size. The metadata has the kernels' dynamic shared memory in bytes.
+    ``module_hash`` is only a key for `lru_cache`: it changes with the module's source.
     """
     default_block = module.options["block_dim"]
     module.options["block_dim"] = block
@@ -85,7 +85,7 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
 
 
 def _adapt_argument(value: Any, kind: Any) -> Any:
-    """Convert an array, a struct, a scalar or a vector to its annotated type, as the kernel takes it; keep others."""
+    """Convert an array, a struct, a scalar or a vector to the annotated type ``kind``; keep other values."""
     if getattr(value, "_cls", None) is kind:
         return _adapt_struct(value)
     if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):
@@ -105,7 +105,7 @@ def _adapt_argument(value: Any, kind: Any) -> Any:
 
 
 def _adapt_struct(value: Any) -> dict[str, Any]:
-    """Return the members of a ``@wp.struct`` instance by name, as the kernel gets them."""
+    """Return the members of a ``@wp.struct`` instance by name, in the form that the kernel takes."""
     members = np.frombuffer(value.__ctype__(), type(value.__ctype__()))[0]
     adapted = {}
     for label, variable in value._cls.vars.items():

@@ -1,8 +1,9 @@
 """Limits of launches and of GPUs, by compute capability.
 
-The table is from the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications. Where the guide
-joins architectures, and for shared memory reserved by the driver, it is from CCCL, `cuda/__device/arch_traits.h`. The
-allocation rules are from NVIDIA's occupancy calculator, `cuda_occupancy.h` of the CUDA Toolkit 13.0.
+The limits are from the CUDA C++ Programming Guide 13.0, "Compute Capabilities", technical specifications. Where the
+guide joins architectures, and for shared memory reserved by the driver, they are from CCCL,
+`cuda/__device/arch_traits.h`. The allocation rules are from NVIDIA's occupancy calculator, `cuda_occupancy.h` of the
+CUDA Toolkit 13.0.
 """
 
 from typing import NamedTuple
@@ -21,17 +22,17 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
 
-#: Maximum static shared memory of a block in bytes. It also limits static and dynamic together, unless the host raises
+#: Maximum static shared memory of a block in bytes; also of static and dynamic together, unless the host raises
 #: ``cudaFuncAttributeMaxDynamicSharedMemorySize``.
 STATIC_SHARED = 48 * KIB
 
-#: Registers of an SM, which are also the maximum registers of a block, on all of these architectures.
+#: Registers of an SM, and the maximum of a block, on all of these architectures.
 REGISTERS = 64 * KIB
 
-#: Partitions of an SM. Each has a quarter of its registers, and a warp stays in one partition.
+#: Partitions of an SM. Each has a quarter of the registers, and a warp stays in one partition.
 PARTITIONS = 4
 
-#: Allocation unit of the registers of a warp.
+#: Allocation unit of a warp's registers.
 REGISTER_UNIT = 256
 
 
@@ -41,7 +42,7 @@ class Multiprocessor(NamedTuple):
     warps: int
     blocks: int
     shared: int
-    #: Shared memory that the driver reserves per block in bytes, and the allocation unit of a block.
+    #: Bytes of shared memory per block that the driver reserves; and the unit in which it is allocated.
     reserved: int = KIB
     shared_unit: int = 128
 
@@ -51,7 +52,7 @@ class Multiprocessor(NamedTuple):
         return self.shared - self.reserved
 
     def fit_blocks(self, threads: int, shared: int) -> int:
-        """Return the maximum resident blocks for a block's threads and bytes of shared memory; ignore registers."""
+        """Return the maximum resident blocks of ``threads`` threads and ``shared`` bytes each; ignore registers."""
         block_bytes = round_up(shared + self.reserved, self.shared_unit)
         return min(self.blocks, self.warps // -(-threads // WARP), self.shared // max(block_bytes, 1))
 
@@ -87,14 +88,13 @@ def round_up(count: int, unit: int) -> int:
 
 
 def fit_warps(registers: int) -> int:
-    """Return the number of warps whose registers fit in an SM; ignore all other limits of warps.
-
-    ``registers`` are those of a thread.
-    """
-    return PARTITIONS * (REGISTERS // PARTITIONS // max(round_up(registers * WARP, REGISTER_UNIT), 1))
+    """Return the number of warps whose registers fit in an SM, with ``registers`` per thread; ignore other limits."""
+    warp_registers = max(round_up(registers * WARP, REGISTER_UNIT), 1)
+    return PARTITIONS * (REGISTERS // PARTITIONS // warp_registers)
 
 
 def fit_registers(threads: int) -> int:
     """Return the maximum registers per thread, at most 255, in a block of ``threads`` threads."""
-    partition_warps = round_up(-(-threads // WARP), PARTITIONS) // PARTITIONS
-    return min(REGISTERS // PARTITIONS // partition_warps // REGISTER_UNIT * REGISTER_UNIT // WARP, 255)
+    partition_warps = -(-threads // (WARP * PARTITIONS))
+    warp_registers = REGISTERS // PARTITIONS // partition_warps // REGISTER_UNIT * REGISTER_UNIT
+    return min(warp_registers // WARP, 255)

@@ -10,11 +10,11 @@ UNFINISHED = ".unfinished"
 
 
 def write(path: Path, content: str | bytes, *, is_durable: bool = True) -> None:
-    """Write a file atomically; encode text as UTF-8. A symbolic link stays: the link's target is written.
+    """Write a file atomically; encode text as UTF-8. Mode bits stay. For a symbolic link, write the link's target.
 
-    The old content stays after an error, or if the process is killed. Mode bits stay. A pipe or a device is written
-    directly. A durable write also survives a power cut. Pass ``is_durable=False`` for caches: nothing is flushed to
-    disk, and a pipe or a device is replaced.
+    The old content stays after an error, or if the process is killed. A durable write also survives a power cut; a
+    pipe or a device is written directly. Pass ``is_durable=False`` for caches: nothing is flushed to disk, and a pipe
+    or a device is replaced.
     """
     content = content if isinstance(content, bytes) else content.encode("utf-8")
     if is_durable and path.exists() and not path.is_file():

@@ -94,10 +94,11 @@ class KernelFaultError(PtxError):
     Attributes
     ----------
     source : Source
-        The faulting instruction. For limits, the last instruction of the basic block; for a leak, the allocation.
+        The faulting instruction; for an exceeded limit, the last instruction of the basic block; for leaked tensor
+        memory, the allocation.
     block, thread : tuple of int
-        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread. For a fault of a whole block, of one of
-        the active threads.
+        ``blockIdx`` and ``threadIdx`` (x, y, z) of the first faulting thread; for a fault of a whole block, of any
+        active thread.
     address : int or None
         The accessed address: for global and constant memory in ptxcount's address space, for shared and local memory
         as an offset. For tensor memory, the lane times 65536 plus the column. For a wrong size or count, that number.
@@ -115,7 +116,7 @@ class KernelFaultError(PtxError):
 
 
 class OutOfBoundsError(KernelFaultError):
-    """An access outside every array, or outside shared, local or tensor memory; or a tile that may not start there."""
+    """An access outside every array, or outside shared, local or tensor memory; or a tile with an invalid start."""
 
     kind = "access out of bounds"
 

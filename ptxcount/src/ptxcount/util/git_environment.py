@@ -3,8 +3,7 @@
 import os
 
 #: Variables that select a repository, or relocate its files. git sets some for hooks, aliases and `rebase --exec`. `git
-#: rev-parse --local-env-vars` lists most of them. GIT_CONFIG_PARAMETERS and GIT_CONFIG_COUNT are not among them: they
-#: hold configuration.
+#: rev-parse --local-env-vars` lists most of them, and variables that hold configuration, which are left out here.
 _REPOSITORY_VARIABLES = (
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG", "GIT_DIR", "GIT_GRAFT_FILE",
     "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS",

@@ -1,6 +1,6 @@
 """Memory of this machine, checked before arrays are allocated.
 
-A successful allocation proves nothing. Linux overcommits memory, and kills a process that writes to too much of it.
+A successful allocation proves nothing: Linux overcommits memory, and later kills a process that writes to too much.
 """
 
 import os
