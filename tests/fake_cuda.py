@@ -61,7 +61,6 @@ class FakeGpu:
         self.cuda, self.driver = self._pycuda(), self._bindings()
 
     def note(self, call: str, graph: Sequence[Any] = ()) -> None:
-        """Add a call to the log."""
         nodes = ["event" if isinstance(node, int) else node.name for node in graph]
         blocks = {node.name: node.blocks for node in graph if not isinstance(node, int)}
         self.log.append(Entry(self._contexts[-1], call, nodes, _count_address_sets(graph), blocks))
@@ -220,7 +219,6 @@ class FakeGpu:
         return (0,)
 
     def new_context(self, l2_fetch_bytes: int = 0) -> Any:
-        """Return a new context."""
         self.contexts += 1
         name = f"context {self.contexts}" + (f" that fetches {l2_fetch_bytes} bytes" if l2_fetch_bytes else "")
         return SimpleNamespace(name=name, detach=lambda: self.note(f"end of {name}"))

@@ -95,7 +95,6 @@ class Repository(Project):
             self.write("benchmarks/track_control.py", _CONTROLS)
 
     def git(self, *arguments: str) -> str:
-        """Run git and assert that it succeeds; return its output."""
         done = self.run("git", *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -121,10 +120,8 @@ class Repository(Project):
         return self.run(sys.executable, "-m", *arguments)
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run make with the tools of this environment; return the process with its output."""
         words = ("make", "--no-print-directory", "--old-file=.venv/installed", f"BIN={Path(sys.executable).parent}")
         return self.run(*words, *arguments)
 
     def asv(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run asv; return the process with its output."""
         return self.python("asv", *arguments)

@@ -38,7 +38,6 @@ class Table:
         self.rows: list[Any] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record a finished test."""
         counts = self.passed.setdefault(report.nodeid.partition("::")[0], [0, 0])
         if report.when == "call" or report.outcome != "passed":
             counts[0] += report.outcome == "passed"

@@ -42,11 +42,9 @@ class DeviceLaunch(NamedTuple):
     arch: str = "sm_90"
 
     def copy_arguments(self) -> list[Any]:
-        """Return deep copies of the arguments."""
         return [copy.deepcopy(argument) for argument in self.arguments]
 
     def run_on_cpu(self, arguments: list[Any]) -> LaunchCounters:
-        """Execute the launch on the CPU; return its counters."""
         text = sources.ptx(self.file, arch=self.arch)
         return execute_kernel(
             text,
@@ -59,7 +57,6 @@ class DeviceLaunch(NamedTuple):
         )
 
     def run_on_device(self, device: Device, arguments: list[Any]) -> None:
-        """Launch the kernel on the device."""
         device.run(compile_cubin(self.file, self.arch), self.entry, self.grid, self.block, arguments, **self.options)
 
 

@@ -12,8 +12,6 @@ from speed.suite.histories import MACHINES
 
 
 class Help(review._History):
-    """A command that imports little."""
-
     command = ("--help",)
 
 

@@ -43,11 +43,9 @@ class FakeProcess:
         self.messages, self.discovery, self.problem = messages, Discovery(suite, GROUPS), problem
 
     def send_task(self, task: Task) -> None:
-        """Keep the task."""
         self.task = task
 
     def iter_messages(self) -> Any:
-        """Return the messages."""
         return iter(self.messages)
 
 

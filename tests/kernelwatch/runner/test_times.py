@@ -45,16 +45,12 @@ KERNELS = {
 
 
 class Small(kw.BackToBack):
-    """A class of timed kernels."""
-
     module = "time_small"
     param_names = ("kernel", "n")
     params = (("right", "also_right", "wrong", "missing"), (64,))
 
 
 class Copy(kw.BackToBack):
-    """A class of the library's own copy."""
-
     module = "time_copy"
     kernel = matrix_copy.NAME
     param_names = ("rows x columns", "dtype")
@@ -62,15 +58,11 @@ class Copy(kw.BackToBack):
 
 
 class Counted(kw.Counted):
-    """A class of counted kernels."""
-
     param_names = ("kernel", "n", "dtype", "flags")
     params = (*Small.params, ("float32",), ("-Xptxas -O3",))
 
 
 class Compiled(kw.Compiled):
-    """A class of compiled kernels."""
-
     param_names = ("kernel", "dtype", "flags", "arch")
     params = (tuple(KERNELS), ("float32",), ("-Xptxas -O3",), ("sm_90",))
 
@@ -239,8 +231,6 @@ def own_gpu(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGpu]:
 
 
 class SmallRatios(kw.Control):
-    """A control."""
-
     timed = Small
 
 

@@ -92,7 +92,6 @@ class Project:
         self.run("git", "init", "--quiet", "--initial-branch=main")
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the repository; return the process with its output."""
         return self.ask("", *words)
 
     def ask(self, stdin: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -116,13 +115,11 @@ class Project:
         shutil.copytree(shared / "environments", self.path / ".asv" / "env", symlinks=True)
 
     def write(self, file: str, text: str) -> None:
-        """Write a file of the repository."""
         path = self.path / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
     def commit(self, subject: str) -> str:
-        """Commit everything; return the hash."""
         self.run("git", "add", "--all")
         self.run("git", "commit", "--quiet", "--message", subject)
         return self.run("git", "rev-parse", "HEAD").stdout.strip()
