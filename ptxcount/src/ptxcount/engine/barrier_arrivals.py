@@ -10,14 +10,14 @@ import numpy as np
 
 from ..lanes.warps import Array
 
-#: Number of the barrier of a cluster, and the thread count that stands for all threads of a block.
+#: Number of a cluster's barrier, and the count that means all threads of a block.
 CLUSTER, ALL = -1, -1
 #: Numbers of the barriers of ``bar.warp.sync`` and ``elect.sync``.
 WARP, ELECT = 1 << 32, 1 << 33
 
 
 class BarrierKey(NamedTuple):
-    """A barrier: its number, and the number of threads that it expects; for a warp barrier, the mask of their lanes."""
+    """A barrier: its number, and the count of threads that it expects; for a warp barrier, the mask of their lanes."""
 
     number: int
     expected: int
@@ -35,7 +35,7 @@ class BarrierArrival(NamedTuple):
     stopped_at: int | None
 
     def describe(self) -> str:
-        """Describe the barrier, and the threads that it waits for in vain."""
+        """Describe the barrier, and the threads that never arrive there."""
         expected = "all threads" if self.key.expected == ALL else f"{self.key.expected} threads"
         return f"it waits at barrier {self.key.number} for {expected}, which never arrive"
 

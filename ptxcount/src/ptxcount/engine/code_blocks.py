@@ -1,4 +1,4 @@
-"""Basic blocks of a kernel that are ready to run."""
+"""Basic blocks of a kernel as executable steps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..util.errors import Source
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """A basic block as executable steps."""
+    """A basic block of an `Executable`."""
 
     #: Each instruction, the step that executes it, and the registers that are dead after it.
     steps: list[tuple[Instruction, Step, list[str]]]
-    #: Indices of its successors: the next basic block, if threads may go on, then the target of a branch.
+    #: Indices of the basic blocks after it: the next one, if threads may go on, then the target of a branch.
     successors: list[int]
     #: Kind of its end.
     end: End

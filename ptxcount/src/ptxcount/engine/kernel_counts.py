@@ -224,7 +224,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for none, several, or only a template."""
+    """Find the mangled name of a kernel; raise `LaunchError` for no or several kernels, or a template."""
     entries = parse_cached(ptx).entries
     is_missing = find_entry(ptx, name) not in entries if name is not None else not entries
     for declaration in find_declarations(read_source(source)) if is_missing and not is_ptx(source) else ():
@@ -245,7 +245,9 @@ def qualify_name(source: Path | str, name: str) -> str:
         for declaration in find_declarations(read_source(source))
         if f"::{declaration.name}".endswith(f"::{base}")
     }
-    return f"{qualified_names.pop() if len(qualified_names) == 1 else base}{bracket}{template_arguments}"
+    if len(qualified_names) == 1:
+        (base,) = qualified_names
+    return f"{base}{bracket}{template_arguments}"
 
 
 def read_or_compile(

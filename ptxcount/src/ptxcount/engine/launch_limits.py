@@ -23,7 +23,7 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
 
     ptxas reports the registers per thread, with nvcc's ``flags``. Registers are not checked if ptxas is missing or
     fails, or if even 255 per thread would fit. Shared memory is not checked for an architecture that
-    `find_multiprocessor` does not know. Raises as `load_executable`, too.
+    `find_multiprocessor` does not know. Also raises the errors of `load_executable`.
     """
     threads = prod(block)
     shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared
@@ -59,7 +59,7 @@ def require_static_shared(size: int, language: int) -> None:
 
 
 def count_resident_blocks(threads: int, shared: int) -> int:
-    """Return the maximum resident blocks of an H200, which limit a cooperative launch; ignore registers.
+    """Return the resident blocks of an H200, the limit of a cooperative launch; ignore registers.
 
     A block has ``threads`` threads and ``shared`` bytes of shared memory.
     """

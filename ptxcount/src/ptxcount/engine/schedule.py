@@ -39,7 +39,6 @@ _MAX_VAIN_ROUNDS = 8
 #: Maximum number of source lines in a message.
 _MAX_SHOWN = 4
 _WAIT = ("waits", "wait")
-#: Message for a chunk that exceeds the step limit.
 _STEP_LIMIT_TEXT = "stopped after {} instructions of a group of blocks; correct an endless loop, or raise --step-limit"
 
 
@@ -56,10 +55,10 @@ class Schedule:
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
-        """Run until all threads exit, or the chunk is split or waits for other chunks; return what is left to run.
+        """Run until all threads exit, or the chunk is split or waits for other chunks; return the remaining schedules.
 
-        The result is empty, the schedules of the parts, or this schedule. In the last case, ``has_progress`` tells if a
-        thread has written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
+        These are none, those of the parts, or this one. If it is this one, ``has_progress`` tells if a thread has
+        written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
         """
         rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
         while self._ready or self._barriers.waiting:
@@ -98,7 +97,7 @@ class Schedule:
         raise self._chunk.make_fault(error, f"{text}; {self._describe_places()}", source=self._code[index].source)
 
     def _describe_places(self, running: int | None = None) -> str:
-        """Describe the source lines of the threads at barriers, of ready ones, and of the running basic block."""
+        """Describe where threads run, are ready, and wait at barriers; ``running`` is the running basic block."""
         places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
         places += [(index, threads, _WAIT, "at") for index, threads in self._ready.items()]
         places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
@@ -112,7 +111,7 @@ class Schedule:
         return f"{subject} {where} {self._code[index].source}{reason}"
 
     def _describe_wait(self, threads: Array) -> str:
-        """Describe the mbarrier that the first thread of a mask waits for; empty if that thread waits for none."""
+        """Describe the mbarrier that the first of some threads waits for; empty if that thread waits for none."""
         if not self._chunk.barrier_waits.size:
             return ""
         from ..isa.hopper.mbarriers import describe_wait  # noqa: PLC0415 -- which most kernels do without
@@ -120,25 +119,16 @@ class Schedule:
         return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
-        """Execute a basic block; return the schedules of the parts if the block's branch splits the chunk."""
+        """Execute a basic block; if its branch splits the chunk, return the schedules of the parts."""
         chunk, code = self._chunk, self._code[index]
-        chunk.active, chunk.live_elsewhere = active, self._find_needed_registers()
+        chunk.active = active
+        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
         chunk.enter_block(index)
         if self._barriers:
             self._barriers.note_bypass(index, active)
         count = len(code.steps)
         chunk.steps += count + 1
-        if chunk.steps > chunk.context.step_limit:
-            text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(chunk.context.step_limit), self._describe_places()]))
-            raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
-        if time.monotonic() > chunk.context.deadline:
-            text = f"it did not end within --time-limit {chunk.context.time_limit:g} s; raise it, or use a smaller grid"
-            raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
-        if code.end is End.EXIT:
-            chunk.context.progress.note_progress()
-        elif chunk.context.progress.is_stalled():
-            seconds = f"{chunk.context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
-            raise chunk.make_fault(NoProgressError, f"{seconds}; {self._describe_places(index)}", source=code.source)
+        self._check_limits(index, code)
         counters = chunk.context.counters
         occupancy = find_active_lanes(active, chunk.shape)
         counters.thread_instructions += count * occupancy.threads
@@ -156,9 +146,20 @@ class Schedule:
             return self._branch(index, code.guard, active)
         return []
 
-    def _find_needed_registers(self) -> frozenset[str]:
-        """Find the registers that ready threads and threads at barriers still need."""
-        return self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
+    def _check_limits(self, index: int, code: CodeBlock) -> None:
+        """Raise an error if the chunk has executed too many steps, for too long, or too long without progress."""
+        chunk, context = self._chunk, self._chunk.context
+        if chunk.steps > context.step_limit:
+            text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(context.step_limit), self._describe_places()]))
+            raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
+        if time.monotonic() > context.deadline:
+            text = f"it did not end within --time-limit {context.time_limit:g} s; raise it, or use a smaller grid"
+            raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
+        if code.end is End.EXIT:
+            context.progress.note_progress()
+        elif context.progress.is_stalled():
+            seconds = f"{context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
+            raise chunk.make_fault(NoProgressError, f"{seconds}; {self._describe_places(index)}", source=code.source)
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
         """Let threads arrive at the barrier of a basic block, and wait there, except for ``bar.arrive``."""
@@ -206,10 +207,7 @@ class Schedule:
         return resumed is not None
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
-        """Branch: threads whose guard is true go to the last successor, or exit; all others fall through.
-
-        Return the schedules of the parts if the branch splits the chunk.
-        """
+        """Let threads whose guard is true jump or exit; if that splits the chunk, return the schedules of the parts."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         is_taken = ~predicate if guard.negated else predicate
         is_only_mask = active.size == 1 and not self._ready and not self._barriers
@@ -246,7 +244,7 @@ class Schedule:
         return part
 
     def _schedule_threads(self, index: int, threads: Array) -> None:
-        """Add threads to those that will run basic block ``index``; do nothing if the mask is empty."""
+        """Add threads to those that will run a basic block; the mask may be empty."""
         if index in self._ready:
             threads = self._ready[index] | threads
         count = np.count_nonzero(threads)

@@ -225,6 +225,10 @@ class Function:
     #: Function that parses its body, as an entry without parameters.
     body: Callable[[], Entry]
 
+    def accepts(self, results: int, arguments: int) -> bool:
+        """Tell if a call with so many results and arguments matches the function."""
+        return (results, arguments) == (len(self.results), len(self.parameters))
+
 
 @dataclass
 class Program:
