@@ -76,7 +76,6 @@ def split_exact(value: Value, kind: Type) -> Sum | None:
 
 
 def _add_or_subtract(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
-    """Apply `operator.add` or `operator.sub` to the columns, and to the rows."""
     a, b = split_sum(left, kind.size), split_sum(right, kind.size)
     return add_column_row(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
 

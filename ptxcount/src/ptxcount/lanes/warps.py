@@ -125,6 +125,11 @@ def find_active_lanes(active: Array, shape: tuple[int, ...]) -> ActiveLanes:
     return last
 
 
+def find_first(mask: Array) -> tuple[int, ...]:
+    """Return the index of the first true element along each axis."""
+    return tuple(int(axis[0]) for axis in np.nonzero(mask))
+
+
 def by_thread(values: Array, threads: int) -> Array:
     """Reshape (rows, warps, 32) to (rows, threads)."""
     return values.reshape(values.shape[0], -1)[:, :threads]

@@ -17,7 +17,7 @@ from .cluster_addresses import OFFSET_MASK, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
 from .pending_copies import PendingCopies
 from .polls import is_acquire, is_strong, is_strong_store
-from .shared_races import Race, RaceDetector, StoredValues
+from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
 
@@ -107,7 +107,7 @@ class SharedMemory(ClusterAddresses):
             self._mark_bytes(addresses, size, is_written=True)
 
     def _mark_bytes(self, addresses: Array, size: int, *, is_written: bool) -> None:
-        """Mark ``size`` bytes at the address of each thread, -1 for none, as written or unwritten."""
+        """Mark ``size`` bytes at the address of each thread as written or unwritten; address -1 marks none."""
         if len(addresses) > 1:
             self.track_blocks()
         rows, threads = np.nonzero(addresses >= 0)
@@ -178,7 +178,7 @@ class SharedMemory(ClusterAddresses):
             self.races.reset_blocks(np.flatnonzero(blocks))
 
     def order_blocks(self, threads: Array) -> None:
-        """Order blocks with threads in a mask, (1 or blocks, 1 or threads), after earlier accesses of their cluster."""
+        """Order blocks with threads in a mask, (1 or blocks, 1 or threads), after the accesses of their cluster."""
         if self.cluster_races is not None:
             rows = threads.any(axis=1)
             self.cluster_races.order_blocks(None if rows.all() else np.flatnonzero(rows))
@@ -201,20 +201,20 @@ class SharedMemory(ClusterAddresses):
         self, kind: str, address: Value, size: int, count: int, active: Array, report: Report, *,
         is_exact: bool = False, values: Sequence[Array] = (),
     ) -> tuple[tuple[Array, Array] | None, Array]:  # fmt: skip
-        """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with the stored values.
+        """Check and record an access to ``count`` elements of ``size`` bytes; a store has ``values``.
 
         Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
-        all threads are active, with the same addresses in all blocks, the positions are None. Then there is an
-        index for each thread of all blocks; for a load, of one block. Atomics (``is_exact``), and clusters whose races
-        are checked, always have positions.
+        all threads are active, with the same addresses in all blocks, the positions are None. Then there is an index
+        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), and clusters whose
+        races are checked, always have positions.
         """
         addresses, width, blocks = dense(address), size * count, self._shape[0]
         addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
         is_remote = self._cluster > 1 and bool((self.find_remote(address) & active).any())
         if self._cluster > 1 and not is_remote:
             addresses = self.strip_rank(address)
-        is_uniform = active.size == 1 and addresses.shape[0] == 1 and not (is_exact or is_remote)
-        is_uniform = is_uniform and self.cluster_races is None
+        is_uniform = active.size == addresses.shape[0] == 1 and self.cluster_races is None
+        is_uniform = is_uniform and not (is_exact or is_remote)
         if is_uniform:  # check one block for all
             offsets = spread(addresses, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
@@ -268,27 +268,26 @@ class SharedMemory(ClusterAddresses):
         self, kind: str, accesses: _Accesses, report: Any, fail: Callable[..., None], stored: StoredValues | None, *,
         is_remote: bool,
     ) -> None:  # fmt: skip
-        """Record the accesses of an instruction, and let ``fail`` report the first race of each check.
+        """Record the accesses of an instruction, and let ``fail`` report the first race.
 
-        ``is_remote``: an access is to another block. Then only races between blocks are checked.
+        ``is_remote``: an access is to another block's memory. Then only races between blocks are checked.
         """
         owners, rows, threads, units = accesses
         instruction = getattr(getattr(report, "chunk", None), "instruction", None)
         source = getattr(report, "source", Source(0))
         if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
             kind = f"strong {kind}"
-        race: Race | None = None
         if self.cluster_races is not None:
             race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
-        if race is not None:
-            rank = race.other % self._cluster
-            text = f" races with block {rank} of the cluster: no synchronization between them"
-            fail(SharedRaceError, race.access, text, race.source)
+            if race is not None:
+                rank = race.other % self._cluster
+                text = f" races with block {rank} of the cluster: no synchronization between them"
+                fail(SharedRaceError, race.access, text, race.source)
         if is_remote:
             return
-        if self._policy == "strict" and instruction is not None and "volatile" in instruction.modifiers:
-            polls = id(instruction) in report.chunk.context.polls
-            kind = kind if polls else kind.replace("strong", "volatile")
+        is_volatile = instruction is not None and "volatile" in instruction.modifiers
+        if self._policy == "strict" and is_volatile and id(instruction) not in report.chunk.context.polls:
+            kind = kind.replace("strong", "volatile")
         acquires = instruction is not None and is_acquire(instruction)
         race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
         if race is not None:

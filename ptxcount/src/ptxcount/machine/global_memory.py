@@ -28,7 +28,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM, if an L2 miss reads as many as the load's ``fetch``."""
+        """Return the minimum number of sectors read from DRAM, if each L2 miss reads the load's ``fetch`` sectors."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
@@ -119,18 +119,17 @@ class ArrayMemory(AddressMap):
     def _check_lost_stores(
         part: ArrayPart, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
     ) -> None:
-        """Report a store in which one thread overwrote another thread's value, as the mask ``lost`` says."""
+        """Report the first store of the mask ``lost``: another thread has overwritten the value."""
         region = part.region
         region.compared[0] -= 1
-        if getattr(report, "is_weak", False) and lost.any():
-            first = int(lost.argmax())
-            byte = int(spread(place, lost.shape).flat[first]) * size
-            text = f"store of {count_noun(size, 'byte')} at byte {byte} of {region.name}"
-            text += ", which another thread writes without synchronization"
-            position = (
-                divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
-            )
-            report(GlobalRaceError, position, text, region.base + byte)
+        if not (getattr(report, "is_weak", False) and lost.any()):
+            return
+        first = int(lost.argmax())
+        byte = int(spread(place, lost.shape).flat[first]) * size
+        text = f"store of {count_noun(size, 'byte')} at byte {byte} of {region.name}"
+        text += ", which another thread writes without synchronization"
+        position = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
+        report(GlobalRaceError, position, text, region.base + byte)
 
     def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Any, shape: tuple[int, int]

@@ -2,7 +2,7 @@
 
 A barrier of a block or cluster orders its blocks after all earlier accesses. So does a wait at an mbarrier, an atomic
 or a strong load (volatile, relaxed or acquire) of any thread of the block. ``bar.warp.sync`` orders the lanes of its
-mask; of several readers of an address, the check keeps only the last time. The check misses races
+mask. If several threads read an address, the check keeps only the time of the last. The check misses races
 
 - of a block that executes one of these instructions for another purpose,
 - between a strong and a weak access, except a strong write and a load that ends a loop,
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array
+from ..lanes.warps import LANES, Array, find_first
 from ..ptx.program import Address, Instruction, Operand, Register, Symbol, iter_leaves
 from ..util.errors import Source
 from ..util.grammar import count_noun
@@ -83,7 +83,7 @@ class AccessEvent:
     strict: bool
     #: The line of each access, by its time.
     sources: Mapping[int, Source] = field(default_factory=dict)
-    #: None without warp barriers, and flags in shared memory.
+    #: Order by warp barriers and flags in shared memory; None without them.
     warp: WarpOrder | None = None
 
 
@@ -131,7 +131,6 @@ class AccessHistory:
         return race
 
     def _find_lane_bits(self, places: Array) -> Array | None:
-        """Return the lanes that have read each unit, as bits; None if lanes are not distinguished."""
         return None if self._lanes is None else self._lanes[places]
 
     def _note_warp_lanes(
@@ -217,7 +216,7 @@ class AccessHistory:
         """
         if not race.any():
             return None
-        access, place = (int(axis[0]) for axis in np.nonzero(race))
+        access, place = find_first(race)
         byte = int(places[access, place]) * self._unit
         text = f"{kind} of {count_noun(width, 'byte')} at byte {byte} of {self._name}"
         text += f", which another thread {verb} without synchronization"

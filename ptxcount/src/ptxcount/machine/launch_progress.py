@@ -18,8 +18,8 @@ _log = logging.getLogger("ptxcount")
 class LaunchProgress:
     """Time of the last progress of a launch.
 
-    Progress is: threads reach an exit, a barrier of a block or cluster completes, or, after a second, an instruction's
-    addresses change.
+    These are progress: threads reach an exit, or a barrier of a block or cluster completes. After a second without
+    progress, changed addresses of an instruction are progress, too.
     """
 
     def __init__(self, limit: float) -> None:

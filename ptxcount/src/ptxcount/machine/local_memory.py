@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import Array, spread, unsigned
+from ..lanes.warps import Array, find_first, spread, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError
 from ..util.grammar import count_noun
 from .address_map import Report
@@ -38,7 +38,7 @@ class LocalMemory:
             ((offsets & (width - 1)) != 0, MisalignedError, f", which is not a multiple of {width} bytes"),
         ):
             if (is_wrong & is_active).any():
-                block, thread = (int(axis[0]) for axis in np.nonzero(is_wrong & is_active))
+                block, thread = find_first(is_wrong & is_active)
                 offset = int(offsets[block, thread])
                 text = f"{count_noun(width, 'byte')} at address {offset} of local memory{problem}"
                 report(error, (block, thread), text, offset)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import Array
+from ..lanes.warps import Array, find_first
 from ..util.errors import OutOfBoundsError, Source, TensorMemoryError, UninitializedTensorReadError
 from .address_map import Report
 
@@ -172,7 +172,6 @@ class TensorMemory:
                 self._unfinished[row] &= ~columns
 
     def _check_places(self, blocks: Array, lanes: Array, columns: Array, report: Report) -> None:
-        """Report the first place outside of tensor memory, or in a column that is not allocated."""
         outside = (lanes < 0) | (lanes >= LANE_COUNT) | (columns < 0) | (columns >= COLUMN_COUNT)
         text = f"{{}} of {LANE_COUNT} lanes and {COLUMN_COUNT} columns of tensor memory"
         self._report_first(OutOfBoundsError, outside, blocks, lanes, columns, text, report)
@@ -189,6 +188,6 @@ class TensorMemory:
         if not is_wrong.any():
             return
         arrays = np.broadcast_arrays(is_wrong, blocks, lanes, columns)
-        index = np.unravel_index(int(arrays[0].argmax()), arrays[0].shape)
-        row, lane, column = (int(array[index]) for array in arrays[1:])
+        first = find_first(arrays[0])
+        row, lane, column = (int(array[first]) for array in arrays[1:])
         report(error, (row, 0), text.format(f"lane {lane}, column {column}"), lane << 16 | column)
