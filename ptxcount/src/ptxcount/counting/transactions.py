@@ -66,7 +66,6 @@ def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Arra
 
 
 def _count_distinct(units: Array, lanes: Array | None) -> Array:
-    """Count the distinct units that the active lanes of each request touch."""
     return _count_segments(units, lanes, 1)[0]
 
 

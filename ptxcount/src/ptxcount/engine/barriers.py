@@ -190,7 +190,6 @@ class BarrierQueue:
         ]
 
     def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
-        """Report threads that wait at a warp barrier for lanes that wait at another barrier."""
         (stop, first), (other_stop, _) = select_waiting(arrivals)[0], select_waiting(others)[0]
         place = self._code[other_stop].source
         mask = f"{first.key.expected:#010x}"
@@ -198,7 +197,6 @@ class BarrierQueue:
         self._report_divergence(first.threads, self._code[stop].source, text)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
-        """Report threads that wait at a barrier that other lanes of their warp skipped."""
         bypassing = self._bypassing & ~arrived
         waiting = select_waiting(arrivals)
         if not waiting or not bypassing.any():

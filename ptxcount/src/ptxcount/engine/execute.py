@@ -93,7 +93,6 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
-    """Yield offset, size in bytes, and name of each shared variable; the dynamic array extends to the end."""
     for shared in kernel.variables:
         if shared.space == "shared" and shared.name in context.symbols:
             first = context.symbols[shared.name]
@@ -157,7 +156,6 @@ def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 
 def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
-    """Reorder block indices so that the blocks of a cluster are consecutive."""
     within = split_index(numbers % prod(cluster), cluster)
     clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (index * extent + offset for index, extent, offset in zip(clusters, cluster, within, strict=True))

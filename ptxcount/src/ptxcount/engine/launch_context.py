@@ -148,7 +148,6 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
-    """Assign an address to each variable and function; initialize the variables."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables)
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -192,7 +191,6 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
 
 
 def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
-    """Describe the dynamic shared memory, for messages about accesses out of bounds; empty without a dynamic array."""
     if all(variable.size is not None for variable in kernel.variables if not variable.problem):
         return ""
     return f", {size} of them dynamic (--dynamic-shared)" if size else ": give --dynamic-shared BYTES"
@@ -272,7 +270,6 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:
-    """Write the addresses of a variable's initial value into ``content``; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
     for offset, name, addend in variable.addresses:
         address = generic_addresses[name] + addend if name in generic_addresses else 0
@@ -283,7 +280,6 @@ def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapp
 def _pack_parameters(
     entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the bytes of each argument by parameter name; raise `LaunchError` for a wrong number or size."""
     kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{kernel} takes {count_noun(len(entry.parameters), 'argument')}, not {len(args)}")

@@ -87,7 +87,6 @@ class _Inliner:
         code.append(_make_jump(template, label, replace(predicate, negated=True)))
 
     def _copy_instruction(self, instruction: Instruction) -> None:
-        """Append an instruction of the function, with the names of this copy; lower it if needed."""
         copy = instruction
         if _POLICY in copy.modifiers:
             modifiers = tuple(modifier for modifier in copy.modifiers if modifier != _POLICY)
@@ -98,7 +97,7 @@ class _Inliner:
         if self._callers and copy.opcode == "ret":
             copy = replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         elif copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
-            space = CALL_SPACE if "param::entry" not in copy.modifiers and self._is_call_parameter(copy) else "param"
+            space = CALL_SPACE if self._accesses_call_parameter(copy) else "param"
             names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
             copy = replace(copy, modifiers=tuple(names))
         is_jump_table = copy.opcode == "brx" and [type(operand) for operand in copy.operands] == [Register, Group]
@@ -120,7 +119,6 @@ class _Inliner:
         self._into.labels[label] = len(code)
 
     def _lower_instruction(self, instruction: Instruction) -> None:
-        """Append the code of a call, of a jump table (``brx``), or of a barrier, which may be a ``bar.red``."""
         code = self._into.instructions
         if instruction.opcode == "call":
             self._inline_call(instruction)
@@ -139,7 +137,6 @@ class _Inliner:
             code.append(instruction)
 
     def _inline_call(self, call: Instruction) -> None:
-        """Append the code of the called function; for an indirect call, of each function that may be called."""
         results, callee, arguments = split_call(call)
         code = self._into.instructions
         if not isinstance(callee, Register):
@@ -177,8 +174,9 @@ class _Inliner:
         callers = (*self._callers, (name, f"@{len(code)}"))
         _Inliner(self._functions, self._into, names, callers).copy_body(self._functions.parse_body(name))
 
-    def _is_call_parameter(self, instruction: Instruction) -> bool:
-        """Tell if a load or store accesses a parameter of a call, not of the kernel."""
+    def _accesses_call_parameter(self, instruction: Instruction) -> bool:
+        if "param::entry" in instruction.modifiers:
+            return False
         for operand in instruction.operands:
             if isinstance(operand, Address):
                 base = operand.base

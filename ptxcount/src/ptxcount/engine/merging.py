@@ -112,8 +112,6 @@ def find_mergeable(
 
 
 class _MergeFinder:
-    """Finds groups of mergeable accesses in a kernel."""
-
     def __init__(
         self,
         code: Sequence[Instruction],

@@ -147,7 +147,6 @@ class Schedule:
         return []
 
     def _check_limits(self, index: int, code: CodeBlock) -> None:
-        """Raise an error if the chunk has executed too many steps, for too long, or too long without progress."""
         chunk, context = self._chunk, self._chunk.context
         if chunk.steps > context.step_limit:
             text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(context.step_limit), self._describe_places()]))
@@ -175,7 +174,6 @@ class Schedule:
             self._schedule_threads(code.successors[0], active)
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array, *, orders_memory: bool) -> None:
-        """Let threads wait for the lanes of their masks, and release complete warps."""
         arrived = find_active_lanes(active, self._chunk.shape)
         is_whole = arrived.threads == LANES * arrived.requests
         if masks.size == 1 and int(masks.flat[0]) == FULL and (is_whole or not (self._ready or self._barriers)):
@@ -237,14 +235,12 @@ class Schedule:
             self._schedule_threads(code.successors[-1], jumping)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
-        """Return the schedule of the blocks ``rows`` after a branch."""
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
         part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
     def _schedule_threads(self, index: int, threads: Array) -> None:
-        """Add threads to those that will run a basic block; the mask may be empty."""
         if index in self._ready:
             threads = self._ready[index] | threads
         count = np.count_nonzero(threads)

@@ -105,11 +105,10 @@ def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruc
     """Tell if a 16-bit value is loaded into a 32-bit register, or an instruction needs it zero-extended."""
     if not isinstance(target, Register):
         return False
-    return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))
+    return target.type.size == WORD or any(map(_needs_zero_extension, readers.get(target.name, ())))
 
 
-def _needs_word(reader: Instruction) -> bool:
-    """Tell if an instruction needs a zero-extended 16-bit value."""
+def _needs_zero_extension(reader: Instruction) -> bool:
     if reader.opcode == "setp":
         return "u16" in reader.modifiers
     is_integer = not any(name.startswith(("f", "bf")) for name in reader.modifiers)

@@ -136,7 +136,7 @@ def analyse(entry: Entry) -> Flow:
 
 
 def find_reachable(
-    successors: Callable[[_Node], Iterable[_Node]], starts: Iterable[_Node], avoided: Container[_Node] = ()
+    successors: Callable[[_Node], Iterable[_Node]], starts: Iterable[_Node], avoided: Container[object] = ()
 ) -> set[_Node]:
     """Return the nodes reachable from ``starts``, including these, on paths without ``avoided`` nodes."""
     reached, work = set[_Node](), [*starts]

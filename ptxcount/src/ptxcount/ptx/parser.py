@@ -230,7 +230,6 @@ class _Parser:
         return name
 
     def _parse_function(self) -> None:
-        """Parse the names of a function's results and parameters; the body is parsed on demand."""
         stream = self._stream
         results = self._parse_parameter_names() if stream.peek().text == "(" else ()
         line, name = stream.peek().line, stream.take("name", "a function's name")

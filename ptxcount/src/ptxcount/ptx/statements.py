@@ -170,7 +170,6 @@ class Body:
             self._location = (file, place[1], caller_text)
 
     def _declare_registers(self) -> None:
-        """Declare the registers of a ``.reg`` directive; raise `PtxSyntaxError` for an invalid directive."""
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
@@ -216,19 +215,16 @@ class Body:
         return Register(register.name, register.type, negated), ""
 
     def _parse_operands(self, operands: list[Operand]) -> None:
-        """Parse operands up to the ``;``, and append them to a list."""
         if self._stream.peek().text != ";":
             operands.append(self._parse_operand())
             while self._stream.accept(","):
                 operands.append(self._parse_operand())
 
     def _find_register(self, name: str) -> Register | None:
-        """Find a register in the innermost scope that declares it; None if no scope does."""
         candidates = (scope.find_register(name) for scope in reversed(self._scopes))
         return next((register for register in candidates if register is not None), None)
 
     def _parse_operand(self) -> Operand:
-        """Parse a vector, an address, a list, a pair such as ``p|q``, or a single operand."""
         stream = self._stream
         if stream.accept("{"):
             items = [self._parse_single()]
@@ -239,15 +235,14 @@ class Body:
         if stream.accept("["):
             return self._parse_address()
         if stream.accept("("):
-            return self._parse_list()
+            return self._parse_call_list()
         first = self._parse_single()
         if stream.peek().text == "|" and isinstance(first, (Register, Symbol)):
             stream.next()
             return Group((first, self._parse_single()))
         return first
 
-    def _parse_list(self) -> Group:
-        """Parse the arguments or the results of a call, after the opening parenthesis."""
+    def _parse_call_list(self) -> Group:
         stream, items = self._stream, []
         while not stream.accept(")"):
             items.append(self._parse_single())
@@ -257,7 +252,6 @@ class Body:
         return Group(tuple(items))
 
     def _parse_single(self) -> Operand:
-        """Parse a negated predicate, a literal or a name."""
         stream, token = self._stream, self._stream.peek()
         if stream.accept("!"):
             guard, problem = self._parse_guard(True)
@@ -283,7 +277,6 @@ class Body:
         return Address(base, offset)
 
     def _parse_name(self) -> Register | Special | Symbol:
-        """Parse a register, a special register, or the name of a variable, a parameter or a label."""
         stream = self._stream
         name = stream.take("name", "an operand")
         if name == "_":
