@@ -192,6 +192,7 @@ class Access:
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
+                # Counts without conflicts follow three places later.
                 for name, index in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
                     separate = count * cost.before + sums[index] * cost.per_round
                     added = count * cost.per_aggregated if is_aggregated else separate

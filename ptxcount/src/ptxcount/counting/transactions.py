@@ -112,9 +112,9 @@ def count_bulk_copy_sectors(
     inside : ndarray of bool, optional
         Mask of the parts within the tensor. Default: all.
     is_store : bool
-        Whether the copy goes to global memory.
+        True for a copy to global memory.
     is_multicast : bool
-        Whether the copy has a mask of destination blocks. The result is for one destination.
+        True for a copy with a mask of destination blocks. The result is for one destination.
     """
     shape, shared_addresses = global_addresses.shape, shared_addresses + shift
     rows = np.broadcast_to(np.arange(shape[0])[:, None] if len(shape) > 1 else 0, shape)

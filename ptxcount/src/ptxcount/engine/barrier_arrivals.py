@@ -22,6 +22,21 @@ class BarrierKey(NamedTuple):
     number: int
     expected: int
 
+    @property
+    def is_cluster(self) -> bool:
+        """True for the barrier of a cluster."""
+        return self.number == CLUSTER
+
+    @property
+    def is_warp(self) -> bool:
+        """True for a barrier of a warp."""
+        return self.number in (WARP, ELECT)
+
+    @property
+    def is_whole_block(self) -> bool:
+        """True for a barrier of all threads of a block."""
+        return self.expected == ALL and not self.is_cluster
+
 
 class BarrierArrival(NamedTuple):
     """Threads that have arrived at a barrier.
@@ -40,16 +55,6 @@ class BarrierArrival(NamedTuple):
         return f"it waits at barrier {self.key.number} for {expected}, which never arrive"
 
 
-def is_cluster_barrier(key: BarrierKey) -> bool:
-    """Tell if a barrier is the cluster's."""
-    return key.number == CLUSTER
-
-
-def is_warp_barrier(key: BarrierKey) -> bool:
-    """Tell if a barrier is a warp's."""
-    return key.number in (WARP, ELECT)
-
-
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:
     """Return pairs of a basic block's index and an arrival that waits at the end of this block."""
     return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
@@ -61,7 +66,7 @@ def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
 
 
 def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
-    """Return the mask (blocks, 1) of the blocks where threads have arrived, and no thread is ``elsewhere``."""
+    """Return the mask (blocks, 1) of the blocks where threads have arrived, and none are in the masks ``elsewhere``."""
     complete = np.asarray(arrived.any(axis=1, keepdims=True))
     return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
 

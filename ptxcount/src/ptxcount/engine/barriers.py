@@ -21,13 +21,11 @@ from .barrier_arrivals import (
     BarrierArrival,
     BarrierKey,
     find_complete_blocks,
-    is_cluster_barrier,
-    is_warp_barrier,
     list_waiting_masks,
     select_waiting,
     union,
 )
-from .code_blocks import CodeBlock
+from .executable import CodeBlock
 
 _U32 = TYPES["u32"]
 #: Basic block where threads continue, and the mask of these threads.
@@ -73,7 +71,7 @@ class BarrierQueue:
     def note_bypass(self, index: int, active: Array) -> None:
         """Note the threads that run a basic block after a block barrier while other threads wait at the barrier."""
         for stop, arrival in self.waiting:
-            if arrival.key.expected == ALL and arrival.key.number != CLUSTER and not is_warp_barrier(arrival.key):
+            if arrival.key.is_whole_block:
                 if (stop, index) not in self._bypasses:
                     self._bypasses[stop, index] = self._is_bypass(stop, index)
                 if self._bypasses[stop, index]:
@@ -113,7 +111,7 @@ class BarrierQueue:
 
     def list_warp_keys(self) -> list[BarrierKey]:
         """Return the keys of the warp barriers."""
-        return sorted({arrival.key for arrival in self._arrivals if is_warp_barrier(arrival.key)})
+        return sorted({arrival.key for arrival in self._arrivals if arrival.key.is_warp})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release a barrier where all expected threads have arrived; return where they continue, None if none does.
@@ -123,28 +121,26 @@ class BarrierQueue:
         has the masks of the threads that wait at no barrier. Raises `DivergentBarrierError` if lanes of a warp wait for
         all threads at different aligned instructions.
         """
-        if is_warp_barrier(key):
+        if key.is_warp:
             return self.release_warps(key, ready, late=False)
         arrivals, others = self._split(key)
         arrived = union(arrival.threads for arrival in arrivals)
-        is_cluster = is_cluster_barrier(key)
-        is_whole_block = not is_cluster and key.expected == ALL
-        if is_cluster:
+        if key.is_cluster:
             released = ALL_THREADS
-        elif is_whole_block:
+        elif key.is_whole_block:
             released = find_complete_blocks(arrived, [*ready, *list_waiting_masks(others)])
         else:
             released = self._find_counted_blocks(arrived, key.expected)
         if not released.any():
             return None
-        if is_whole_block:
+        if key.is_whole_block:
             self._report_bypass(arrivals, arrived & released)
             self._bypassing = self._bypassing & ~released
             self._report_split_arrivals([arrival._replace(threads=arrival.threads & released) for arrival in arrivals])
         resumed = self._remove(arrivals, others, released)
         self._chunk.shared.reset_races(released)
         self._chunk.order_blocks(released)
-        if is_cluster:
+        if key.is_cluster:
             self._chunk.shared.order_blocks(released)
         self._chunk.context.progress.note_progress()
         return resumed

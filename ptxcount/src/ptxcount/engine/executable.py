@@ -21,10 +21,27 @@ from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
-from .code_blocks import CodeBlock
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
 from .uniformity import find_divergent
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """A basic block as executable steps."""
+
+    #: Each instruction, the step that executes it, and the registers that are dead after it.
+    steps: list[tuple[Instruction, Step, list[str]]]
+    #: Indices of the basic blocks after it: the next one, if threads may go on, then the target of a branch.
+    successors: list[int]
+    #: Kind of its end.
+    end: End
+    #: Predicate of a branch or an exit.
+    guard: Register | None
+    #: Source of the last instruction; line 0 if there is none.
+    source: Source
+    #: Barrier at its end; None if it has none, or an unsupported one.
+    barrier: Barrier | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import starmap
 from typing import NoReturn
 
 import numpy as np
@@ -23,9 +22,8 @@ from ..util.errors import (
     TimeLimitExceededError,
 )
 from ..util.grammar import choose_form, count_noun
-from .barrier_arrivals import is_cluster_barrier
 from .barriers import BarrierQueue, Resumed
-from .code_blocks import CodeBlock
+from .executable import CodeBlock
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: Maximum splits of a chunk by branches that differ between blocks, and minimum blocks for a split. Typically, the
@@ -86,8 +84,8 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
         for index, threads in self._ready.items():
-            is_barrier = bool(self._describe_wait(threads))
-            cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
+            waits = bool(self._describe_wait(threads))
+            cause = "waits for an mbarrier" if waits else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         for stop, arrival in self._barriers.waiting:
             self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
@@ -98,17 +96,17 @@ class Schedule:
 
     def _describe_places(self, running: int | None = None) -> str:
         """Describe where threads run, are ready, and wait at barriers; ``running`` is the running basic block."""
-        places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
-        places += [(index, threads, _WAIT, "at") for index, threads in self._ready.items()]
-        places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
-        return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
+        texts = [] if running is None else [self._describe_place(running, self._chunk.active, ("is", "are"), "at")]
+        for index, threads in self._ready.items():
+            wait = self._describe_wait(threads)
+            texts.append(self._describe_place(index, threads, _WAIT, "at") + (f" for {wait}" if wait else ""))
+        for stop, arrival in self._barriers.waiting:
+            texts.append(self._describe_place(stop, arrival.threads, _WAIT, "at the barrier in"))
+        return ", ".join(texts[:_MAX_SHOWN])
 
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
-        """Describe the threads at a basic block, and the mbarrier that the first of these threads waits for."""
-        count, wait = find_active_lanes(threads, self._chunk.shape).threads, self._describe_wait(threads)
-        subject = f"{count_noun(count, 'thread')} {choose_form(count, *verbs)}"
-        reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
-        return f"{subject} {where} {self._code[index].source}{reason}"
+        count = find_active_lanes(threads, self._chunk.shape).threads
+        return f"{count_noun(count, 'thread')} {choose_form(count, *verbs)} {where} {self._code[index].source}"
 
     def _describe_wait(self, threads: Array) -> str:
         """Describe the mbarrier that the first of some threads waits for; empty if that thread waits for none."""
@@ -194,7 +192,7 @@ class Schedule:
         """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""
         is_released = False
         for key in self._barriers.list_keys():
-            if not is_cluster_barrier(key) or not (is_released or self._ready):
+            if not key.is_cluster or not (is_released or self._ready):
                 is_released |= self._resume(self._barriers.release(key, self._ready.values()))
         return is_released
 

@@ -142,5 +142,5 @@ class AddressMap:
         if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
             array = re.sub(r"^(\S+) \(", r"'\1' (", array)  # quote a name that may read as a word, such as in
             distance = count_noun(address - nearest.end, "byte")
-            return f"{access}, in no array: {distance} after the end of the nearest below, {array}"
+            return f"{access}, in no array: {distance} after the end of the nearest array below, {array}"
         return f"{access}, which is byte {byte} of {array}"

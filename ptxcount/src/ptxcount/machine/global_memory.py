@@ -73,9 +73,9 @@ class ArrayMemory(AddressMap):
         """
         region, is_weak = part.region, getattr(report, "is_weak", False)
         chunk: Any = getattr(report, "chunk", None)
-        histories = [region.watched if is_weak else region.scanned if values else None]
-        if is_weak and not values and id(chunk.instruction) in chunk.context.scans:
-            histories.append(region.scanned)
+        is_scan = is_weak and not values and id(chunk.instruction) in chunk.context.scans
+        is_strong_store = not is_weak and bool(values)
+        histories = [region.watched if is_weak else None, region.scanned if is_scan or is_strong_store else None]
         if chunk is None or not any(histories):
             return
         full = part.first_index
