@@ -3,7 +3,7 @@
 Diverged threads reconverge by thread frontiers (Diamos et al., SIMD re-convergence at thread frontiers, MICRO 2011):
 of all basic blocks with waiting threads, the first in a topological order runs next. Threads at one block reconverge.
 The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops are contiguous. So
-threads that leave a loop wait until the others leave it too.
+threads that leave a loop wait until all threads have left it.
 """
 
 from collections.abc import Callable, Container, Iterable

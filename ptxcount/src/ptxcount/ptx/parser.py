@@ -88,9 +88,7 @@ class _Parser:
             pass
         token = stream.next()
         if token.text in (".version", ".target", ".address_size"):
-            stream.next()
-            while stream.accept(","):
-                stream.next()
+            stream.parse_list(stream.next)
         elif token.text == ".file":
             stream.take_integer()
             stream.take("string", "a file name")
@@ -204,9 +202,7 @@ class _Parser:
         entry = Entry(name, Source(line))
         try:
             if stream.accept("(") and not stream.accept(")"):
-                self._parse_parameter(entry)
-                while stream.accept(","):
-                    self._parse_parameter(entry)
+                stream.parse_list(lambda: self._parse_parameter(entry))
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
@@ -217,9 +213,7 @@ class _Parser:
             elif stop == _GRID_OF_CLUSTERS:
                 entry.has_grid_of_clusters = True
             else:
-                extents = [stream.take_integer()]
-                while stream.accept(","):
-                    extents.append(stream.take_integer())
+                extents = stream.parse_list(stream.take_integer)
                 if stop in _PRODUCTS:
                     setattr(entry, _PRODUCTS[stop], prod(extents))
                 else:

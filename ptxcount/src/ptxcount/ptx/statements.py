@@ -24,7 +24,7 @@ from .program import (
     unknown_type,
 )
 
-#: Suffixes of C++ files, and folders of libraries: the system's, Python's packages, and those of a CUDA toolkit.
+#: Suffixes of C++ files, and folders of libraries: of the system, of Python packages, and of a CUDA toolkit.
 _CPP = re.compile(r"\.(cuh?|hh?|[hc](pp|xx)|cc?|in[lc])$")
 _LIBRARY = re.compile(r"^/(usr|opt)/|/(site|dist)-packages/|/targets/[^/]+/include/")
 #: The state spaces that variables are declared in.
@@ -84,9 +84,9 @@ class Body:
         self._stream, self._entry, self._files, self._parse_variable = stream, entry, files, parse_variable
         self._scopes = [_Scope(0, 0)]
         self._scope_count = 1
-        #: The number of the first file: that of the kernel, whose lines are not replaced by those of callers.
+        #: Number of the first file, which is the kernel's. Its lines are not replaced by lines of callers.
         self._file = 0
-        #: Files and lines of library code -> those of the code that calls it.
+        #: File and line of each line of library code -> file and line of its caller.
         self._callers: dict[tuple[int, int], tuple[int, int]] = {}
         #: File, line and caller of the next instruction, as in `Source`.
         self._location: tuple[str | None, int | None, str] = (None, None, "")
@@ -173,15 +173,16 @@ class Body:
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
-        while True:
+
+        def declare_register() -> None:
             register = stream.take("name", "a register's name")
             if stream.accept("<"):
                 self._scopes[-1].ranges[register] = stream.take_integer(), kind
                 stream.expect(">")
             else:
                 self._scopes[-1].names[register] = kind
-            if not stream.accept(","):
-                break
+
+        stream.parse_list(declare_register)
 
     def _parse_instruction(self) -> None:
         """Parse an instruction into the entry; store a problem in the instruction, which execution raises.
@@ -216,9 +217,7 @@ class Body:
 
     def _parse_operands(self, operands: list[Operand]) -> None:
         if self._stream.peek().text != ";":
-            operands.append(self._parse_operand())
-            while self._stream.accept(","):
-                operands.append(self._parse_operand())
+            operands += self._stream.parse_list(self._parse_operand)
 
     def _find_register(self, name: str) -> Register | None:
         candidates = (scope.find_register(name) for scope in reversed(self._scopes))
@@ -227,9 +226,7 @@ class Body:
     def _parse_operand(self) -> Operand:
         stream = self._stream
         if stream.accept("{"):
-            items = [self._parse_single()]
-            while stream.accept(","):
-                items.append(self._parse_single())
+            items = stream.parse_list(self._parse_single)
             stream.expect("}")
             return Group(tuple(items))
         if stream.accept("["):
@@ -243,12 +240,10 @@ class Body:
         return first
 
     def _parse_call_list(self) -> Group:
-        stream, items = self._stream, []
-        while not stream.accept(")"):
-            items.append(self._parse_single())
-            if not stream.accept(","):
-                stream.expect(")")
-                break
+        if self._stream.accept(")"):
+            return Group(())
+        items = self._stream.parse_list(self._parse_single)
+        self._stream.expect(")")
         return Group(tuple(items))
 
     def _parse_single(self) -> Operand:
