@@ -178,7 +178,7 @@ class Access:
         self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool,
         *, is_aggregated: bool,
     ) -> None:  # fmt: skip
-        """Count as `record`; ``is_aggregated``: all requests are warp-aggregated, otherwise none is."""
+        """Count an execution in which all requests are warp-aggregated, or none."""
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
