@@ -88,7 +88,7 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
 
 
 def prepare_executable(program: Program, entry: str) -> Executable:
-    """Prepare one kernel of a parsed module; raise as `load_executable`."""
+    """Prepare one kernel of a parsed module; raise the errors of `load_executable`."""
     require_entry(program.entries, entry)
     kernel = program.entries[entry]
     if kernel.problem:

@@ -1,10 +1,10 @@
-"""Merging of shared memory accesses by ptxas, as in its machine code (nvcc 13.0.88).
+"""Merging of shared memory accesses by ptxas (machine code of nvcc 13.0.88).
 
 Loads whose addresses differ only by a constant offset (`address_sums`) become one load of up to four elements and 16
 bytes; so do stores. ptxas must be able to prove that the merged access is aligned to its size (`find_residues`). No
-instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, without those that
-nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with sign
-extension are not merged.
+instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, except elements
+that nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with
+sign extension are not merged.
 """
 
 from __future__ import annotations

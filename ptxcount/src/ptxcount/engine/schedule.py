@@ -63,7 +63,7 @@ class Schedule:
             if not self._ready and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
             index = min(self._ready, key=rank.__getitem__)
-            if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
+            if self._chunk.spins > self._patience:  # a thread that has not been scheduled may end the wait
                 if self._is_stuck():
                     return [self]
                 index = next(iter(self._ready))

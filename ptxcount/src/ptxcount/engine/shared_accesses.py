@@ -13,7 +13,7 @@ from .address_sums import TracedSums, trace_sums
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
 
-#: Instructions that ptxas moves no access across, and those that it moves no store across.
+#: Instructions across which ptxas moves no access, and instructions across which it moves no store.
 _BREAKS = frozenset(
     ("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol", "mbarrier", "stmatrix")
 )
@@ -43,7 +43,7 @@ class SharedAccess(NamedTuple):
     #: Register or variable from which ptxas computes the address, if any, and the offset that it includes.
     root: Operand | None
     root_offset: int
-    #: Byte offset of the first element, number of elements in the PTX, and byte offsets of those that are needed.
+    #: Byte offset of the first element, number of elements in the PTX, and byte offsets of the needed elements.
     offset: int
     elements: int
     needed: tuple[int, ...]

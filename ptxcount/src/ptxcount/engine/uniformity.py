@@ -16,7 +16,7 @@ from .dominators import Dominators
 
 #: Prefixes of special registers that are divergent within a warp.
 _LANE_REGISTERS = ("%tid", "%laneid", "%lanemask_")
-#: Instructions with a uniform result in a warp, and those with a divergent result.
+#: Instructions whose result is uniform in a warp, and instructions whose result is divergent.
 _UNIFORM_OPCODES = frozenset(("vote", "redux", "activemask"))
 _DIVERGENT_OPCODES = frozenset(
     ("atom", "bar", "barrier", "call", "elect", "ldmatrix", "match", "mma", "movmatrix", "tcgen05", "wgmma", "wmma")

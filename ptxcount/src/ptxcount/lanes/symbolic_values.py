@@ -62,7 +62,7 @@ def split_sum(value: Value, size: int) -> Sum | None:
 
 
 def split_exact(value: Value, kind: Type) -> Sum | None:
-    """Split a value as `split_sum`; None also if the sum may overflow the integer type ``kind``.
+    """Split a value by `split_sum`; return None also if the sum may overflow the integer type ``kind``.
 
     Parts are read as signed, so unsigned values from half of the range on also give None.
     """

@@ -12,7 +12,7 @@ _SMALL_SIZE = 1 << 12
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """Broadcast as `numpy.broadcast_to`, at less cost."""
+    """Broadcast an array: a faster `numpy.broadcast_to`."""
     if values.shape == shape:
         return values
     if values.ndim != len(shape) or not values.flags.c_contiguous:
@@ -27,7 +27,7 @@ def unsigned(size: int) -> np.dtype[Any]:
 
 
 def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
-    """Select elements as `numpy.where`; both operands have one dtype. Large arrays are blended bitwise."""
+    """Select elements of two arrays of one dtype: a faster `numpy.where`. Large arrays are blended bitwise."""
     if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
         return np.where(mask, chosen, alternative)
     dtype, bits = chosen.dtype, f"u{chosen.itemsize}"

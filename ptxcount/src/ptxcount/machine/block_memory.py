@@ -68,7 +68,7 @@ class SharedMemory(ClusterAddresses):
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread, as `ArrayMemory.load`."""
+        """Read adjacent elements for each active thread; see `ArrayMemory.load`."""
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
@@ -87,7 +87,7 @@ class SharedMemory(ClusterAddresses):
         return take_by_warp(data, leaders, adjacent=stride == 1)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread, as `ArrayMemory.store`."""
+        """Write adjacent elements for each active thread; see `ArrayMemory.store`."""
         position, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
@@ -102,7 +102,7 @@ class SharedMemory(ClusterAddresses):
         self._copies.commit_group(active)
 
     def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete the ``cp.async`` copies of active threads; ``newest`` as in `PendingCopies.complete`."""
+        """Complete the ``cp.async`` copies of active threads; see `PendingCopies.complete`."""
         for addresses, size in self._copies.complete(active, newest):
             self._mark_bytes(addresses, size, is_written=True)
 

@@ -48,7 +48,7 @@ class ClusterRaces:
         """Record the accesses of an instruction; return the first access that races with another block.
 
         Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). Stores
-        that do not change memory race only with atomics, as in `shared_races.RaceDetector.record_access`.
+        that do not change memory race only with atomics; see `shared_races.RaceDetector.record_access`.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))

@@ -100,7 +100,7 @@ class ArrayMemory(AddressMap):
                 report(GlobalRaceError, position, text, region.base + int(index[access]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread, as `load`; ``values`` has one array per element."""
+        """Write adjacent elements for each active thread; ``values`` has one array per element. See `load`."""
         shapes = [value.shape for value in values]
         shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:

@@ -48,7 +48,7 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lane that ``other_thread`` would have in the warp of ``thread``, and if that warp contains it."""
+        """Return the lane of ``other_thread`` in the warp of ``thread``, and the mask of lanes that this warp has."""
         lane = other_thread - self.find_first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
@@ -117,9 +117,8 @@ class AccessHistory:
         places = self._find_units(index, width)
         thread = event.threads[:, None]
         last_write = self._written[places]
-        race = self._describe_race(
-            self._is_unordered(last_write, thread, event), places, width, "load", "writes", last_write, event
-        )
+        races = self._is_unordered(last_write, thread, event)
+        race = self._describe_race(races, places, width, "load", "writes", event, last_write)
         last_read, new_read = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
         self._read[places] = new_read
         # If several threads of this load read a unit, NumPy keeps one of them.
@@ -171,7 +170,7 @@ class AccessHistory:
     def note_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Note a store of values, before it is executed, as `note_load`."""
+        """Note a store before it is executed; return as `note_load` does."""
         places, thread = self._find_units(index, width), event.threads[:, None]
         changes = np.ones((len(index), 1), bool)
         if not event.strict:
@@ -185,9 +184,9 @@ class AccessHistory:
             _, first_access, group = np.unique(index, return_index=True, return_inverse=True)
             differs = np.logical_or.reduce([value != value[first_access][group.ravel()] for value in values])
             is_disputed &= np.isin(index, index[differs])[:, None]
-        race = self._describe_race(is_disputed, places, width, "store", "writes")
-        race = race or self._describe_race(races_write, places, width, "store", "writes", last_write, event)
-        return race or self._describe_race(races_read, places, width, "store", "reads", last_read, event)
+        race = self._describe_race(is_disputed, places, width, "store", "writes", event)
+        race = race or self._describe_race(races_write, places, width, "store", "writes", event, last_write)
+        return race or self._describe_race(races_read, places, width, "store", "reads", event, last_read)
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
@@ -202,25 +201,22 @@ class AccessHistory:
 
     def _describe_race(
         self,
-        race: Array,
+        races: Array,
         places: Array,
         width: int,
         kind: str,
         verb: str,
+        event: AccessEvent,
         last_access: Array | None = None,
-        event: AccessEvent | None = None,
     ) -> tuple[int, str] | None:
-        """Return the index of the first racing access, and a message; None without a race.
-
-        The message has the source of ``last_access``, if given.
-        """
-        if not race.any():
+        """Return the index of the first racing access, and a message; None without a race."""
+        if not races.any():
             return None
-        access, place = find_first(race)
+        access, place = find_first(races)
         byte = int(places[access, place]) * self._unit
         text = f"{kind} of {count_noun(width, 'byte')} at byte {byte} of {self._name}"
         text += f", which another thread {verb} without synchronization"
-        if last_access is not None and event is not None and event.sources:
+        if last_access is not None and event.sources:
             text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
         return access, text
 
@@ -261,7 +257,8 @@ def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = fr
 
     def find_names(is_kind: Callable[[Instruction], bool]) -> set[str]:
         operands = (operand for access in accesses if is_kind(access) for operand in access.operands)
-        return set().union(*(_find_origins(operand, sources) for operand in operands if isinstance(operand, Address)))
+        addresses = (operand for operand in operands if isinstance(operand, Address))
+        return set().union(*(_find_origins(address, sources) for address in addresses))
 
     return ReachedNames(
         loads=find_names(lambda access: access.opcode == "ld"),

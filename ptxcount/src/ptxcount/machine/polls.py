@@ -23,7 +23,7 @@ class Poll(NamedTuple):
 
     #: `id` of the instruction in the loop; a copy of it before the loop has the same.
     load: int
-    #: Basic blocks of the innermost loop; for an atomic, those that lead back to its next try.
+    #: Basic blocks of the innermost loop; for an atomic, basic blocks on the way to its next try.
     loop: frozenset[int]
 
 
