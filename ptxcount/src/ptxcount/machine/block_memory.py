@@ -48,6 +48,7 @@ class SharedMemory(ClusterAddresses):
     ) -> None:
         super().__init__((blocks, threads), cluster)
         self._size, self._unit, self._policy = size, unit, races
+        self._size_text = f"; the block has {count_noun(size, 'byte')} of shared memory"
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
@@ -139,7 +140,7 @@ class SharedMemory(ClusterAddresses):
         """
         if not 0 <= offset <= self._size - count:
             access = f"{count_noun(count, 'byte')} at shared address {offset}"
-            report(OutOfBoundsError, (row, 0), access + self._describe_size(), offset)
+            report(OutOfBoundsError, (row, 0), access + self._size_text, offset)
         self.track_blocks()
         units = self._written[row, offset // self._unit : (offset + count) // self._unit]
         if is_written:
@@ -166,10 +167,7 @@ class SharedMemory(ClusterAddresses):
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
     def reset_races(self, waiting: Array) -> None:
-        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads).
-
-        Call it after a barrier of a block or cluster, and after a wait at an mbarrier.
-        """
+        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads): they have synchronized."""
         blocks = waiting.any(axis=1)
         if blocks.all():
             self.races.reset_blocks(None)
@@ -232,20 +230,12 @@ class SharedMemory(ClusterAddresses):
             text = f"{kind} of {count_noun(width, 'byte')} at shared address {offset}{problem}"
             report(error, (int(rows[access]), int(threads[access])), text, offset, *other)
 
-        is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
-        if is_outside.any():
-            fail(OutOfBoundsError, int(is_outside.argmax()), self._describe_size())
-        if is_misaligned.any():
-            fail(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
+        self._check_bounds(offsets, width, fail)
         index = offsets // size
         if values or not is_uniform:
             index = (np.arange(blocks)[:, None] if is_uniform else owners) * (self._stride // size) + index
-        stored = None
-        if values and self._policy != "strict":
-            full = [spread(value, self._shape) for value in values]
-            elements = full if position is None else [value[position][None, :] for value in full]
-            data = self._data.reshape(-1).view(unsigned(size))
-            stored = StoredValues(data, index if is_uniform else index[None, :], elements, len(self._written) == 1)
+        compares_values = bool(values) and self._policy != "strict"
+        stored = self._find_stored_values(size, values, position, index) if compares_values else None
         if is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
             owners = rows = np.arange(blocks).repeat(len(threads))
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
@@ -261,8 +251,21 @@ class SharedMemory(ClusterAddresses):
             self._check_races(kind, _Accesses(owners, rows, threads, units), report, fail, stored, is_remote=is_remote)
         return position, index
 
-    def _describe_size(self) -> str:
-        return f"; the block has {count_noun(self._size, 'byte')} of shared memory"
+    def _check_bounds(self, offsets: Array, width: int, fail: Callable[..., None]) -> None:
+        is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
+        if is_outside.any():
+            fail(OutOfBoundsError, int(is_outside.argmax()), self._size_text)
+        if is_misaligned.any():
+            fail(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
+
+    def _find_stored_values(
+        self, size: int, values: Sequence[Array], position: tuple[Array, Array] | None, index: Array
+    ) -> StoredValues:
+        data, full = self._data.reshape(-1).view(unsigned(size)), [spread(value, self._shape) for value in values]
+        if position is None:
+            return StoredValues(data, index, full, len(self._written) == 1)
+        elements = [value[position][None, :] for value in full]
+        return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
     def _check_races(
         self, kind: str, accesses: _Accesses, report: Any, fail: Callable[..., None], stored: StoredValues | None, *,
