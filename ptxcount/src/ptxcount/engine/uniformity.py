@@ -44,11 +44,12 @@ def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
     def sets_31(instruction: Instruction) -> bool:
         return instruction.opcode == "mov" and instruction.operands[1:] == (Immediate(31),) and not instruction.guard
 
-    always_31 = {name for instruction in code if sets_31(instruction) for name in instruction.writes}
-    always_31 -= {name for instruction in code if not sets_31(instruction) for name in instruction.writes}
+    written_31, written = set[str](), set[str]()
+    for instruction in code:
+        (written_31 if sets_31(instruction) else written).update(instruction.writes)
     shuffles = set[int]()
     for block in flow.blocks:
-        known_31 = {*always_31}
+        known_31 = written_31 - written
         for instruction in code[block.start : block.stop]:
             last = instruction.operands[3] if instruction.opcode == "shfl" and instruction.operands[3:] else None
             if last == Immediate(31) or (isinstance(last, Register) and last.name in known_31):

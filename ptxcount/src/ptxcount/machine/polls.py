@@ -118,15 +118,11 @@ def _find_retries(
 
 
 def _find_varying_registers(loop_code: Sequence[Instruction]) -> set[str]:
-    varying, size = {name for instruction in loop_code for name in instruction.writes}, -1
-    while size != len(varying):
-        size = len(varying)
-        varying = {
-            name
-            for instruction in loop_code
-            for name in instruction.writes
-            if instruction.opcode not in _PURE or not varying.isdisjoint(instruction.reads)
-        }
+    earlier, varying = set[str](), set[str]().union(*(instruction.writes for instruction in loop_code))
+    while varying != earlier:
+        earlier = varying
+        changing = [i for i in loop_code if i.opcode not in _PURE or not earlier.isdisjoint(i.reads)]
+        varying = set[str]().union(*(instruction.writes for instruction in changing))
     return varying
 
 

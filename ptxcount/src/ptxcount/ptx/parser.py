@@ -30,11 +30,12 @@ def parse(text: str) -> Program:
     Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Of the errors in bodies,
     only a missing end is raised here.
     """
-    without_inline_locations = _INLINE.sub(
-        lambda assembly: _LOC.sub(lambda location: " " * len(location[0]), assembly[0]), text
-    )
-    stream = Stream(without_inline_locations)
+    stream = Stream(_INLINE.sub(_blank_locations, text))
     return _Parser(stream, stream.find_files()).parse_module()
+
+
+def _blank_locations(assembly: re.Match[str]) -> str:
+    return _LOC.sub(lambda location: " " * len(location[0]), assembly[0])
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:
