@@ -49,10 +49,7 @@ class TracedSums(NamedTuple):
         return self.by_name.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
 
     def find_root(self, operand: Operand | None) -> tuple[Operand | None, int]:
-        """Return the register or variable from which ptxas computes an address, and the offset that it includes.
-
-        A constant address has none.
-        """
+        """Return the register or variable from which ptxas computes an address, and the offset that it includes."""
         terms = self.find_sum(operand).terms
         if terms in self.roots:
             return self.roots[terms]
@@ -65,8 +62,7 @@ _ZERO = AddressSum(frozenset(), 0)
 def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
     """Trace the registers with these names to sums.
 
-    A register is traced if its only write is by a pure, unguarded instruction. Its operands have at most one write
-    each.
+    A register is traced if only one instruction, pure and unguarded, writes it, and at most one writes each operand.
     """
     writes = Counter(name for instruction in code for name in instruction.writes)
     definitions: dict[str, Instruction] = {}

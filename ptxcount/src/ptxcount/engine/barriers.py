@@ -114,7 +114,7 @@ class BarrierQueue:
         return sorted({arrival.key for arrival in self._arrivals if arrival.key.is_warp})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
-        """Release a barrier where all expected threads have arrived; return where they continue, None if none does.
+        """Release a barrier if all expected threads have arrived; return where they continue, else None.
 
         A block barrier expects all threads that have not exited, or the given number, counted in whole warps. Each
         block is released by itself. A cluster barrier is always released: call this when no thread can run. ``ready``
@@ -178,7 +178,7 @@ class BarrierQueue:
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
     def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
-        """Keep all arrivals but those of released threads; return where these threads continue."""
+        """Remove the released threads from the arrivals; return where these threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         return [

@@ -153,10 +153,7 @@ class _Inliner:
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
-        """Append the code of a function. For a runtime function, append the call itself.
-
-        If the function cannot be inlined, append the call with the reason.
-        """
+        """Append the code of a function; append the call of a runtime function, or of one that cannot be inlined."""
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
         operands = (*results, *arguments)
         if function is None:

@@ -55,7 +55,7 @@ class Schedule:
     def run_turn(self) -> list[Schedule]:
         """Run until all threads exit, or the chunk is split or waits for other chunks; return the remaining schedules.
 
-        These are none, those of the parts, or this one. If it is this one, ``has_progress`` tells if a thread has
+        The result is empty, the parts, or only this schedule. In the last case, ``has_progress`` tells if a thread has
         written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
         """
         rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
@@ -84,7 +84,7 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
         for index, threads in self._ready.items():
-            waits = bool(self._describe_wait(threads))
+            waits = self._describe_wait(threads)
             cause = "waits for an mbarrier" if waits else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         for stop, arrival in self._barriers.waiting:

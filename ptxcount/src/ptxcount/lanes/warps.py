@@ -66,10 +66,7 @@ def find_busy_warps(lanes: Array) -> Array:
 
 
 def find_lane_stride(values: Array) -> int | None:
-    """Return the difference between adjacent lanes, from a value per thread, if it is the same in all warps.
-
-    None if the difference varies, or if the last warp is incomplete.
-    """
+    """Return the difference between the values of adjacent lanes; None if it varies, or the last warp is incomplete."""
     if values.size % LANES:
         return None
     lanes = values.reshape(-1, LANES)

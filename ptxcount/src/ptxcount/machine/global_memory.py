@@ -136,9 +136,9 @@ class ArrayMemory(AddressMap):
     ) -> Iterator[tuple[Array, Array, Selection]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
-        Yield for each accessed array its elements of ``size`` bytes, the index of the element of each active thread
-        that accesses this array, and a selection of these threads among the active threads. After the caller has
-        changed the elements, note the write for the race check.
+        For each accessed array, yield its elements of ``size`` bytes, the index of the element of each thread that
+        accesses it, and the selection of these threads among the active ones. After the caller has changed the
+        elements, note the write for the race check.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.mark_sectors(written=False)

@@ -57,10 +57,7 @@ class Estimate:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Estimate the remaining time when the first ``done`` blocks have taken a second; log it if over a minute.
-
-        Later calls do nothing.
-        """
+        """Estimate the remaining time once, when ``done`` blocks have taken a second; log it if over a minute."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -223,7 +223,7 @@ class RaceDetector:
     ) -> tuple[Array, Array, Array]:
         """Return the lowest and the highest earlier thread of each unit, and the mask of accesses that may race.
 
-        If both are in the warp of the access, return the lowest lane that no barrier orders before it as both.
+        If both are in the warp of the access, both results are the lowest lane that no barrier orders before it.
         """
         first, last = extremes
         warp = thread // LANES

@@ -169,7 +169,7 @@ def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[
 def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
     """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first.
 
-    ``successors`` are lists of block indices. Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
+    Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
     """
     order: list[int] = []
     components = [_Component(0, frozenset(range(len(successors))))]

@@ -185,7 +185,7 @@ class Body:
         stream.parse_list(declare_register)
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction into the entry; store a problem in the instruction, which execution raises.
+        """Parse an instruction into the entry. If its guard or operands are wrong, execution raises the problem.
 
         Raises `PtxSyntaxError` if the instruction has no opcode or no end.
         """
