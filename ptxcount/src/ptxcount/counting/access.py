@@ -143,7 +143,7 @@ class Access:
             RETRY_CAVEAT: is_narrow or (is_shared and self.loops),
             WINNER_CAVEAT: self.is_retried,
         }
-        return "; ".join(note for note, is_told in notes.items() if is_told)
+        return "; ".join(note for note, applies in notes.items() if applies)
 
     @property
     def is_uniform_constant(self) -> bool:

@@ -41,7 +41,7 @@ class CodeBlock:
     #: Source of the last instruction; line 0 if there is none.
     source: Source
     #: Barrier at its end; None if it has none, or an unsupported one.
-    barrier: Barrier | None = None
+    barrier: Barrier | None
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class ClusterRaces:
         self._ordered[slice(None) if rows is None else rows] = self._now
 
     def record_access(
-        self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
+        self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None
     ) -> Race | None:
         """Record the accesses of an instruction; return the first access that races with another block.
 

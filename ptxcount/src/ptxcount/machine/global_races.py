@@ -12,7 +12,7 @@ mask. If several threads read an address, the check keeps only the time of the l
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -81,10 +81,10 @@ class AccessEvent:
     ordered: Array
     #: True if a store that does not change memory can race.
     strict: bool
-    #: The line of each access, by its time.
-    sources: Mapping[int, Source] = field(default_factory=dict)
+    #: Source of each access, by its time.
+    sources: Mapping[int, Source]
     #: Order by warp barriers and flags in shared memory; None without them.
-    warp: WarpOrder | None = None
+    warp: WarpOrder | None
 
 
 class AccessHistory:
@@ -216,7 +216,7 @@ class AccessHistory:
         byte = int(places[access, place]) * self._unit
         text = f"{kind} of {count_noun(width, 'byte')} at byte {byte} of {self._name}"
         text += f", which another thread {verb} without synchronization"
-        if last_access is not None and event.sources:
+        if last_access is not None:
             text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
         return access, text
 
@@ -237,7 +237,7 @@ class ReachedNames(NamedTuple):
     strong_writes: set[str]
 
 
-def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = frozenset()) -> ReachedNames:
+def find_reached_names(instructions: Sequence[Instruction], scans: Set[int]) -> ReachedNames:
     """Find the parameters and variables from which addresses are computed; `ANYTHING` if an address is loaded."""
     sources: dict[str, frozenset[str]] = {}
     changed = True

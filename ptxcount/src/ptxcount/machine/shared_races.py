@@ -147,9 +147,9 @@ class RaceDetector:
         thread: Array,
         unit: Array,
         source: Source,
-        stored: StoredValues | None = None,
+        stored: StoredValues | None,
         *,
-        acquires: bool = False,
+        acquires: bool,
     ) -> Race | None:
         """Record the accesses of an instruction; return the first that races, or None.
 

@@ -220,8 +220,11 @@ class Body:
             operands += self._stream.parse_list(self._parse_operand)
 
     def _find_register(self, name: str) -> Register | None:
-        candidates = (scope.find_register(name) for scope in reversed(self._scopes))
-        return next((register for register in candidates if register is not None), None)
+        for scope in reversed(self._scopes):
+            register = scope.find_register(name)
+            if register is not None:
+                return register
+        return None
 
     def _parse_operand(self) -> Operand:
         stream = self._stream
@@ -283,5 +286,7 @@ class Body:
             return register
         if name.startswith("%") or name == "WARP_SZ":
             return Special(name)
-        scopes = (scope.call_parameters for scope in reversed(self._scopes))
-        return Symbol(next((unique_names[name] for unique_names in scopes if name in unique_names), name))
+        for scope in reversed(self._scopes):
+            if name in scope.call_parameters:
+                return Symbol(scope.call_parameters[name])
+        return Symbol(name)
