@@ -159,9 +159,9 @@ class _Inliner:
         if function is None:
             problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
         elif not function.accepts(len(results), len(arguments)) or "" in operands:
-            problem = f"its arguments do not match the function {name!r}"
+            problem = f"its arguments do not match the function {demangle(name)!r}"
         elif sum(name == caller for caller, _ in self._callers) > 1:
-            problem = f"{name!r} is recursive; ptxcount inlines only one level of recursion"
+            problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion"
         elif len(code) > MAX_INSTRUCTIONS:
             problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining"
         if function is None or problem:
