@@ -155,7 +155,7 @@ def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
 def test_far_address_is_in_no_array() -> None:
     """An address far from all arrays is in no array; the message gives the nearest array below."""
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
-    text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest below, "
+    text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest array below, "
     ptx, arguments = sources.compile_to_ptx(source), [_ints(64), _ints(64), np.int64(1 << 40)]
     for names, name in (([], "argument 1 of 256"), (["", "in (argument 1)", ""], r"'in' \(argument 1\) of 256")):
         with pytest.raises(errors.OutOfBoundsError, match=text + name):

@@ -143,7 +143,7 @@ class Access:
             RETRY_CAVEAT: is_narrow or (is_shared and self.loops),
             WINNER_CAVEAT: self.is_retried,
         }
-        return "; ".join(note for note, is_told in notes.items() if is_told)
+        return "; ".join(note for note, applies in notes.items() if applies)
 
     @property
     def is_uniform_constant(self) -> bool:
@@ -178,7 +178,7 @@ class Access:
         self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool,
         *, is_aggregated: bool,
     ) -> None:  # fmt: skip
-        """Count as `record`; ``is_aggregated``: all requests are warp-aggregated, otherwise none is."""
+        """Count an execution in which all requests are warp-aggregated, or none."""
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
@@ -192,6 +192,7 @@ class Access:
             if self.space == "shared":
                 sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
                 self.together += sums[0]
+                # Counts without conflicts follow three places later.
                 for name, index in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
                     separate = count * cost.before + sums[index] * cost.per_round
                     added = count * cost.per_aggregated if is_aggregated else separate

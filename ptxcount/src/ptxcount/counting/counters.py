@@ -141,9 +141,11 @@ class LaunchCounters:
         dict of str to str
             The caveat by space and kind, such as ``shared atomic``. Accesses without a caveat are missing.
         """
-        notes: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        notes: defaultdict[str, list[str]] = defaultdict(list)
         for access in self.accesses:
-            notes[f"{access.space} {access.kind}"] |= dict.fromkeys(filter(None, [access.caveat]))
+            texts = notes[f"{access.space} {access.kind}"]
+            if access.caveat not in ("", *texts):
+                texts.append(access.caveat)
         caveats = {kind: "; ".join(texts) for kind, texts in notes.items() if texts}
         text = LOCAL_CAVEATS.get(self.stack_frame, f"ptxas keeps {self.stack_frame} bytes per thread there")
         return caveats | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}

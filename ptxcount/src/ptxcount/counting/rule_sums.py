@@ -12,19 +12,18 @@ from .transactions import BANKS, WORD
 _ALL_THREADS = np.ones((1, 1), bool)
 #: Maximum number of addresses in a cached call of the rules.
 _MAX_CACHED = 1 << 11
-#: Counts do not change if all addresses move by a multiple of this many bytes.
+#: Bytes by which all addresses can move without changing the counts.
 _PERIOD = BANKS * WORD
-#: A function of addresses (requests, 32), the mask of active lanes (None for all) and the bytes per lane. It returns
-#: arrays with one number per request, one array for each count.
+#: A counting rule of `transactions`: from addresses, active lanes and bytes per lane to an array for each count.
 Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
 
 
 def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
     """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads); return the sum of each count.
 
-    ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts are invariant
-    under a shift of all addresses by 128 bytes. Of blocks that differ only by such shifts, one is evaluated, and its
-    counts are multiplied.
+    ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts do not change if
+    all addresses move by a multiple of 128 bytes. If blocks differ only by such a move, the rules are applied to one of
+    them, and its counts are multiplied.
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address

@@ -24,6 +24,13 @@ class Sample(NamedTuple):
     block_count: int
 
 
+def _choose_blocks(active: Array, blocks: int) -> list[int]:
+    """Choose up to three blocks: a busy one, the next, and a distant one."""
+    busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
+    busy = min(busy, max(blocks - 2, 0))  # the last block has no next one
+    return list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
+
+
 def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier: list[Sample]) -> list[Sample]:
     """Sample up to four warps of up to three blocks of a chunk; return one `Sample`, or none without an active lane.
 
@@ -32,10 +39,7 @@ def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier:
     blocks, threads = shape
     if earlier and earlier[0].block_count != blocks:
         return []
-    busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
-    busy = min(busy, max(blocks - 2, 0))
-    sampled_blocks = list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
-    sampled_blocks = earlier[0].blocks if earlier else sampled_blocks
+    sampled_blocks = earlier[0].blocks if earlier else _choose_blocks(active, blocks)
     last = warp_count(threads) - 1
     warps = sorted({0, 1, (last + 1) // 2, last}) if last > 0 else slice(None)
 

@@ -13,6 +13,9 @@ wavefronts in excess of one per group.
 
 A global atomic costs, for each 32-byte segment, the largest number of lanes on one address. Lanes that ptxas aggregates
 count as one. The wavefronts of a shared atomic depend on its operation: see `atomic_costs.find_atomic_cost`.
+
+Each rule takes byte addresses, (requests, 32), the mask of active lanes in the same shape, or None for all, and the
+bytes per lane. Each of its counts is an array with one number per request.
 """
 
 from collections.abc import Iterator
@@ -66,22 +69,16 @@ def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Arra
 
 
 def _count_distinct(units: Array, lanes: Array | None) -> Array:
-    """Count the distinct units that the active lanes of each request touch."""
     return _count_segments(units, lanes, 1)[0]
 
 
 def count_sectors(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the sectors of each request.
-
-    ``addresses`` are byte addresses, (requests, 32). ``lanes`` is the mask of active lanes in the same shape, or None
-    for all. ``width`` is in bytes per lane. The result has one number per request. The other rules have these
-    parameters, too. A lane touches one sector, because accesses are naturally aligned and at most 32 bytes wide.
-    """
+    """Count the sectors. A lane touches one, because accesses are naturally aligned and at most 32 bytes wide."""
     return _count_distinct(addresses >> 5, lanes)
 
 
 def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the sectors, lines, ideal sectors and ideal lines of each request; parameters as in `count_sectors`."""
+    """Count the sectors, lines, ideal sectors and ideal lines."""
     distinct, sectors, lines = _count_segments(addresses, lanes, 1, SECTOR, LINE)
     needed_bytes = distinct * width
     return [sectors, lines, -(-needed_bytes // SECTOR), -(-needed_bytes // LINE)]
@@ -113,9 +110,9 @@ def count_bulk_copy_sectors(
     inside : ndarray of bool, optional
         Mask of the parts within the tensor. Default: all.
     is_store : bool
-        Whether the copy goes to global memory.
+        True for a copy to global memory.
     is_multicast : bool
-        Whether the copy has a mask of destination blocks. The result is for one destination.
+        True for a copy with a mask of destination blocks. The result is for one destination.
     """
     shape, shared_addresses = global_addresses.shape, shared_addresses + shift
     rows = np.broadcast_to(np.arange(shape[0])[:, None] if len(shape) > 1 else 0, shape)
@@ -132,7 +129,7 @@ def count_bulk_copy_sectors(
 
 
 def count_local_sectors(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the sectors of local memory; parameters as in `count_sectors`.
+    """Count the sectors of local memory.
 
     Local memory interleaves lanes: the same 4-byte word of eight adjacent lanes is one sector. An access of n words is
     n requests (measured: 54 launches on an H200).
@@ -142,7 +139,7 @@ def count_local_sectors(addresses: Array, lanes: Array | None, width: int) -> li
 
 
 def count_constant_addresses(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count the distinct addresses of each request to constant memory; parameters as in `count_sectors`.
+    """Count the distinct addresses in constant memory.
 
     A 16-byte access is two instructions of 8 bytes (measured: ``idc__requests`` in 64 launches on an H200).
     """
@@ -150,14 +147,13 @@ def count_constant_addresses(addresses: Array, lanes: Array | None, width: int) 
 
 
 def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the shared memory wavefronts of each request; parameters as in `count_sectors`."""
-    return _count_grouped_wavefronts(
-        addresses, np.ones(addresses.shape, bool) if lanes is None else lanes, width, BANKS
-    )
+    """Count the wavefronts of shared memory."""
+    active = np.ones(addresses.shape, bool) if lanes is None else lanes
+    return _count_grouped_wavefronts(addresses, active, width, BANKS)
 
 
 def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_count: int) -> Array:
-    """Count the wavefronts of each request if lanes are served in groups of ``word_count`` words."""
+    """Count the wavefronts if lanes are served in groups of ``word_count`` words."""
     words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
     words = np.sort(np.where(active[:, :, None], words, -1).reshape(-1, word_count), axis=1)
     new = words >= 0
@@ -168,22 +164,23 @@ def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_
 
 
 def count_conflict_free(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the conflict-free wavefronts of each request: the groups of lanes with an active lane."""
+    """Count the conflict-free wavefronts: the groups of lanes with an active lane."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
     lane_count = BANKS * WORD // max(width, WORD)
     return np.asarray(active.reshape(len(active), -1, lane_count).any(axis=2).sum(axis=1))
 
 
 def count_store_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return the wavefronts of each request, and its conflict-free wavefronts; parameters as in `count_sectors`."""
+    """Count the wavefronts, and the conflict-free wavefronts, of stores to shared memory."""
     return [count_wavefronts(addresses, lanes, width), count_conflict_free(addresses, lanes, width)]
 
 
 def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Count as `count_store_wavefronts`, but 8- and 16-byte loads may be served in groups of twice as many lanes.
+    """Count the wavefronts, and the conflict-free wavefronts, of loads from shared memory.
 
-    This needs equal addresses in all active lanes n and n ^ 1, or in all n and n ^ 2. The larger group is used only if
-    it takes fewer wavefronts (measured on an H100 with all regular address patterns).
+    8- and 16-byte loads may be served in groups of twice as many lanes as stores. This needs equal addresses in all
+    active lanes n and n ^ 1, or in all n and n ^ 2. The larger group is used only if it takes fewer wavefronts
+    (measured on an H100 with all regular address patterns).
     """
     wavefronts, conflict_free = count_store_wavefronts(addresses, lanes, width)
     if width > WORD:
@@ -214,10 +211,10 @@ def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
 
 
 def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return five counts of a global atomic for each request; parameters as in `count_sectors`.
+    """Return five counts of a global atomic.
 
     The first is the maximum number of lanes on one address. The second counts as sectors: the same maximum within each
-    sector, summed over the sectors. Then follow lines, ideal sectors and ideal lines as in `count_global`.
+    sector, summed over the sectors. Then follow the lines, ideal sectors and ideal lines of `count_global`.
     """
     row, address, counts = _group_lanes(addresses, lanes)
     is_first = np.ones(len(row), bool)
@@ -228,11 +225,11 @@ def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return seven counts of a shared atomic for each request; parameters as in `count_sectors`.
+    """Return seven counts of a shared atomic.
 
     0. The maximum number of lanes on one address.
     1. The maximum number of lanes in one bank, summed over the groups of lanes that are served together.
-    2. The number of such groups, summed over the rounds of a CAS loop.
+    2. The number of these groups, summed over the rounds of a CAS loop.
     3. The wavefronts of a store.
     4. to 6. The minimum of counts 1, 2 and 3 without conflicts.
     """
@@ -253,9 +250,9 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return three counts of the loads in a CAS loop for each request; parameters as in `count_sectors`.
+    """Return three counts of the loads in a CAS loop.
 
-    The counts are: the loads after the first, the wavefronts of all loads, and the wavefronts without bank conflicts.
+    They are: the loads after the first, the wavefronts of all loads, and the wavefronts without bank conflicts.
     ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
     ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
     """

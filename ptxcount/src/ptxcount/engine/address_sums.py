@@ -1,4 +1,4 @@
-"""Addresses as sums of operands and a constant offset, as ptxas compares them: in any order (nvcc 13.0.88)."""
+"""Addresses as sums of operands and a constant offset. To ptxas, the order of operands is irrelevant (nvcc 13.0.88)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ..ptx.flow import find_reachable
 from ..ptx.program import TYPES, Immediate, Instruction, Operand
 
 #: Instructions whose result depends only on their operands.
 _PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
-#: Instructions whose result may be a sum -> the number of their source operands.
+#: Number of source operands of each instruction whose result may be a sum.
 _OPERANDS = {"mov": 1, "add": 2, "sub": 2, "mul": 2, "shl": 2, "mad": 3}
 _INTEGERS = frozenset(("s32", "u32", "b32", "s64", "u64", "b64"))
 
@@ -40,10 +41,7 @@ class TracedSums(NamedTuple):
     roots: dict[frozenset[tuple[Operand, int]], tuple[Operand, int]]
 
     def find_sum(self, operand: Operand | None) -> AddressSum:
-        """Return the sum that an operand equals: a constant has no terms, an untraced operand is its own only term.
-
-        None, the base of a constant address, gives 0.
-        """
+        """Return the sum that an operand equals; None, the base of a constant address, is 0."""
         if operand is None:
             return _ZERO
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
@@ -51,12 +49,11 @@ class TracedSums(NamedTuple):
         return self.by_name.get(getattr(operand, "name", ""), AddressSum(frozenset(((operand, 1),)), 0))
 
     def find_root(self, operand: Operand | None) -> tuple[Operand | None, int]:
-        """Return the register from which ptxas computes an address, and the offset that this register includes.
-
-        Return a variable, or None for a constant address, in place of a register, with offset 0.
-        """
+        """Return the register or variable from which ptxas computes an address, and the offset that it includes."""
         terms = self.find_sum(operand).terms
-        return self.roots.get(terms, (next(iter(terms))[0] if terms else operand, 0))
+        if terms in self.roots:
+            return self.roots[terms]
+        return (next(iter(terms))[0] if terms else operand), 0
 
 
 _ZERO = AddressSum(frozenset(), 0)
@@ -65,18 +62,15 @@ _ZERO = AddressSum(frozenset(), 0)
 def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
     """Trace the registers with these names to sums.
 
-    A register is traced if its only write is by a pure, unguarded instruction. Its operands have at most one write
-    each.
+    A register is traced if only one instruction, pure and unguarded, writes it, and at most one writes each operand.
     """
     writes = Counter(name for instruction in code for name in instruction.writes)
-    definitions = {name: instruction for instruction in filter(_is_traceable, code)
-                   for name in instruction.writes if writes[name] == 1}  # fmt: skip
-    needed, work = set[str](), [*names]
-    while work:
-        name = work.pop()
-        if name not in needed and name in definitions:
-            needed.add(name)
-            work += definitions[name].reads
+    definitions: dict[str, Instruction] = {}
+    for instruction in filter(_is_traceable, code):
+        (name,) = instruction.writes
+        if writes[name] == 1:
+            definitions[name] = instruction
+    needed = find_reachable(lambda name: definitions[name].reads if name in definitions else (), names)
     # First register with each value, by the name of the instruction that computes it and its operands.
     traced, values = TracedSums({}, {}), dict[tuple[object, ...], Operand]()
     for name, instruction in definitions.items():
@@ -92,12 +86,11 @@ def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
 
 
 def _is_traceable(instruction: Instruction) -> bool:
-    """Tell if an instruction computes one register from its operands alone."""
     return instruction.opcode in _PURE and instruction.guard is None and len(instruction.writes) == 1
 
 
 def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> AddressSum | None:
-    """Return the sum that an instruction computes from the sums of its operands; None for other instructions."""
+    """Return the sum that an instruction computes from the sums of its operands; None if the result is no sum."""
     kind = instruction.modifiers[-1] if instruction.modifiers else ""
     is_sum = kind in _INTEGERS and instruction.modifiers[:-1] in ((), ("lo",))
     if not is_sum or len(parts) != _OPERANDS.get(instruction.opcode):
@@ -112,4 +105,5 @@ def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> Address
     if instruction.opcode == "sub":
         return parts[0].add(parts[1], -1, bits)
     addend = parts[2] if instruction.opcode == "mad" else _ZERO
-    return addend.add(parts[0], 1 << constant % 64 if instruction.opcode == "shl" else constant, bits)
+    factor = 1 << constant % 64 if instruction.opcode == "shl" else constant
+    return addend.add(parts[0], factor, bits)

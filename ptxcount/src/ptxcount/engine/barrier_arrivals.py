@@ -10,17 +10,32 @@ import numpy as np
 
 from ..lanes.warps import Array
 
-#: Number of the barrier of a cluster, and the thread count that stands for all threads of a block.
+#: Number of a cluster's barrier, and the count that means all threads of a block.
 CLUSTER, ALL = -1, -1
 #: Numbers of the barriers of ``bar.warp.sync`` and ``elect.sync``.
 WARP, ELECT = 1 << 32, 1 << 33
 
 
 class BarrierKey(NamedTuple):
-    """A barrier: its number, and the number of threads that it expects; for a warp barrier, the mask of their lanes."""
+    """A barrier: its number, and the count of threads that it expects; for a warp barrier, the mask of their lanes."""
 
     number: int
     expected: int
+
+    @property
+    def is_cluster(self) -> bool:
+        """True for the barrier of a cluster."""
+        return self.number == CLUSTER
+
+    @property
+    def is_warp(self) -> bool:
+        """True for a barrier of a warp."""
+        return self.number in (WARP, ELECT)
+
+    @property
+    def is_whole_block(self) -> bool:
+        """True for a barrier of all threads of a block."""
+        return self.expected == ALL and not self.is_cluster
 
 
 class BarrierArrival(NamedTuple):
@@ -35,19 +50,9 @@ class BarrierArrival(NamedTuple):
     stopped_at: int | None
 
     def describe(self) -> str:
-        """Describe the barrier, and the threads that it waits for in vain."""
+        """Describe the barrier, and the threads that never arrive there."""
         expected = "all threads" if self.key.expected == ALL else f"{self.key.expected} threads"
         return f"it waits at barrier {self.key.number} for {expected}, which never arrive"
-
-
-def is_cluster_barrier(key: BarrierKey) -> bool:
-    """Tell if a barrier is the cluster's."""
-    return key.number == CLUSTER
-
-
-def is_warp_barrier(key: BarrierKey) -> bool:
-    """Tell if a barrier is a warp's."""
-    return key.number in (WARP, ELECT)
 
 
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:
@@ -61,7 +66,7 @@ def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
 
 
 def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
-    """Return the mask (blocks, 1) of the blocks where threads have arrived, and no thread is ``elsewhere``."""
+    """Return the mask (blocks, 1) of the blocks where threads have arrived, and none are in the masks ``elsewhere``."""
     complete = np.asarray(arrived.any(axis=1, keepdims=True))
     return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..isa.operands import as_array
 from ..lanes.warps import LANES, Array, by_thread, find_active_lanes, lanes_by_warp, spread
 from ..machine.chunk import ALL_THREADS, Chunk
-from ..ptx.flow import End
+from ..ptx.flow import End, find_reachable
 from ..ptx.program import TYPES
 from ..util.errors import DivergentBarrierError, Source
 from .barrier_arrivals import (
@@ -21,13 +21,11 @@ from .barrier_arrivals import (
     BarrierArrival,
     BarrierKey,
     find_complete_blocks,
-    is_cluster_barrier,
-    is_warp_barrier,
     list_waiting_masks,
     select_waiting,
     union,
 )
-from .code_blocks import CodeBlock
+from .executable import CodeBlock
 
 _U32 = TYPES["u32"]
 #: Basic block where threads continue, and the mask of these threads.
@@ -53,7 +51,7 @@ class BarrierQueue:
         return select_waiting(self._arrivals)
 
     def find_continuations(self) -> list[int]:
-        """Return the indices of the basic blocks after the barriers where threads wait."""
+        """Find the basic blocks after the barriers where threads wait."""
         return [self._code[stop].successors[0] for stop, _ in self.waiting]
 
     def add_arrivals(self, index: int, active: Array) -> None:
@@ -61,10 +59,8 @@ class BarrierQueue:
         barrier = self._code[index].barrier
         if barrier is None:
             return
-        numbers, counts = (
-            np.full((1, 1), default) if operand is None else as_array(operand(self._chunk), _U32)
-            for operand, default in ((barrier.number, CLUSTER), (barrier.threads, ALL))
-        )
+        numbers = np.full((1, 1), CLUSTER) if barrier.number is None else as_array(barrier.number(self._chunk), _U32)
+        counts = np.full((1, 1), ALL) if barrier.threads is None else as_array(barrier.threads(self._chunk), _U32)
         values = (array.ravel().tolist() for array in np.broadcast_arrays(numbers, counts))
         for number, count in sorted({*zip(*values, strict=True)}):
             arrived = active & (numbers == number) & (counts == count)
@@ -73,9 +69,9 @@ class BarrierQueue:
                 self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
 
     def note_bypass(self, index: int, active: Array) -> None:
-        """Note the threads that run a basic block after a block barrier while other threads wait there."""
+        """Note the threads that run a basic block after a block barrier while other threads wait at the barrier."""
         for stop, arrival in self.waiting:
-            if arrival.key.expected == ALL and arrival.key.number != CLUSTER and not is_warp_barrier(arrival.key):
+            if arrival.key.is_whole_block:
                 if (stop, index) not in self._bypasses:
                     self._bypasses[stop, index] = self._is_bypass(stop, index)
                 if self._bypasses[stop, index]:
@@ -91,14 +87,9 @@ class BarrierQueue:
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
             return False
-        reached, work = {index}, [*self._code[stop].successors]
-        while work:
-            place = work.pop()
-            if place not in reached:
-                if self._code[place].end is End.EXIT:
-                    return False
-                reached.add(place)
-                work += self._code[place].successors
+        skipping = find_reachable(lambda block: self._code[block].successors, self._code[stop].successors, {index})
+        if any(self._code[block].end is End.EXIT for block in skipping):
+            return False
         code = (instruction for instruction, *_ in self._code[index].steps)
         opcodes = ("ld", "st", "atom", "red") if self._chunk.context.races == "strict" else ("ld",)
         return any(instruction.opcode in opcodes and "param" not in instruction.modifiers for instruction in code)
@@ -120,38 +111,36 @@ class BarrierQueue:
 
     def list_warp_keys(self) -> list[BarrierKey]:
         """Return the keys of the warp barriers."""
-        return sorted({arrival.key for arrival in self._arrivals if is_warp_barrier(arrival.key)})
+        return sorted({arrival.key for arrival in self._arrivals if arrival.key.is_warp})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
-        """Release a barrier if all expected threads have arrived: return where the threads continue. Else return None.
+        """Release a barrier if all expected threads have arrived; return where they continue, else None.
 
-        A block barrier expects all threads that have not exited, or the given number, counted in whole warps. A
-        complete block does not wait for other blocks. A cluster barrier is always released: call when no thread can
-        run. Warp barriers go to `release_warps`. ``ready`` has the masks of the threads that wait at no barrier.
-        Raises `DivergentBarrierError` if lanes of a warp wait for all threads at different aligned instructions.
+        A block barrier expects all threads that have not exited, or the given number, counted in whole warps. Each
+        block is released by itself. A cluster barrier is always released: call this when no thread can run. ``ready``
+        has the masks of the threads that wait at no barrier. Raises `DivergentBarrierError` if lanes of a warp wait for
+        all threads at different aligned instructions.
         """
-        if is_warp_barrier(key):
+        if key.is_warp:
             return self.release_warps(key, ready, late=False)
         arrivals, others = self._split(key)
         arrived = union(arrival.threads for arrival in arrivals)
-        is_cluster = is_cluster_barrier(key)
-        is_whole_block = not is_cluster and key.expected == ALL
-        if is_cluster:
+        if key.is_cluster:
             released = ALL_THREADS
-        elif is_whole_block:
+        elif key.is_whole_block:
             released = find_complete_blocks(arrived, [*ready, *list_waiting_masks(others)])
         else:
             released = self._find_counted_blocks(arrived, key.expected)
         if not released.any():
             return None
-        if is_whole_block:
+        if key.is_whole_block:
             self._report_bypass(arrivals, arrived & released)
             self._bypassing = self._bypassing & ~released
             self._report_split_arrivals([arrival._replace(threads=arrival.threads & released) for arrival in arrivals])
         resumed = self._remove(arrivals, others, released)
         self._chunk.shared.reset_races(released)
         self._chunk.order_blocks(released)
-        if is_cluster:
+        if key.is_cluster:
             self._chunk.shared.order_blocks(released)
         self._chunk.context.progress.note_progress()
         return resumed
@@ -162,9 +151,10 @@ class BarrierQueue:
         return np.asarray((warps * LANES >= count) & (warps > 0))
 
     def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
-        """Release the warps in which all lanes of the mask have arrived or exited, as `release`; None if none has.
+        """Release the warps in which all lanes of the mask have arrived or exited; return as `release` does.
 
-        With ``late``, missing lanes never arrive: release all waiting warps. Report them if lanes wait elsewhere.
+        With ``late``, missing lanes never arrive: release all waiting warps, and report missing lanes that wait
+        elsewhere.
         """
         chunk = self._chunk
         arrivals, others = self._split(key)
@@ -184,12 +174,11 @@ class BarrierQueue:
         return self._remove(arrivals, others, released)
 
     def _split(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
-        """Split the arrivals into those at the barrier of this key, and all others."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
     def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
-        """Remove the released threads from the arrivals at a barrier; return where these threads continue."""
+        """Remove the released threads from the arrivals; return where these threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         return [
@@ -197,7 +186,6 @@ class BarrierQueue:
         ]
 
     def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
-        """Report threads that wait at a warp barrier for lanes that wait at another barrier."""
         (stop, first), (other_stop, _) = select_waiting(arrivals)[0], select_waiting(others)[0]
         place = self._code[other_stop].source
         mask = f"{first.key.expected:#010x}"
@@ -205,7 +193,6 @@ class BarrierQueue:
         self._report_divergence(first.threads, self._code[stop].source, text)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
-        """Report threads that wait at a barrier that other lanes of their warp skipped."""
         bypassing = self._bypassing & ~arrived
         waiting = select_waiting(arrivals)
         if not waiting or not bypassing.any():

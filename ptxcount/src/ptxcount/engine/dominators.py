@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import accumulate
+
+from ..ptx.flow import find_reachable
 
 
 class Dominators:
@@ -32,14 +35,8 @@ class Dominators:
         while changed:
             changed = False
             for block in self.order[1:]:
-                ready = [
-                    predecessor
-                    for predecessor in self._before[block]
-                    if predecessor == 0 or self.immediate[predecessor] is not None
-                ]
-                common = ready[0]
-                for predecessor in ready[1:]:
-                    common = self._find_common(common, predecessor)
+                processed = [node for node in self._before[block] if node == 0 or self.immediate[node] is not None]
+                common = reduce(self._find_common_dominator, processed)
                 changed = changed or self.immediate[block] != common
                 self.immediate[block] = common
 
@@ -57,8 +54,7 @@ class Dominators:
                 work.append((following, iter(self._successors[following])))
         return order[::-1]
 
-    def _find_common(self, a: int, b: int) -> int:
-        """Return the nearest block that dominates both blocks."""
+    def _find_common_dominator(self, a: int, b: int) -> int:
         while a != b:
             if self._place[a] < self._place[b]:
                 a, b = b, a
@@ -70,14 +66,7 @@ class Dominators:
 
         ``last`` itself is included if a loop leads back to it without passing ``first``.
         """
-        between: set[int] = set()
-        work = [predecessor for predecessor in self._before[last] if predecessor != first]
-        while work:
-            block = work.pop()
-            if block not in between:
-                between.add(block)
-                work += [predecessor for predecessor in self._before[block] if predecessor != first]
-        return between
+        return find_reachable(self._before.__getitem__, self._before[last], {first})
 
     @cached_property
     def _loops(self) -> list[set[int]]:
@@ -111,8 +100,5 @@ class Dominators:
 
     @cached_property
     def straight_run_of_block(self) -> list[int]:
-        """The index of the straight-line run that each block belongs to."""
-        numbers: list[int] = []
-        for continues_previous in self.continues_previous:
-            numbers.append(numbers[-1] + (not continues_previous) if numbers else 0)
-        return numbers
+        """For each block: the number of its straight-line run, from 1 on."""
+        return list(accumulate(0 if continues else 1 for continues in self.continues_previous))

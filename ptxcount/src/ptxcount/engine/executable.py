@@ -16,15 +16,32 @@ from ..machine.global_races import ReachedNames, find_reached_names
 from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
-from ..ptx.flow import End, Flow, analyse, is_elect_wait
+from ..ptx.flow import End, Flow, analyse, find_reachable, is_elect_wait
 from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
-from .code_blocks import CodeBlock
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
 from .uniformity import find_divergent
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """A basic block as executable steps."""
+
+    #: Each instruction, the step that executes it, and the registers that are dead after it.
+    steps: list[tuple[Instruction, Step, list[str]]]
+    #: Indices of the basic blocks after it: the next one, if threads may go on, then the target of a branch.
+    successors: list[int]
+    #: Kind of its end.
+    end: End
+    #: Predicate of a branch or an exit.
+    guard: Register | None
+    #: Source of the last instruction; line 0 if there is none.
+    source: Source
+    #: Barrier at its end; None if it has none, or an unsupported one.
+    barrier: Barrier | None
 
 
 @dataclass(frozen=True)
@@ -34,7 +51,7 @@ class Executable:
     entry: Entry
     flow: Flow
     code: list[CodeBlock]
-    #: The variables that it references, and those whose addresses these hold.
+    #: Variables that it references, and variables whose addresses these contain.
     variables: list[Variable]
     #: Bytes of its smallest element in shared memory: at most 8; 1 without accesses.
     shared_unit: int
@@ -42,7 +59,7 @@ class Executable:
     registers: int
     #: True if its blocks may wait for each other (cooperative launch).
     syncs_grid: bool
-    #: The names of the functions and kernels whose address it takes.
+    #: Names of the functions and kernels whose address it takes.
     functions: list[str]
     #: Groups of accesses to shared memory that ptxas may merge.
     mergeable_groups: list[MergeableGroup]
@@ -62,7 +79,7 @@ class Executable:
 
 @lru_cache(maxsize=256)
 def load_executable(ptx_text: str, entry: str) -> Executable:
-    """Parse PTX and prepare one kernel. An unsupported instruction raises when a thread reaches it.
+    """Parse PTX, and prepare one kernel. An unsupported instruction raises an error when a thread reaches it.
 
     Raises `PtxSyntaxError`, `LaunchError` if there is no such entry, and `UnsupportedInstructionError` if the
     parameters or the control flow are not supported.
@@ -71,7 +88,7 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
 
 
 def prepare_executable(program: Program, entry: str) -> Executable:
-    """Prepare one kernel of a parsed module; raise as `load_executable`."""
+    """Prepare one kernel of a parsed module; raise the errors of `load_executable`."""
     require_entry(program.entries, entry)
     kernel = program.entries[entry]
     if kernel.problem:
@@ -84,14 +101,10 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     operands = [
         leaf for instruction in instructions for operand in instruction.operands for leaf in iter_leaves(operand)
     ]
-    named = {leaf.name for leaf in operands if isinstance(leaf, Symbol)}
     all_variables = {**program.variables, **kernel.variables}
-    pending = [*named]
-    while pending:  # a variable may hold addresses of others
-        variable = all_variables.get(pending.pop())
-        added = {name for _, name, _ in variable.addresses} - named if variable else set()
-        named |= added
-        pending += added
+    addressed_names = {name: [target for _, target, _ in v.addresses] for name, v in all_variables.items()}
+    symbols = [leaf.name for leaf in operands if isinstance(leaf, Symbol)]
+    named = find_reachable(lambda name: addressed_names.get(name, ()), symbols)
     variables = [variable for variable in all_variables.values() if variable.name in named]
     special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
@@ -119,15 +132,20 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
     """Bind atomics again, with facts of the whole kernel: unused results, uniform registers, and retried swaps."""
     atomics = [place for place, atomic in enumerate(code) if atomic.opcode in ("atom", "red") and atomic.operands]
-    divergent = find_divergent(code, flow) if atomics else set()
-    read = {name for instruction in code for name in instruction.reads} if atomics else set()
-    retried = find_retried_swaps(code, flow)
+    if not atomics:
+        return
+    divergent, retried = find_divergent(code, flow), find_retried_swaps(code, flow)
+    read = {name for instruction in code for name in instruction.reads}
     for place in atomics:
-        target, *others = code[place].operands
-        unread = code[place].opcode == "atom" and isinstance(target, Register) and read.isdisjoint(code[place].writes)
-        uniform = frozenset(code[place].reads - divergent)
-        operands, is_retried = (SINK if unread else target, *others), id(code[place]) in retried
-        code[place] = replace(code[place], operands=operands, uniform=uniform, is_retried=is_retried)
+        atomic = code[place]
+        target, *others = atomic.operands
+        is_unread = atomic.opcode == "atom" and isinstance(target, Register) and read.isdisjoint(atomic.writes)
+        code[place] = replace(
+            atomic,
+            operands=(SINK if is_unread else target, *others),
+            uniform=frozenset(atomic.reads - divergent),
+            is_retried=id(atomic) in retried,
+        )
         steps[place] = bind_instruction(code[place])
 
 
@@ -147,29 +165,29 @@ def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[Code
     """Yield each basic block; a register of this block only is dead after the last instruction that uses it."""
     for block in flow.blocks:
         instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
-        last, jumps = instructions[-1] if instructions else None, block.end in (End.BRANCH, End.EXIT)
-        guard = last.guard if last and jumps else None
-        if last and jumps:
+        last, guard, barrier = instructions[-1] if instructions else None, None, None
+        if last and block.end in (End.BRANCH, End.EXIT):
+            guard = last.guard
             steps[-1] = lambda chunk: None  # the schedule executes branches
+        elif last and block.end is End.BARRIER:
+            barrier = _find_barrier(last)
         last_use: dict[str, int] = {}
         for index, instruction in enumerate(instructions):
             last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.live_across_blocks, index)
         dead: list[list[str]] = [[] for _ in instructions]
         for name, index in last_use.items():
-            # The schedule reads the barrier number when threads arrive.
-            if (guard is None or name != guard.name) and (block.end is not End.BARRIER or index + 1 < len(dead)):
+            # After the last step, the schedule reads the guard of a branch, or the operands of a barrier.
+            if block.end is End.FALL_THROUGH or index + 1 < len(dead):
                 dead[index].append(name)
         if last and is_elect_wait(last):
             steps.pop()  # the schedule lets the threads wait, and counts one instruction
+        executable_steps = list(zip(instructions, steps, dead, strict=False))
         source = last.source if last else Source(0)
-        barrier = _find_barrier(last) if last and block.end is End.BARRIER else None
-        yield CodeBlock(
-            list(zip(instructions, steps, dead, strict=False)), block.successors, block.end, guard, source, barrier
-        )
+        yield CodeBlock(executable_steps, block.successors, block.end, guard, source, barrier)
 
 
 def _find_barrier(instruction: Instruction) -> Barrier | None:
-    """Return the barrier of an instruction; None for an unsupported instruction, whose step raises."""
+    """Return the barrier of an instruction; None for an unsupported one, whose step raises an error."""
     with suppress(UnsupportedInstructionError):
         return parse_barrier(instruction)
     return None

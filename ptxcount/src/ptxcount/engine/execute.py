@@ -57,7 +57,7 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 
     Parameters and errors are those of `ptxcount.count`, but ``entry`` is the mangled name, and grid and block have
     three numbers. Array arguments start at multiples of 256 bytes, views at their offset in the base array.
-    ``distinct`` also counts distinct sectors, and checks for races in global memory, unless these are off. ``names``
+    ``distinct`` also counts distinct sectors, and checks global memory for races, if ``races`` is not off. ``names``
     are the names of the arguments in errors.
     """
     kernel = load_executable(ptx_text, entry)
@@ -93,15 +93,15 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
-    """Yield offset, size in bytes, and name of each shared variable; the dynamic array extends to the end."""
     for shared in kernel.variables:
         if shared.space == "shared" and shared.name in context.symbols:
             first = context.symbols[shared.name]
-            yield first, context.shared_size - first if shared.size is None else shared.size, shared.name
+            size = context.shared_size - first if shared.size is None else shared.size
+            yield first, size, shared.name
 
 
 def _run_chunks(kernel: Executable, context: Context) -> None:
-    """Run the grid chunk by chunk. A chunk that waits for blocks of another chunk is interleaved with that chunk."""
+    """Run the grid chunk by chunk. Chunks that wait for other chunks take turns."""
     schedules: deque[Schedule] = deque()
     chunks, vain_turns, started_blocks = _iter_chunks(kernel, context), 0, 0
     estimate = Estimate(prod(context.grid))
@@ -156,7 +156,6 @@ def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 
 def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
-    """Reorder block indices so that the blocks of a cluster are consecutive."""
     within = split_index(numbers % prod(cluster), cluster)
     clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (index * extent + offset for index, extent, offset in zip(clusters, cluster, within, strict=True))

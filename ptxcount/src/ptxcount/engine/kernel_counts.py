@@ -168,8 +168,8 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Count a launch of a kernel that `compile_entry` compiled.
 
-    ``flags`` are the compiler options, which also go to ptxas. ``arch`` is as in `find_chip`. Other parameters and
-    errors are as in `count` and `execute_kernel`.
+    ``flags`` are the compiler options, which also go to ptxas. See `find_chip` for ``arch``, and `count` and
+    `execute_kernel` for other parameters and errors.
     """
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
@@ -204,8 +204,8 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
     """Compile a kernel; return the PTX with the source files, and the kernel's mangled name.
 
-    A template that the source does not instantiate is instantiated with the arguments in the kernel's name. Parameters
-    and errors are as in `count`.
+    A template that the source does not instantiate is instantiated with the arguments in the kernel's name. See `count`
+    for parameters and errors.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
         compilation = read_or_compile(source, flags, arch)
@@ -224,7 +224,7 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 
 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
-    """Find the mangled name of a kernel as `find_entry`; raise `LaunchError` for none, several, or only a template."""
+    """Find the mangled name of a kernel; raise `LaunchError` for no or several kernels, or a template."""
     entries = parse_cached(ptx).entries
     is_missing = find_entry(ptx, name) not in entries if name is not None else not entries
     for declaration in find_declarations(read_source(source)) if is_missing and not is_ptx(source) else ():
@@ -245,13 +245,15 @@ def qualify_name(source: Path | str, name: str) -> str:
         for declaration in find_declarations(read_source(source))
         if f"::{declaration.name}".endswith(f"::{base}")
     }
-    return f"{qualified_names.pop() if len(qualified_names) == 1 else base}{bracket}{template_arguments}"
+    if len(qualified_names) == 1:
+        (base,) = qualified_names
+    return f"{base}{bracket}{template_arguments}"
 
 
 def read_or_compile(
     source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
 ) -> Compilation:
-    """Read PTX, or compile CUDA C++ to PTX; parameters and errors as in `count`."""
+    """Read PTX, or compile CUDA C++ to PTX; see `count` for parameters and errors."""
     text = read_source(source)
     if not is_ptx(source):
         return compile_source(source, flags, arch, instances)

@@ -88,9 +88,6 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     is_cooperative = kernel.syncs_grid and prod(options.grid) <= resident_blocks
     if is_cooperative:
         memories.symbols[GRID_WORKSPACE] = memories.memory.add(np.zeros(256, np.uint8), GRID_WORKSPACE)
-    has_dynamic = any(variable.size is None for variable in kernel.variables if not variable.problem)
-    dynamic_note = f", {options.dynamic_shared} of them dynamic (--dynamic-shared)"
-    dynamic_note = dynamic_note if options.dynamic_shared else ": give --dynamic-shared BYTES"
     return Context(
         grid=options.grid,
         block=options.block,
@@ -113,7 +110,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         has_concurrent_blocks=is_cooperative or prod(cluster) > 1,
         max_resident_blocks=resident_blocks if kernel.syncs_grid and not is_cooperative else 0,
         reserved_shared_bytes=kernel.reserved,
-        dynamic_note=dynamic_note if has_dynamic else "",
+        dynamic_note=_describe_dynamic_shared(kernel, options.dynamic_shared),
         dynamic_size=options.dynamic_shared,
         checks_global_races=_watch_races(kernel, options, memories.memory, parameters),
         ordered_lanes=kernel.ordered_lanes,
@@ -138,7 +135,7 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
         raise LaunchError(f"block {block} has {threads} threads; at most {MAX_THREADS} are allowed")
     max_threads, exact_block = entry.max_threads or threads, entry.exact_block or block
     if threads > max_threads or block != exact_block:
-        compiled_for = f"at most {max_threads} threads" if threads > max_threads else f"{exact_block}"
+        compiled_for = f"at most {max_threads} threads" if threads > max_threads else str(exact_block)
         raise LaunchError(
             f"block is {block}; the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
         )
@@ -151,7 +148,6 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
-    """Assign an address to each variable and function; initialize the variables."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables)
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -160,7 +156,7 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
         in_space = (variable for variable in usable if variable.space == space)
         addresses, sizes[space] = lay_out_variables(in_space, start)
         symbols |= addresses
-    functions = {name: FIRST_FUNCTION + 16 * place for place, name in enumerate(kernel.functions)}
+    functions = {name: FIRST_FUNCTION + 16 * index for index, name in enumerate(kernel.functions)}
     symbols |= functions
     address_tables: list[tuple[Variable, Array]] = []
     for variable in usable:
@@ -194,10 +190,16 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     return shared_size
 
 
+def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
+    if all(variable.size is not None for variable in kernel.variables if not variable.problem):
+        return ""
+    return f", {size} of them dynamic (--dynamic-shared)" if size else ": give --dynamic-shared BYTES"
+
+
 def _watch_races(
     kernel: Executable, options: LaunchOptions, memory: ArrayMemory, parameters: Mapping[str, bytes]
 ) -> bool:
-    """Watch for races in the arrays that the kernel accesses, unless the check is off; tell if any is watched."""
+    """Watch for races in the arrays that the kernel accesses; tell if any array is watched."""
     if not options.distinct or options.races == "off":
         return False
     reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.reached_names]
@@ -205,11 +207,13 @@ def _watch_races(
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
-    """Return the names of the arrays that parameters and variables point to; None if any array may be among these."""
+    """Return the names of the arrays that parameters and variables point to; None if these may be any arrays."""
     if ANYTHING in names:
         return None
-    addresses = {int(word) for name in names & parameters.keys()
-                 for word in np.frombuffer(parameters[name][: len(parameters[name]) // 8 * 8], np.int64)}  # fmt: skip
+    addresses = set[int]()
+    for name in names & parameters.keys():
+        whole_words = parameters[name][: len(parameters[name]) // 8 * 8]
+        addresses |= {*np.frombuffer(whole_words, np.int64).tolist()}
     array_names = {
         name for base, size, name in memory.arrays() if any(base <= address < base + size for address in addresses)
     }
@@ -219,7 +223,7 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
 def _match_variables(
     variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
 ) -> dict[str, KernelArgument]:
-    """Return the values by the variables' names in the PTX; raise `LaunchError` if a name matches none or several."""
+    """Return each value by its variable's name in the PTX; raise `LaunchError` if no or several variables match."""
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
@@ -232,7 +236,6 @@ def _match_variables(
 
 
 def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) -> str:
-    """Describe why a name selects no variable: none or several match."""
     candidates = matches or names
     texts = [source_name(candidate) for candidate in candidates]
     shown = ", ".join(texts if len({*texts}) == len(texts) else candidates)
@@ -244,10 +247,7 @@ def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) 
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
-    """Convert a value to the memory of a variable.
-
-    An array for a ``__device__`` variable is used in place: stores change it. For a ``__constant__`` one, it is copied.
-    """
+    """Convert a value to the memory of a variable. Stores to a ``__device__`` variable change an array in place."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:
@@ -270,24 +270,22 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:
-    """Write the addresses in a variable's initial value into ``content``; 0 for unknown names."""
     writeable, content.flags.writeable = content.flags.writeable, True
-    for place, name, offset in variable.addresses:
-        address_bytes = (generic_addresses.get(name, -offset) + offset).to_bytes(8, "little")
-        content[place : place + 8] = np.frombuffer(address_bytes, np.uint8)
+    for offset, name, addend in variable.addresses:
+        address = generic_addresses[name] + addend if name in generic_addresses else 0
+        content[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
     content.flags.writeable = writeable
 
 
 def _pack_parameters(
     entry: Entry, args: Sequence[KernelArgument], layout: ArgumentLayout, names: Sequence[str]
 ) -> dict[str, bytes]:
-    """Return the bytes of each argument by parameter name; raise `LaunchError` for a wrong number or size."""
     kernel = demangle(entry.name)
     if len(args) != len(entry.parameters):
         raise LaunchError(f"{kernel} takes {count_noun(len(entry.parameters), 'argument')}, not {len(args)}")
     contents: dict[str, bytes] = {}
-    for place, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
-        name = names[place] if names else f"argument {place}"
+    for index, (parameter, argument) in enumerate(zip(entry.parameters, args, strict=True)):
+        name = names[index] if names else f"argument {index}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
             raise LaunchError(f"{name} has {count_noun(len(content), 'byte')}; {kernel} takes {parameter.size}")

@@ -8,7 +8,7 @@ from ..source import ptxas
 from ..util import architectures
 from ..util.architectures import PARTITIONS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
 from ..util.errors import Index3, LaunchError
-from .executable import Executable, lay_out_variables, load_executable
+from .executable import lay_out_variables, load_executable
 
 #: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
@@ -23,10 +23,12 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
 
     ptxas reports the registers per thread, with nvcc's ``flags``. Registers are not checked if ptxas is missing or
     fails, or if even 255 per thread would fit. Shared memory is not checked for an architecture that
-    `find_multiprocessor` does not know. Raises as `load_executable`, too.
+    `find_multiprocessor` does not know. Also raises the errors of `load_executable`.
     """
     threads = prod(block)
-    shared = count_static_shared(load_executable(ptx, entry)) + dynamic_shared
+    variables = load_executable(ptx, entry).variables
+    shared_variables = [variable for variable in variables if variable.space == "shared" and not variable.problem]
+    shared = lay_out_variables(shared_variables)[1] + dynamic_shared
     multiprocessor = architectures.find_multiprocessor(arch)
     if multiprocessor and shared > multiprocessor.shared_of_block:
         raise LaunchError(
@@ -59,14 +61,8 @@ def require_static_shared(size: int, language: int) -> None:
 
 
 def count_resident_blocks(threads: int, shared: int) -> int:
-    """Return the maximum resident blocks of an H200, which limit a cooperative launch; ignore registers.
+    """Return the resident blocks of an H200, the limit of a cooperative launch; ignore registers.
 
     A block has ``threads`` threads and ``shared`` bytes of shared memory.
     """
     return _MULTIPROCESSORS * architectures.MULTIPROCESSORS["sm_90"].fit_blocks(threads, shared)
-
-
-def count_static_shared(kernel: Executable) -> int:
-    """Return the bytes of static shared memory per block that a kernel declares."""
-    variables = (variable for variable in kernel.variables if variable.space == "shared" and not variable.problem)
-    return lay_out_variables(variables)[1]

@@ -38,7 +38,7 @@ _PARAMETERS = frozenset(("param", "param::entry", "param::func"))
 def lower_calls(program: Program, entry: Entry) -> Entry:
     """Return a copy of the kernel with its calls inlined, and no predicated barriers.
 
-    Calls of runtime functions stay. So do calls that cannot be inlined: a thread that reaches one raises an error.
+    Calls of runtime functions stay. So do calls that cannot be inlined: they raise an error when a thread reaches them.
     """
     result = replace(entry, instructions=[], labels={}, variables={})
     _Inliner(CalleeTable(program, entry), result, {}, ()).copy_body(entry)
@@ -49,7 +49,7 @@ class _Inliner:
     """Appends a function's code to the kernel ``into``.
 
     ``names`` maps the function's results and parameters to the names at the call. ``callers`` are the functions being
-    inlined, this one last; each caller has the suffix that makes its names unique.
+    inlined, this one last, each with the suffix that makes its names unique.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class _Inliner:
         self._suffix = callers[-1][1] if callers else ""
 
     def copy_body(self, function: Entry) -> None:
-        """Append the function's code, variables and labels; names that each copy needs anew get the suffix."""
+        """Append the function's code, variables and labels; give local variables and labels unique names."""
         code, suffix = self._into.instructions, self._suffix
         local_names = {name: f"{name}{suffix}" for name, v in function.variables.items() if v.space == "local"}
         self._names = local_names | {name: f"{name}{suffix}" for name in function.labels} | self._names
@@ -82,29 +82,22 @@ class _Inliner:
         code = self._into.instructions
         predicate = Register(f"@{len(code)}holds", TYPES["pred"])
         kind = f"u{register.type.bits}"
-        code.append(
-            replace(
-                template, opcode="setp", modifiers=(compare, kind), operands=(predicate, register, value), guard=None
-            )
-        )
+        operands = (predicate, register, value)
+        code.append(replace(template, opcode="setp", modifiers=(compare, kind), operands=operands, guard=None))
         code.append(_make_jump(template, label, replace(predicate, negated=True)))
 
     def _copy_instruction(self, instruction: Instruction) -> None:
-        """Append an instruction of the function, with the names of this copy; lower it if needed."""
         copy = instruction
         if _POLICY in copy.modifiers:
-            copy = replace(
-                copy,
-                modifiers=tuple(modifier for modifier in copy.modifiers if modifier != _POLICY),
-                operands=copy.operands[:-1],
-            )
+            modifiers = tuple(modifier for modifier in copy.modifiers if modifier != _POLICY)
+            copy = replace(copy, modifiers=modifiers, operands=copy.operands[:-1])
         if self._callers:  # unique names for this copy
             guard = copy.guard and replace(copy.guard, name=copy.guard.name + self._suffix)
             copy = replace(copy, guard=guard, operands=tuple(map(self._rename_operand, copy.operands)))
         if self._callers and copy.opcode == "ret":
             copy = replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         elif copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
-            space = CALL_SPACE if "param::entry" not in copy.modifiers and self._is_call_parameter(copy) else "param"
+            space = CALL_SPACE if self._accesses_call_parameter(copy) else "param"
             names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
             copy = replace(copy, modifiers=tuple(names))
         is_jump_table = copy.opcode == "brx" and [type(operand) for operand in copy.operands] == [Register, Group]
@@ -126,7 +119,6 @@ class _Inliner:
         self._into.labels[label] = len(code)
 
     def _lower_instruction(self, instruction: Instruction) -> None:
-        """Append the code of a call, of a jump table (``brx``), or of a barrier, which may be a ``bar.red``."""
         code = self._into.instructions
         if instruction.opcode == "call":
             self._inline_call(instruction)
@@ -134,23 +126,17 @@ class _Inliner:
             for number, label in enumerate(list_symbol_names(instruction.operands[1])):
                 self._branch_unless(instruction, "ne", instruction.operands[0], Immediate(number), label)  # type: ignore[arg-type]
             code.append(instruction)
-        elif (
-            "red" in instruction.modifiers
-            and len(instruction.operands) in (3, 4)
-            and {"popc", "and", "or"} & {*instruction.modifiers}
-        ):
+        elif _is_reduction(instruction):
+            result, *barrier, value = instruction.operands
             modifiers = tuple(modifier for modifier in instruction.modifiers if modifier in ("cta", "aligned"))
-            code.append(replace(instruction, modifiers=("sync", *modifiers), operands=instruction.operands[1:-1]))
-            code.append(
-                replace(instruction, opcode="reduced", operands=(instruction.operands[0], instruction.operands[-1]))
-            )
+            code.append(replace(instruction, modifiers=("sync", *modifiers), operands=tuple(barrier)))
+            code.append(replace(instruction, opcode="reduced", operands=(result, value)))
         else:
             if instruction.opcode == "elect":
                 code.append(replace(instruction, modifiers=("wait",), operands=instruction.operands[-1:]))
             code.append(instruction)
 
     def _inline_call(self, call: Instruction) -> None:
-        """Append the code of the called function; for an indirect call, of each function that may be called."""
         results, callee, arguments = split_call(call)
         code = self._into.instructions
         if not isinstance(callee, Register):
@@ -167,31 +153,27 @@ class _Inliner:
         self._into.labels[done] = len(code)
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
-        """Append the code of a function. For a runtime function, append the call itself.
-
-        If the function cannot be inlined, append the call with the reason.
-        """
+        """Append the code of a function; append the call of a runtime function, or of one that cannot be inlined."""
         function, problem, code = self._functions.named.get(name), "", self._into.instructions
+        operands = (*results, *arguments)
         if function is None:
             problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
-        elif (len(results), len(arguments)) != (len(function.results), len(function.parameters)) or "" in (
-            *results,
-            *arguments,
-        ):
-            problem = f"its arguments do not match the function {name!r}"
+        elif not function.accepts(len(results), len(arguments)) or "" in operands:
+            problem = f"its arguments do not match the function {demangle(name)!r}"
         elif sum(name == caller for caller, _ in self._callers) > 1:
-            problem = f"{name!r} is recursive; ptxcount inlines only one level of recursion"
+            problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion"
         elif len(code) > MAX_INSTRUCTIONS:
             problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining"
         if function is None or problem:
             code.append(replace(call, problem=problem))
             return
-        names = dict(zip((*function.results, *function.parameters), (*results, *arguments), strict=True))
+        names = dict(zip((*function.results, *function.parameters), operands, strict=True))
         callers = (*self._callers, (name, f"@{len(code)}"))
         _Inliner(self._functions, self._into, names, callers).copy_body(self._functions.parse_body(name))
 
-    def _is_call_parameter(self, instruction: Instruction) -> bool:
-        """Tell if a load or store accesses a parameter of a call, not of the kernel."""
+    def _accesses_call_parameter(self, instruction: Instruction) -> bool:
+        if "param::entry" in instruction.modifiers:
+            return False
         for operand in instruction.operands:
             if isinstance(operand, Address):
                 base = operand.base
@@ -199,7 +181,7 @@ class _Inliner:
         return False
 
     def _rename_operand(self, operand: Operand) -> Operand:
-        """Return an operand with the names of this copy: with the suffix; for parameters, the names at the call."""
+        """Return an operand with the names of this copy: registers with the suffix, symbols as in ``names``."""
         if isinstance(operand, Register):
             return replace(operand, name=operand.name + self._suffix)
         if isinstance(operand, Symbol):
@@ -211,6 +193,11 @@ class _Inliner:
 
 def _make_jump(template: Instruction, label: str, guard: Register | None = None) -> Instruction:
     return replace(template, opcode="bra", modifiers=(), operands=(Symbol(label),), guard=guard, problem="")
+
+
+def _is_reduction(barrier: Instruction) -> bool:
+    has_operation = not {"popc", "and", "or"}.isdisjoint(barrier.modifiers)
+    return "red" in barrier.modifiers and has_operation and len(barrier.operands) in (3, 4)
 
 
 class CalleeTable:
@@ -228,35 +215,29 @@ class CalleeTable:
 
     @cached_property
     def address_taken(self) -> list[str]:
-        """The names of functions whose address is taken."""
+        """Names of the functions whose address is taken."""
         taken_names = {name for variable in self._variables.values() for _, name, _ in variable.addresses}
         for body in (self._entry, *map(self.parse_body, self.named)):
-            taken_names |= {
-                name
-                for instruction in body.instructions
-                if instruction.opcode == "mov"
-                for name in list_symbol_names(Group(instruction.operands))
-            }
+            for instruction in body.instructions:
+                if instruction.opcode == "mov":
+                    taken_names |= {*list_symbol_names(Group(instruction.operands))}
         return [name for name in self.named if name in taken_names]
 
     def find_candidates(self, results: int, parameters: int) -> list[str]:
-        """Return the names of functions that an indirect call with so many results and parameters may reach."""
-        counts = {name: (len(function.results), len(function.parameters)) for name, function in self.named.items()}
-        return [name for name in self.address_taken if counts[name] == (results, parameters)]
+        """Find the functions that an indirect call with so many results and parameters may reach."""
+        return [name for name in self.address_taken if self.named[name].accepts(results, parameters)]
 
 
 def split_call(call: Instruction) -> tuple[list[str], Operand | None, list[str]]:
-    """Return result names, callee and argument names of a call; the name of an operand that is no variable is empty."""
+    """Return the result names, the callee and the argument names of a call; names as in `list_symbol_names`."""
     operands = list(call.operands)
     results = list_symbol_names(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
-    return results, operands[0] if operands else None, list_symbol_names(operands[1]) if len(operands) > 1 else []
+    callee, arguments = (*operands, None, None)[:2]
+    return results, callee, list_symbol_names(arguments)
 
 
 def list_symbol_names(operand: Operand | None) -> list[str]:
-    """Return the names in an operand or a list of operands.
-
-    In a list, the name is empty for an operand that is no variable. Such an operand alone has no names.
-    """
+    """Return the names in an operand; in a group, the name is empty for an operand that is no variable."""
     if isinstance(operand, Symbol):
         return [operand.name]
     return [symbol.name if isinstance(symbol, Symbol) else "" for symbol in getattr(operand, "items", ())]

@@ -1,10 +1,10 @@
-"""Merging of shared memory accesses by ptxas, as in its machine code (nvcc 13.0.88).
+"""Merging of shared memory accesses by ptxas (machine code of nvcc 13.0.88).
 
 Loads whose addresses differ only by a constant offset (`address_sums`) become one load of up to four elements and 16
 bytes; so do stores. ptxas must be able to prove that the merged access is aligned to its size (`find_residues`). No
-instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, without those that
-nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with sign
-extension are not merged.
+instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, except elements
+that nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with
+sign extension are not merged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OpenGroups = dict[AccessKey, "MergeableGroup"]
 
 @dataclass
 class MergeableGroup:
-    """Instructions that may be merged."""
+    """Accesses to shared memory that may be merged."""
 
     #: ``load`` or ``store``, and the element size in bytes.
     kind: str
@@ -49,7 +49,7 @@ class MergeableGroup:
     accesses: list[SharedAccess] = field(default_factory=list)
 
     def add_access(self, identity: int, access: SharedAccess) -> None:
-        """Add the access of an instruction. A vector access is aligned to its size: this refines the residue."""
+        """Add the access of an instruction. A vector access is aligned to its size, which refines the residue."""
         self.instructions.append(identity)
         self.accesses.append(access)
         self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
@@ -67,8 +67,8 @@ class MergeableGroup:
         """Tell if a store can join the group: it writes other bytes of the group's aligned window."""
         first = self.accesses[0]
         stored = {offset for earlier in self.accesses for offset in earlier.needed}
-        places = {(offset + self.base.remainder) // max(self.window, 1) for offset in (first.offset, access.offset)}
-        return access.key == first.key and len(places) == 1 and stored.isdisjoint(access.needed)
+        windows = {(offset + self.base.remainder) // max(self.window, 1) for offset in (first.offset, access.offset)}
+        return access.key == first.key and len(windows) == 1 and stored.isdisjoint(access.needed)
 
     def list_accesses(self) -> list[tuple[int, int]]:
         """List the merged accesses, as (offset, bytes).
@@ -84,8 +84,8 @@ class MergeableGroup:
             if width > self.window:
                 continue
             min_needed = 3 if self.kind == "load" and parts == 4 else parts
-            for start in sorted({(place + remainder) // width * width - remainder for place in remaining}):
-                covered = {place for place in remaining if start <= place < start + width}
+            for start in sorted({(offset + remainder) // width * width - remainder for offset in remaining}):
+                covered = {offset for offset in remaining if start <= offset < start + width}
                 if len(covered) >= min_needed:
                     merged.append((start, width))
                     remaining -= covered
@@ -93,7 +93,7 @@ class MergeableGroup:
             if access.elements > 1 and remaining.issuperset(access.needed) and len(access.needed) == access.elements:
                 merged.append((access.offset, access.width))
                 remaining -= {*access.needed}
-        return merged + [(place, self.size) for place in sorted(remaining)]
+        return merged + [(offset, self.size) for offset in sorted(remaining)]
 
 
 def find_mergeable(
@@ -112,8 +112,6 @@ def find_mergeable(
 
 
 class _MergeFinder:
-    """Finds groups of mergeable accesses in a kernel."""
-
     def __init__(
         self,
         code: Sequence[Instruction],
@@ -125,12 +123,14 @@ class _MergeFinder:
         self._block_code = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
         writes = Counter(name for instruction in code for name in instruction.writes)
-        #: Width and offset of vector accesses through registers that are written once, by straight-line run.
+        #: Width and offset of vector accesses, by straight-line run and base; its registers are written once.
         self._vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
         for run, block_code in zip(self._flow.straight_run_of_block, self._block_code, strict=True):
-            for access in filter(None, (accesses.get(id(instruction)) for instruction in block_code)):
-                is_fixed = all(writes[getattr(operand, "name", "")] <= 1 for operand, _ in access.base)
-                if access.width > WORD and is_fixed:
+            for instruction in block_code:
+                access = accesses.get(id(instruction))
+                if access is None or access.width <= WORD:
+                    continue
+                if all(writes[getattr(operand, "name", "")] <= 1 for operand, _ in access.base):
                     self._vectors[run, access.base].append((access.width, access.offset))
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
@@ -171,7 +171,7 @@ class _MergeFinder:
                 _close_groups(groups, instruction)
 
     def _inherit_groups(self, block: int, at_end: Mapping[int, _OpenGroups]) -> _OpenGroups:
-        """Return the groups of the immediate dominator that are still open at the beginning of a basic block."""
+        """Return the groups of the immediate dominator that are open at the beginning of a basic block."""
         dominator = self._flow.immediate[block]
         if dominator is None:
             return {}
@@ -201,7 +201,7 @@ class MergedCounter:
         self._accesses = [(start - first, width) for start, width in group.list_accesses()]
 
     def record(self, chunk: Chunk, place: Value) -> None:
-        """Count one execution by the active threads of a chunk, from the addresses of the first instruction."""
+        """Count one execution by the active threads of a chunk; ``place`` is the first instruction's address."""
         size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
         rules = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
         for shift, width in self._accesses:

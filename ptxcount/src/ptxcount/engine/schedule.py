@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import starmap
 from typing import NoReturn
 
 import numpy as np
@@ -23,9 +22,8 @@ from ..util.errors import (
     TimeLimitExceededError,
 )
 from ..util.grammar import choose_form, count_noun
-from .barrier_arrivals import is_cluster_barrier
 from .barriers import BarrierQueue, Resumed
-from .code_blocks import CodeBlock
+from .executable import CodeBlock
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: Maximum splits of a chunk by branches that differ between blocks, and minimum blocks for a split. Typically, the
@@ -39,7 +37,6 @@ _MAX_VAIN_ROUNDS = 8
 #: Maximum number of source lines in a message.
 _MAX_SHOWN = 4
 _WAIT = ("waits", "wait")
-#: Message for a chunk that exceeds the step limit.
 _STEP_LIMIT_TEXT = "stopped after {} instructions of a group of blocks; correct an endless loop, or raise --step-limit"
 
 
@@ -56,17 +53,17 @@ class Schedule:
         self.has_progress = False
 
     def run_turn(self) -> list[Schedule]:
-        """Run until all threads exit, or the chunk is split or waits for other chunks; return what is left to run.
+        """Run until all threads exit, or the chunk is split or waits for other chunks; return the remaining schedules.
 
-        The result is empty, the schedules of the parts, or this schedule. In the last case, ``has_progress`` tells if a
-        thread has written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
+        The result is empty, the parts, or only this schedule. In the last case, ``has_progress`` tells if a thread has
+        written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
         """
         rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
         while self._ready or self._barriers.waiting:
             if not self._ready and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
             index = min(self._ready, key=rank.__getitem__)
-            if self._chunk.spins > self._patience:  # the awaited thread may be one of those not yet scheduled
+            if self._chunk.spins > self._patience:  # a thread that has not been scheduled may end the wait
                 if self._is_stuck():
                     return [self]
                 index = next(iter(self._ready))
@@ -87,8 +84,8 @@ class Schedule:
     def report_stall(self) -> None:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
         for index, threads in self._ready.items():
-            is_barrier = bool(self._describe_wait(threads))
-            cause = "waits for an mbarrier" if is_barrier else "polls a location that no thread writes"
+            waits = self._describe_wait(threads)
+            cause = "waits for an mbarrier" if waits else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         for stop, arrival in self._barriers.waiting:
             self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
@@ -98,21 +95,21 @@ class Schedule:
         raise self._chunk.make_fault(error, f"{text}; {self._describe_places()}", source=self._code[index].source)
 
     def _describe_places(self, running: int | None = None) -> str:
-        """Describe the source lines of the threads at barriers, of ready ones, and of the running basic block."""
-        places = [] if running is None else [(running, self._chunk.active, ("is", "are"), "at")]
-        places += [(index, threads, _WAIT, "at") for index, threads in self._ready.items()]
-        places += [(stop, arrival.threads, _WAIT, "at the barrier in") for stop, arrival in self._barriers.waiting]
-        return ", ".join(starmap(self._describe_place, places[:_MAX_SHOWN]))
+        """Describe where threads run, are ready, and wait at barriers; ``running`` is the running basic block."""
+        texts = [] if running is None else [self._describe_place(running, self._chunk.active, ("is", "are"), "at")]
+        for index, threads in self._ready.items():
+            wait = self._describe_wait(threads)
+            texts.append(self._describe_place(index, threads, _WAIT, "at") + (f" for {wait}" if wait else ""))
+        for stop, arrival in self._barriers.waiting:
+            texts.append(self._describe_place(stop, arrival.threads, _WAIT, "at the barrier in"))
+        return ", ".join(texts[:_MAX_SHOWN])
 
     def _describe_place(self, index: int, threads: Array, verbs: tuple[str, str], where: str) -> str:
-        """Describe the threads at a basic block, and the mbarrier that the first of these threads waits for."""
-        count, wait = find_active_lanes(threads, self._chunk.shape).threads, self._describe_wait(threads)
-        subject = f"{count_noun(count, 'thread')} {choose_form(count, *verbs)}"
-        reason = f" for {wait}" if wait and (verbs, where) == (_WAIT, "at") else ""
-        return f"{subject} {where} {self._code[index].source}{reason}"
+        count = find_active_lanes(threads, self._chunk.shape).threads
+        return f"{count_noun(count, 'thread')} {choose_form(count, *verbs)} {where} {self._code[index].source}"
 
     def _describe_wait(self, threads: Array) -> str:
-        """Describe the mbarrier that the first thread of a mask waits for; empty if that thread waits for none."""
+        """Describe the mbarrier that the first of some threads waits for; empty if that thread waits for none."""
         if not self._chunk.barrier_waits.size:
             return ""
         from ..isa.hopper.mbarriers import describe_wait  # noqa: PLC0415 -- which most kernels do without
@@ -120,25 +117,16 @@ class Schedule:
         return describe_wait(self._chunk, threads)
 
     def _execute_block(self, index: int, active: Array) -> list[Schedule]:
-        """Execute a basic block; return the schedules of the parts if the block's branch splits the chunk."""
+        """Execute a basic block; if its branch splits the chunk, return the schedules of the parts."""
         chunk, code = self._chunk, self._code[index]
-        chunk.active, chunk.live_elsewhere = active, self._find_needed_registers()
+        chunk.active = active
+        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
         chunk.enter_block(index)
         if self._barriers:
             self._barriers.note_bypass(index, active)
         count = len(code.steps)
         chunk.steps += count + 1
-        if chunk.steps > chunk.context.step_limit:
-            text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(chunk.context.step_limit), self._describe_places()]))
-            raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
-        if time.monotonic() > chunk.context.deadline:
-            text = f"it did not end within --time-limit {chunk.context.time_limit:g} s; raise it, or use a smaller grid"
-            raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
-        if code.end is End.EXIT:
-            chunk.context.progress.note_progress()
-        elif chunk.context.progress.is_stalled():
-            seconds = f"{chunk.context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
-            raise chunk.make_fault(NoProgressError, f"{seconds}; {self._describe_places(index)}", source=code.source)
+        self._check_limits(index, code)
         counters = chunk.context.counters
         occupancy = find_active_lanes(active, chunk.shape)
         counters.thread_instructions += count * occupancy.threads
@@ -156,9 +144,19 @@ class Schedule:
             return self._branch(index, code.guard, active)
         return []
 
-    def _find_needed_registers(self) -> frozenset[str]:
-        """Find the registers that ready threads and threads at barriers still need."""
-        return self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
+    def _check_limits(self, index: int, code: CodeBlock) -> None:
+        chunk, context = self._chunk, self._chunk.context
+        if chunk.steps > context.step_limit:
+            text = "; ".join(filter(None, [_STEP_LIMIT_TEXT.format(context.step_limit), self._describe_places()]))
+            raise chunk.make_fault(StepLimitExceededError, text, source=code.source)
+        if time.monotonic() > context.deadline:
+            text = f"it did not end within --time-limit {context.time_limit:g} s; raise it, or use a smaller grid"
+            raise chunk.make_fault(TimeLimitExceededError, text, source=code.source)
+        if code.end is End.EXIT:
+            context.progress.note_progress()
+        elif context.progress.is_stalled():
+            seconds = f"{context.progress.limit:g} s without progress; --time-limit SECONDS allows more"
+            raise chunk.make_fault(NoProgressError, f"{seconds}; {self._describe_places(index)}", source=code.source)
 
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
         """Let threads arrive at the barrier of a basic block, and wait there, except for ``bar.arrive``."""
@@ -174,7 +172,6 @@ class Schedule:
             self._schedule_threads(code.successors[0], active)
 
     def _arrive_at_warp_barrier(self, index: int, masks: Array, active: Array, *, orders_memory: bool) -> None:
-        """Let threads wait for the lanes of their masks, and release complete warps."""
         arrived = find_active_lanes(active, self._chunk.shape)
         is_whole = arrived.threads == LANES * arrived.requests
         if masks.size == 1 and int(masks.flat[0]) == FULL and (is_whole or not (self._ready or self._barriers)):
@@ -195,7 +192,7 @@ class Schedule:
         """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""
         is_released = False
         for key in self._barriers.list_keys():
-            if not is_cluster_barrier(key) or not (is_released or self._ready):
+            if not key.is_cluster or not (is_released or self._ready):
                 is_released |= self._resume(self._barriers.release(key, self._ready.values()))
         return is_released
 
@@ -206,10 +203,7 @@ class Schedule:
         return resumed is not None
 
     def _branch(self, index: int, guard: Register, active: Array) -> list[Schedule]:
-        """Branch: threads whose guard is true go to the last successor, or exit; all others fall through.
-
-        Return the schedules of the parts if the branch splits the chunk.
-        """
+        """Let threads whose guard is true jump or exit; if that splits the chunk, return the schedules of the parts."""
         predicate = dense(self._chunk.read(guard.name, _PRED))
         is_taken = ~predicate if guard.negated else predicate
         is_only_mask = active.size == 1 and not self._ready and not self._barriers
@@ -239,14 +233,12 @@ class Schedule:
             self._schedule_threads(code.successors[-1], jumping)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
-        """Return the schedule of the blocks ``rows`` after a branch."""
         part = Schedule(self._chunk.select(rows), self._code, self._flow)
         part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
     def _schedule_threads(self, index: int, threads: Array) -> None:
-        """Add threads to those that will run basic block ``index``; do nothing if the mask is empty."""
         if index in self._ready:
             threads = self._ready[index] | threads
         count = np.count_nonzero(threads)

@@ -13,7 +13,7 @@ from .address_sums import TracedSums, trace_sums
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
 
-#: Instructions that ptxas moves no access across, and those that it moves no store across.
+#: Instructions across which ptxas moves no access, and instructions across which it moves no store.
 _BREAKS = frozenset(
     ("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol", "mbarrier", "stmatrix")
 )
@@ -22,7 +22,7 @@ _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
 _OTHER_SPACES = frozenset(("global", "local", "const", "param", CALL_SPACE))
 _RELEASES = frozenset(("release", "acq_rel"))
 
-#: Instructions that need a zero-extended 16-bit value. A 16-bit load gives it; a merged 32-bit load does not.
+#: Instructions that need a zero-extended 16-bit value. A 16-bit load extends it; a merged 32-bit load does not.
 _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
 _NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
 
@@ -40,10 +40,10 @@ class SharedAccess(NamedTuple):
     kind: str
     size: int
     base: Base
-    #: The register or variable from which ptxas computes the address, if any, and the offset that it includes.
+    #: Register or variable from which ptxas computes the address, if any, and the offset that it includes.
     root: Operand | None
     root_offset: int
-    #: Byte offset of the first element, number of elements in the PTX, and byte offsets of those that are needed.
+    #: Byte offset of the first element, number of elements in the PTX, and byte offsets of the needed elements.
     offset: int
     elements: int
     needed: tuple[int, ...]
@@ -70,16 +70,17 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     for instruction in code:
         for name in instruction.reads:
             readers[name].append(instruction)
-    places = [operand for instruction in shared for operand in instruction.operands if isinstance(operand, Address)]
-    sums = trace_sums(code, [place.base.name for place in places if isinstance(place.base, Register)])
-    accesses = ((id(instruction), _parse_access(instruction, readers, sums)) for instruction in shared)
-    return {identity: access for identity, access in accesses if access is not None}
+    operands = (operand for instruction in shared for operand in instruction.operands)
+    bases = [operand.base for operand in operands if isinstance(operand, Address)]
+    sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
+    accesses = {id(instruction): _parse_access(instruction, readers, sums) for instruction in shared}
+    return {identity: access for identity, access in accesses.items() if access is not None}
 
 
 def _parse_access(
     instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
 ) -> SharedAccess | None:
-    """Return the access of a ``ld`` or ``st``; None if ptxas does not merge such an access."""
+    """Return the access of a ``ld`` or ``st``; None if ptxas never merges it."""
     kind, is_load = _ACCESS_KINDS[instruction.opcode], instruction.opcode == "ld"
     space, *names = instruction.modifiers
     if space != "shared" or not names or instruction.guard is not None or len(instruction.operands) != 2:
@@ -101,14 +102,13 @@ def _parse_access(
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:
-    """Tell if a 16-bit value is loaded into a 32-bit register, or a reader needs the value zero-extended."""
+    """Tell if a 16-bit value is loaded into a 32-bit register, or an instruction needs it zero-extended."""
     if not isinstance(target, Register):
         return False
-    return target.type.size == WORD or any(map(_needs_word, readers.get(target.name, ())))
+    return target.type.size == WORD or any(map(_needs_zero_extension, readers.get(target.name, ())))
 
 
-def _needs_word(reader: Instruction) -> bool:
-    """Tell if an instruction needs the 16-bit value that it reads as a zero-extended word."""
+def _needs_zero_extension(reader: Instruction) -> bool:
     if reader.opcode == "setp":
         return "u16" in reader.modifiers
     is_integer = not any(name.startswith(("f", "bf")) for name in reader.modifiers)

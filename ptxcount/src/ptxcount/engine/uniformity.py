@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..ptx.flow import BasicBlock, End, Flow
+from ..ptx.flow import BasicBlock, End, Flow, find_reachable
 from ..ptx.program import CALL_SPACE, Immediate, Instruction, Register, Special, iter_leaves
 from .dominators import Dominators
 
 #: Prefixes of special registers that are divergent within a warp.
 _LANE_REGISTERS = ("%tid", "%laneid", "%lanemask_")
-#: Instructions with a uniform result in a warp, and those with a divergent result.
+#: Instructions whose result is uniform in a warp, and instructions whose result is divergent.
 _UNIFORM_OPCODES = frozenset(("vote", "redux", "activemask"))
 _DIVERGENT_OPCODES = frozenset(
     ("atom", "bar", "barrier", "call", "elect", "ldmatrix", "match", "mma", "movmatrix", "tcgen05", "wgmma", "wmma")
@@ -24,7 +24,7 @@ _DIVERGENT_OPCODES = frozenset(
 
 
 def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
-    """Find the names of registers that may differ within a warp; `isa.dispatch` must have bound the instructions."""
+    """Find the registers that may differ within a warp; `isa.dispatch` must have bound the instructions."""
     joins, whole_shuffles = _Joins(code, flow), _find_whole_shuffles(code, flow)
     pending, divergent, count = {*joins.guards}, set[str](), -1
     while count < len(divergent):
@@ -41,24 +41,25 @@ def find_divergent(code: Sequence[Instruction], flow: Flow) -> set[str]:
 def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
     """Return the ``id`` of each shuffle that can read any lane of the warp: operand ``c`` is known to be 31."""
 
-    def is_move(instruction: Instruction) -> bool:
+    def sets_31(instruction: Instruction) -> bool:
         return instruction.opcode == "mov" and instruction.operands[1:] == (Immediate(31),) and not instruction.guard
 
-    moved = {name for instruction in code if is_move(instruction) for name in instruction.writes}
-    moved -= {name for instruction in code if not is_move(instruction) for name in instruction.writes}
+    written_31, written = set[str](), set[str]()
+    for instruction in code:
+        (written_31 if sets_31(instruction) else written).update(instruction.writes)
     shuffles = set[int]()
     for block in flow.blocks:
-        known = {*moved}
+        known_31 = written_31 - written
         for instruction in code[block.start : block.stop]:
             last = instruction.operands[3] if instruction.opcode == "shfl" and instruction.operands[3:] else None
-            if last == Immediate(31) or (isinstance(last, Register) and last.name in known):
+            if last == Immediate(31) or (isinstance(last, Register) and last.name in known_31):
                 shuffles.add(id(instruction))
-            known = known | instruction.writes if is_move(instruction) else known - instruction.writes
+            known_31 = known_31 | instruction.writes if sets_31(instruction) else known_31 - instruction.writes
     return shuffles
 
 
 def _is_divergent(instruction: Instruction, divergent: set[str], whole_shuffles: set[int]) -> bool:
-    """Tell if the result of an instruction may differ within a warp, from the divergent registers so far."""
+    """Tell if the result of an instruction may differ within a warp; ``divergent`` has the registers found so far."""
     if instruction.guard is not None and instruction.guard.name in divergent:
         return True
     opcode, modifiers, operands = instruction.opcode, instruction.modifiers, instruction.operands
@@ -83,7 +84,7 @@ class _Joins:
         ]
         counts = Counter(name for instruction in code for name in instruction.writes)
         self._rewritten = {name for name, count in counts.items() if count > 1}
-        exits = {index for index, block in enumerate(flow.blocks) if _is_exit(code, block)}
+        exits = {index for index, block in enumerate(flow.blocks) if _is_only_exit(code, block)}
         #: Predicates of branches, without predicated exits, by the basic block that ends with the branch.
         self.guards: dict[int, str] = {}
         for index, block in enumerate(flow.blocks):
@@ -93,7 +94,7 @@ class _Joins:
         self._meeting_block = self._find_meeting_blocks() if self.guards else {}
 
     def _find_meeting_blocks(self) -> dict[int, int]:
-        """Find the immediate postdominator of each basic block."""
+        """Find the immediate postdominator of each basic block; in the reversed graph, node 0 is the end."""
         reverse: list[list[int]] = [[] for _ in range(len(self._blocks) + 1)]
         for index, block in enumerate(self._blocks):
             for following in block.successors or [-1]:
@@ -108,18 +109,11 @@ class _Joins:
         """
         meeting = self._meeting_block.get(block)
         live = self._flow.find_live(frozenset() if meeting is None else frozenset((meeting,)))
-        region, work = set[int](), [*self._blocks[block].successors]
-        while work:
-            index = work.pop()
-            if index != meeting and index not in region:
-                region.add(index)
-                work += self._blocks[index].successors
+        region = find_reachable(lambda index: self._blocks[index].successors, self._blocks[block].successors, {meeting})
         written = {name for index in region for name in self._writes[index]}
         return written & ((live | self._rewritten) if block in region else (live & self._rewritten))
 
 
-def _is_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:
-    """Tell if a basic block is only an exit."""
-    return block.end is End.EXIT and all(
-        i.opcode in ("ret", "exit") and not i.guard for i in code[block.start : block.stop]
-    )
+def _is_only_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:
+    instructions = code[block.start : block.stop]
+    return block.end is End.EXIT and all(i.opcode in ("ret", "exit") and not i.guard for i in instructions)

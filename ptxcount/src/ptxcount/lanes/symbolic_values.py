@@ -62,7 +62,7 @@ def split_sum(value: Value, size: int) -> Sum | None:
 
 
 def split_exact(value: Value, kind: Type) -> Sum | None:
-    """Split a value as `split_sum`; None also if the sum may overflow the integer type ``kind``.
+    """Split a value by `split_sum`; return None also if the sum may overflow the integer type ``kind``.
 
     Parts are read as signed, so unsigned values from half of the range on also give None.
     """
@@ -76,7 +76,6 @@ def split_exact(value: Value, kind: Type) -> Sum | None:
 
 
 def _add_or_subtract(compute: Callable[[Array, Array], Array], kind: Type, left: Value, right: Value) -> Value | None:
-    """Apply `operator.add` or `operator.sub` to the columns, and to the rows."""
     a, b = split_sum(left, kind.size), split_sum(right, kind.size)
     return add_column_row(compute(a.block, b.block), compute(a.thread, b.thread)) if a and b else None
 

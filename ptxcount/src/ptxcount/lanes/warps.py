@@ -12,7 +12,7 @@ _SMALL_SIZE = 1 << 12
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """Broadcast as `numpy.broadcast_to`, at less cost."""
+    """Broadcast an array: a faster `numpy.broadcast_to`."""
     if values.shape == shape:
         return values
     if values.ndim != len(shape) or not values.flags.c_contiguous:
@@ -27,7 +27,7 @@ def unsigned(size: int) -> np.dtype[Any]:
 
 
 def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
-    """Select elements as `numpy.where`; both operands have one dtype. Large arrays are blended bitwise."""
+    """Select elements of two arrays of one dtype: a faster `numpy.where`. Large arrays are blended bitwise."""
     if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
         return np.where(mask, chosen, alternative)
     dtype, bits = chosen.dtype, f"u{chosen.itemsize}"
@@ -66,10 +66,7 @@ def find_busy_warps(lanes: Array) -> Array:
 
 
 def find_lane_stride(values: Array) -> int | None:
-    """Return the difference between adjacent lanes, from a value per thread, if it is the same in all warps.
-
-    None if the difference varies, or if the last warp is incomplete.
-    """
+    """Return the difference between the values of adjacent lanes; None if it varies, or the last warp is incomplete."""
     if values.size % LANES:
         return None
     lanes = values.reshape(-1, LANES)
@@ -123,6 +120,11 @@ def find_active_lanes(active: Array, shape: tuple[int, ...]) -> ActiveLanes:
     if last.active is not active or last.shape != shape:
         last = _last[0] = ActiveLanes(active, shape)
     return last
+
+
+def find_first(mask: Array) -> tuple[int, ...]:
+    """Return the index of the first true element along each axis."""
+    return tuple(int(axis[0]) for axis in np.nonzero(mask))
 
 
 def by_thread(values: Array, threads: int) -> Array:

@@ -30,7 +30,6 @@ Report = Callable[..., None]
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
-    """Return the lowest and the highest address."""
     if isinstance(address, Sum):
         return address.bounds()
     if address.size == 1:
@@ -39,7 +38,7 @@ def _find_bounds(address: Value) -> tuple[int, int]:
 
 
 def is_aligned(address: Value, width: int) -> bool:
-    """Test that all addresses are multiples of the width, a power of two."""
+    """Tell if all addresses are multiples of the width, a power of two."""
     if isinstance(address, Sum):
         first = address.thread.flat[0]
         return is_aligned(address.block + first, width) and is_aligned(address.thread - first, width)
@@ -85,30 +84,28 @@ class AddressMap:
         """Split an access by array: ``width`` bytes per active thread, in elements of ``size``; report bad addresses.
 
         Return the broadcast shape of addresses, mask and ``shapes``, and the parts, whose ``places`` are indices in it.
-        The shape is not computed, but (1, 1), if one part has all threads, so that its ``places`` are None.
+        If one part has all threads, its ``places`` are None, and the shape is (1, 1).
         """
         low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None
-        shape: tuple[int, ...] = (1, 1)
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
-            parts = [ArrayPart(region, address, size, None, np.s_[:])]
-        else:
-            addresses = dense(address)  # in registers of 32 or 64 bits
-            addresses = addresses.view(np.int64) if addresses.itemsize == 8 else addresses.astype(np.int64)
-            shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
-            places = find_active_lanes(active, shape).places
-            active_addresses = spread(addresses, shape).reshape(-1).take(places)
+            return (1, 1), [ArrayPart(region, address, size, None, np.s_[:])]
+        addresses = dense(address)  # in registers of 32 or 64 bits
+        addresses = addresses.view(np.int64) if addresses.itemsize == 8 else addresses.astype(np.int64)
+        shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
+        places = find_active_lanes(active, shape).places
+        active_addresses = spread(addresses, shape).reshape(-1).take(places)
 
-            def report_at(error: Any, place: int, text: str) -> None:
-                detail = f"{kind} of {text}"
-                report(error, divmod(int(places[place]), shape[1]), detail, int(active_addresses[place]))
+        def report_at(error: Any, index: int, text: str) -> None:
+            position = divmod(int(places[index]), shape[1])
+            report(error, position, f"{kind} of {text}", int(active_addresses[index]))
 
-            parts = [ArrayPart(region, active_addresses[chosen], size, places[chosen], chosen)
-                     for region, chosen in self._split_by_region(active_addresses, width, report_at)]  # fmt: skip
-        return shape, parts
+        return shape, [
+            ArrayPart(region, active_addresses[chosen], size, places[chosen], chosen)
+            for region, chosen in self._split_by_region(active_addresses, width, report_at)
+        ]
 
     def _find_region(self, low: int, high: int, width: int) -> Region | None:
-        """Return the array that contains accesses of ``width`` bytes from ``low`` to ``high``, or None."""
         return next((region for region in self._regions if region.base <= low and high + width <= region.end), None)
 
     def _split_by_region(
@@ -132,7 +129,6 @@ class AddressMap:
         return [(self._regions[index], owner == index) for index in np.unique(owner)]
 
     def _describe_stray(self, address: int, width: int) -> str:
-        """Describe an access out of bounds: by a null pointer, or by its distance from the nearest array, if any."""
         access = f"{count_noun(width, 'byte')} at {address:#x}"
         if abs(address) < _NEAR_NULL:
             return f"{access}: a null pointer" + (f" {address:+d} bytes" if address else "")
@@ -146,5 +142,5 @@ class AddressMap:
         if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
             array = re.sub(r"^(\S+) \(", r"'\1' (", array)  # quote a name that may read as a word, such as in
             distance = count_noun(address - nearest.end, "byte")
-            return f"{access}, in no array: {distance} after the end of the nearest below, {array}"
+            return f"{access}, in no array: {distance} after the end of the nearest array below, {array}"
         return f"{access}, which is byte {byte} of {array}"

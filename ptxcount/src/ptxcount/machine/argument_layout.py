@@ -73,14 +73,14 @@ class ArgumentLayout:
         a texture, ...      its handle
         a mapping           a struct with these members, laid out as in C++
         a list in a struct  an array member with these elements
-        ``{"*": given}``    the address of memory that holds ``given``
+        ``{"*": value}``    the address of memory that holds the value
         a list              the address of memory that holds its elements
         None                the null pointer
         ==================  ========================================================================
 
-        Only a contiguous base counts, which is writable if the view is. A strided array without such a base raises
-        `LaunchError`. So do other types, empty mappings, empty lists, and lists of several types. The message has the
-        argument's name.
+        The base array must be contiguous, and writable if the view is. Otherwise a strided view raises `LaunchError`,
+        and a contiguous one is an array by itself. Other types, empty mappings, empty lists and lists of several types
+        raise `LaunchError`, too. The message has the argument's name.
         """
         dtype, value = self._lay_out({POINTER: argument} if isinstance(argument, list) else argument, name)
         return _encode_value(dtype, value)
@@ -121,7 +121,7 @@ class ArgumentLayout:
         raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _place_array(self, array: Array, name: str) -> int:
-        """Add an array to memory, unless it is there; return the address, if possible within the base array."""
+        """Return the address of an array, if possible within its base array; add the array to memory once."""
         owner = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

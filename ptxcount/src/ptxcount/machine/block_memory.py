@@ -17,7 +17,7 @@ from .cluster_addresses import OFFSET_MASK, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
 from .pending_copies import PendingCopies
 from .polls import is_acquire, is_strong, is_strong_store
-from .shared_races import Race, RaceDetector, StoredValues
+from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
 
@@ -48,6 +48,7 @@ class SharedMemory(ClusterAddresses):
     ) -> None:
         super().__init__((blocks, threads), cluster)
         self._size, self._unit, self._policy = size, unit, races
+        self._size_text = f"; the block has {count_noun(size, 'byte')} of shared memory"
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         self._written = np.zeros((1, self._stride // unit), bool)
@@ -68,7 +69,7 @@ class SharedMemory(ClusterAddresses):
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread, as `ArrayMemory.load`."""
+        """Read adjacent elements for each active thread; see `ArrayMemory.load`."""
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
@@ -87,7 +88,7 @@ class SharedMemory(ClusterAddresses):
         return take_by_warp(data, leaders, adjacent=stride == 1)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread, as `ArrayMemory.store`."""
+        """Write adjacent elements for each active thread; see `ArrayMemory.store`."""
         position, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
@@ -102,12 +103,12 @@ class SharedMemory(ClusterAddresses):
         self._copies.commit_group(active)
 
     def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete the ``cp.async`` copies of active threads; ``newest`` as in `PendingCopies.complete`."""
+        """Complete the ``cp.async`` copies of active threads; see `PendingCopies.complete`."""
         for addresses, size in self._copies.complete(active, newest):
             self._mark_bytes(addresses, size, is_written=True)
 
     def _mark_bytes(self, addresses: Array, size: int, *, is_written: bool) -> None:
-        """Mark ``size`` bytes at the address of each thread, -1 for none, as written or unwritten."""
+        """Mark ``size`` bytes at the address of each thread as written or unwritten; address -1 marks none."""
         if len(addresses) > 1:
             self.track_blocks()
         rows, threads = np.nonzero(addresses >= 0)
@@ -139,7 +140,7 @@ class SharedMemory(ClusterAddresses):
         """
         if not 0 <= offset <= self._size - count:
             access = f"{count_noun(count, 'byte')} at shared address {offset}"
-            report(OutOfBoundsError, (row, 0), access + self._describe_size(), offset)
+            report(OutOfBoundsError, (row, 0), access + self._size_text, offset)
         self.track_blocks()
         units = self._written[row, offset // self._unit : (offset + count) // self._unit]
         if is_written:
@@ -166,10 +167,7 @@ class SharedMemory(ClusterAddresses):
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
     def reset_races(self, waiting: Array) -> None:
-        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads).
-
-        Call it after a barrier of a block or cluster, and after a wait at an mbarrier.
-        """
+        """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads): they have synchronized."""
         blocks = waiting.any(axis=1)
         if blocks.all():
             self.races.reset_blocks(None)
@@ -178,7 +176,7 @@ class SharedMemory(ClusterAddresses):
             self.races.reset_blocks(np.flatnonzero(blocks))
 
     def order_blocks(self, threads: Array) -> None:
-        """Order blocks with threads in a mask, (1 or blocks, 1 or threads), after earlier accesses of their cluster."""
+        """Order blocks with threads in a mask, (1 or blocks, 1 or threads), after the accesses of their cluster."""
         if self.cluster_races is not None:
             rows = threads.any(axis=1)
             self.cluster_races.order_blocks(None if rows.all() else np.flatnonzero(rows))
@@ -201,20 +199,20 @@ class SharedMemory(ClusterAddresses):
         self, kind: str, address: Value, size: int, count: int, active: Array, report: Report, *,
         is_exact: bool = False, values: Sequence[Array] = (),
     ) -> tuple[tuple[Array, Array] | None, Array]:  # fmt: skip
-        """Check an access to ``count`` elements of ``size`` bytes, and record it; a store with the stored values.
+        """Check and record an access to ``count`` elements of ``size`` bytes; a store has ``values``.
 
         Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
-        all threads are active, with the same addresses in all blocks, the positions are None. Then there is an
-        index for each thread of all blocks; for a load, of one block. Atomics (``is_exact``), and clusters whose races
-        are checked, always have positions.
+        all threads are active, with the same addresses in all blocks, the positions are None. Then there is an index
+        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), and clusters whose
+        races are checked, always have positions.
         """
         addresses, width, blocks = dense(address), size * count, self._shape[0]
         addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
         is_remote = self._cluster > 1 and bool((self.find_remote(address) & active).any())
         if self._cluster > 1 and not is_remote:
             addresses = self.strip_rank(address)
-        is_uniform = active.size == 1 and addresses.shape[0] == 1 and not (is_exact or is_remote)
-        is_uniform = is_uniform and self.cluster_races is None
+        is_uniform = active.size == addresses.shape[0] == 1 and self.cluster_races is None
+        is_uniform = is_uniform and not (is_exact or is_remote)
         if is_uniform:  # check one block for all
             offsets = spread(addresses, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
@@ -232,20 +230,12 @@ class SharedMemory(ClusterAddresses):
             text = f"{kind} of {count_noun(width, 'byte')} at shared address {offset}{problem}"
             report(error, (int(rows[access]), int(threads[access])), text, offset, *other)
 
-        is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
-        if is_outside.any():
-            fail(OutOfBoundsError, int(is_outside.argmax()), self._describe_size())
-        if is_misaligned.any():
-            fail(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
+        self._check_bounds(offsets, width, fail)
         index = offsets // size
         if values or not is_uniform:
             index = (np.arange(blocks)[:, None] if is_uniform else owners) * (self._stride // size) + index
-        stored = None
-        if values and self._policy != "strict":
-            full = [spread(value, self._shape) for value in values]
-            elements = full if position is None else [value[position][None, :] for value in full]
-            data = self._data.reshape(-1).view(unsigned(size))
-            stored = StoredValues(data, index if is_uniform else index[None, :], elements, len(self._written) == 1)
+        compares_values = bool(values) and self._policy != "strict"
+        stored = self._find_stored_values(size, values, position, index) if compares_values else None
         if is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
             owners = rows = np.arange(blocks).repeat(len(threads))
             threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
@@ -261,34 +251,46 @@ class SharedMemory(ClusterAddresses):
             self._check_races(kind, _Accesses(owners, rows, threads, units), report, fail, stored, is_remote=is_remote)
         return position, index
 
-    def _describe_size(self) -> str:
-        return f"; the block has {count_noun(self._size, 'byte')} of shared memory"
+    def _check_bounds(self, offsets: Array, width: int, fail: Callable[..., None]) -> None:
+        is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
+        if is_outside.any():
+            fail(OutOfBoundsError, int(is_outside.argmax()), self._size_text)
+        if is_misaligned.any():
+            fail(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
+
+    def _find_stored_values(
+        self, size: int, values: Sequence[Array], position: tuple[Array, Array] | None, index: Array
+    ) -> StoredValues:
+        data, full = self._data.reshape(-1).view(unsigned(size)), [spread(value, self._shape) for value in values]
+        if position is None:
+            return StoredValues(data, index, full, len(self._written) == 1)
+        elements = [value[position][None, :] for value in full]
+        return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
     def _check_races(
         self, kind: str, accesses: _Accesses, report: Any, fail: Callable[..., None], stored: StoredValues | None, *,
         is_remote: bool,
     ) -> None:  # fmt: skip
-        """Record the accesses of an instruction, and let ``fail`` report the first race of each check.
+        """Record the accesses of an instruction, and let ``fail`` report the first race.
 
-        ``is_remote``: an access is to another block. Then only races between blocks are checked.
+        ``is_remote``: an access is to another block's memory. Then only races between blocks are checked.
         """
         owners, rows, threads, units = accesses
         instruction = getattr(getattr(report, "chunk", None), "instruction", None)
         source = getattr(report, "source", Source(0))
         if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
             kind = f"strong {kind}"
-        race: Race | None = None
         if self.cluster_races is not None:
             race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
-        if race is not None:
-            rank = race.other % self._cluster
-            text = f" races with block {rank} of the cluster: no synchronization between them"
-            fail(SharedRaceError, race.access, text, race.source)
+            if race is not None:
+                rank = race.other % self._cluster
+                text = f" races with block {rank} of the cluster: no synchronization between them"
+                fail(SharedRaceError, race.access, text, race.source)
         if is_remote:
             return
-        if self._policy == "strict" and instruction is not None and "volatile" in instruction.modifiers:
-            polls = id(instruction) in report.chunk.context.polls
-            kind = kind if polls else kind.replace("strong", "volatile")
+        is_volatile = instruction is not None and "volatile" in instruction.modifiers
+        if self._policy == "strict" and is_volatile and id(instruction) not in report.chunk.context.polls:
+            kind = kind.replace("strong", "volatile")
         acquires = instruction is not None and is_acquire(instruction)
         race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
         if race is not None:

@@ -154,7 +154,7 @@ class Chunk:
         return getattr(self, space) if name is None else getattr(self.context, name)
 
     def make_reporter(self, *, is_weak: bool = False) -> Reporter:
-        """Return the function that memory calls for faults of the current instruction; ``is_weak`` as in `Reporter`."""
+        """Return the `Reporter` for faults of the current instruction."""
         return Reporter(self, self.instruction.source, is_weak)
 
     def add_finding(self, code: str, message: str, times: int) -> None:
@@ -183,10 +183,10 @@ class Chunk:
         remote_kind: str = "",
         is_matrix: bool = False,
     ) -> None:
-        """Count an access of the active threads, or of the mask ``active``, as `Access.record`.
+        """Count an access of the active threads, or of those in the mask ``active``, by `Access.record`.
 
         ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
-        parameters count as constant memory. Arguments of calls are in registers: accesses to these are not counted.
+        parameters count as constant memory. Arguments of calls are in registers, and their accesses are not counted.
         """
         if CALL_SPACE in self.instruction.modifiers:
             return
@@ -221,10 +221,9 @@ class Chunk:
         cost: AtomicCost | None = None,
         may_poll: Array = ALL_THREADS,
     ) -> None:
-        """Count an access as `record` does, but count polls apart.
+        """Count an access by `record`, but count polls separately.
 
-        A poll repeats the address of the thread's last access in this loop. ``may_poll`` is the mask of threads whose
-        access can be one.
+        A poll repeats the address of the thread's last access in this loop. Only threads in the mask ``may_poll`` poll.
         """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:

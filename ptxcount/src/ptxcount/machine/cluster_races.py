@@ -1,16 +1,15 @@
 """Races between blocks of a cluster in distributed shared memory.
 
-Accesses of two blocks to one address race as those of two threads do (`shared_races`), unless the blocks synchronize in
-between. They do so by a cluster barrier, a wait at an ``mbarrier``, an atomic or a strong load, but not by a block
-barrier. For each unit and access kind, the check keeps two accesses: the last by the block that owns the unit, and the
-last by another block.
+Two blocks race under the conditions of two threads (`shared_races`). A cluster barrier between the accesses prevents
+that. So does a wait at an ``mbarrier``, an atomic or a strong load, but not a block barrier. For each unit and access
+kind, the check keeps two accesses: the last by the block that owns the unit, and the last by another block.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..lanes.warps import Array, spread
+from ..lanes.warps import Array, find_first, spread
 from ..util.errors import Source
 from .shared_races import CONFLICTING_KINDS, Race, StoredValues
 
@@ -44,12 +43,12 @@ class ClusterRaces:
         self._ordered[slice(None) if rows is None else rows] = self._now
 
     def record_access(
-        self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None = None
+        self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None
     ) -> Race | None:
         """Record the accesses of an instruction; return the first access that races with another block.
 
         Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). Stores
-        that do not change memory race only with atomics, as in `shared_races.RaceDetector.record_access`.
+        that do not change memory race only with atomics; see `shared_races.RaceDetector.record_access`.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
@@ -73,7 +72,6 @@ class ClusterRaces:
     def _find_earlier_race(
         self, earlier_kind: str, flat: Array, blocks: Array, owners: Array, stored: StoredValues | None
     ) -> Race | None:
-        """Find the first access that races with an earlier access of another block."""
         earlier = self._touched[earlier_kind].reshape(5, -1)[:, flat]
         ordered = self._ordered[blocks]
         by_owner = (blocks != owners) & (earlier[_OWN_TIME] > ordered)
@@ -82,19 +80,19 @@ class ClusterRaces:
             races &= ~stored.changes_nothing()[:, None]
         if not races.any():
             return None
-        at = tuple(int(axis[0]) for axis in np.nonzero(races))
+        at = find_first(races)
         other, line = (owners[at], _OWN_LINE) if by_owner[at] else (earlier[_FAR_BLOCK][at], _FAR_LINE)
         return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
     def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
-        """Find the first store to a unit that another block stores to by the same instruction.
+        """Find the first store to a unit that another block, not its owner, stores to by the same instruction.
 
-        That other block does not own the unit. If ``stored`` is given, only stores of different values count.
+        With ``stored``, only stores of different values race.
         """
         races = (last[_FAR_TIME] == self._now) & (last[_FAR_BLOCK] != blocks)
         if races.any() and stored is not None:
             races &= ~stored.all_agree()[:, None]
         if not races.any():
             return None
-        at = tuple(int(axis[0]) for axis in np.nonzero(races))
+        at = find_first(races)
         return Race(at[0], int(last[_FAR_BLOCK][at]), [*self._sources][int(last[_FAR_LINE][at])])

@@ -28,7 +28,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM, if an L2 miss reads as many as the load's ``fetch``."""
+        """Return the minimum number of sectors read from DRAM, if each L2 miss reads the load's ``fetch`` sectors."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
@@ -73,9 +73,9 @@ class ArrayMemory(AddressMap):
         """
         region, is_weak = part.region, getattr(report, "is_weak", False)
         chunk: Any = getattr(report, "chunk", None)
-        histories = [region.watched if is_weak else region.scanned if values else None]
-        if is_weak and not values and id(chunk.instruction) in chunk.context.scans:
-            histories.append(region.scanned)
+        is_scan = is_weak and not values and id(chunk.instruction) in chunk.context.scans
+        is_strong_store = not is_weak and bool(values)
+        histories = [region.watched if is_weak else None, region.scanned if is_scan or is_strong_store else None]
         if chunk is None or not any(histories):
             return
         full = part.first_index
@@ -100,7 +100,7 @@ class ArrayMemory(AddressMap):
                 report(GlobalRaceError, position, text, region.base + int(index[access]) * width)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread, as `load`; ``values`` has one array per element."""
+        """Write adjacent elements for each active thread; ``values`` has one array per element. See `load`."""
         shapes = [value.shape for value in values]
         shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:
@@ -119,27 +119,26 @@ class ArrayMemory(AddressMap):
     def _check_lost_stores(
         part: ArrayPart, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
     ) -> None:
-        """Report a store in which one thread overwrote another thread's value, as the mask ``lost`` says."""
+        """Report the first store of the mask ``lost``: another thread has overwritten the value."""
         region = part.region
         region.compared[0] -= 1
-        if getattr(report, "is_weak", False) and lost.any():
-            first = int(lost.argmax())
-            byte = int(spread(place, lost.shape).flat[first]) * size
-            text = f"store of {count_noun(size, 'byte')} at byte {byte} of {region.name}"
-            text += ", which another thread writes without synchronization"
-            position = (
-                divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
-            )
-            report(GlobalRaceError, position, text, region.base + byte)
+        if not (getattr(report, "is_weak", False) and lost.any()):
+            return
+        first = int(lost.argmax())
+        byte = int(spread(place, lost.shape).flat[first]) * size
+        text = f"store of {count_noun(size, 'byte')} at byte {byte} of {region.name}"
+        text += ", which another thread writes without synchronization"
+        position = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
+        report(GlobalRaceError, position, text, region.base + byte)
 
     def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Any, shape: tuple[int, int]
     ) -> Iterator[tuple[Array, Array, Selection]]:
         """Check an atomic access of a chunk of (blocks, threads).
 
-        Yield for each accessed array its elements of ``size`` bytes, the index of the element of each active thread
-        that accesses this array, and a selection of these threads among the active threads. After the caller has
-        changed the elements, note the write for the race check.
+        For each accessed array, yield its elements of ``size`` bytes, the index of the element of each thread that
+        accesses it, and the selection of these threads among the active ones. After the caller has changed the
+        elements, note the write for the race check.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.mark_sectors(written=False)

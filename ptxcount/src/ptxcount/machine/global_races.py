@@ -2,7 +2,7 @@
 
 A barrier of a block or cluster orders its blocks after all earlier accesses. So does a wait at an mbarrier, an atomic
 or a strong load (volatile, relaxed or acquire) of any thread of the block. ``bar.warp.sync`` orders the lanes of its
-mask; of several readers of an address, the check keeps only the last time. The check misses races
+mask. If several threads read an address, the check keeps only the time of the last. The check misses races
 
 - of a block that executes one of these instructions for another purpose,
 - between a strong and a weak access, except a strong write and a load that ends a loop,
@@ -12,12 +12,12 @@ mask; of several readers of an address, the check keeps only the last time. The 
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array
+from ..lanes.warps import LANES, Array, find_first
 from ..ptx.program import Address, Instruction, Operand, Register, Symbol, iter_leaves
 from ..util.errors import Source
 from ..util.grammar import count_noun
@@ -48,7 +48,7 @@ class WarpOrder:
         return np.asarray(thread - self.lanes[:, None])
 
     def find_lane(self, other_thread: Array, thread: Array) -> tuple[Array, Array]:
-        """Return the lane that ``other_thread`` would have in the warp of ``thread``, and if that warp contains it."""
+        """Return the lane of ``other_thread`` in the warp of ``thread``, and the mask of lanes that this warp has."""
         lane = other_thread - self.find_first_thread(thread)
         return lane, (lane >= 0) & (lane < self.count[:, None])
 
@@ -81,10 +81,10 @@ class AccessEvent:
     ordered: Array
     #: True if a store that does not change memory can race.
     strict: bool
-    #: The line of each access, by its time.
-    sources: Mapping[int, Source] = field(default_factory=dict)
-    #: None without warp barriers, and flags in shared memory.
-    warp: WarpOrder | None = None
+    #: Source of each access, by its time.
+    sources: Mapping[int, Source]
+    #: Order by warp barriers and flags in shared memory; None without them.
+    warp: WarpOrder | None
 
 
 class AccessHistory:
@@ -117,9 +117,8 @@ class AccessHistory:
         places = self._find_units(index, width)
         thread = event.threads[:, None]
         last_write = self._written[places]
-        race = self._describe_race(
-            self._is_unordered(last_write, thread, event), places, width, "load", "writes", last_write, event
-        )
+        races = self._is_unordered(last_write, thread, event)
+        race = self._describe_race(races, places, width, "load", "writes", event, last_write)
         last_read, new_read = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
         self._read[places] = new_read
         # If several threads of this load read a unit, NumPy keeps one of them.
@@ -131,7 +130,6 @@ class AccessHistory:
         return race
 
     def _find_lane_bits(self, places: Array) -> Array | None:
-        """Return the lanes that have read each unit, as bits; None if lanes are not distinguished."""
         return None if self._lanes is None else self._lanes[places]
 
     def _note_warp_lanes(
@@ -172,7 +170,7 @@ class AccessHistory:
     def note_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Note a store of values, before it is executed, as `note_load`."""
+        """Note a store before it is executed; return as `note_load` does."""
         places, thread = self._find_units(index, width), event.threads[:, None]
         changes = np.ones((len(index), 1), bool)
         if not event.strict:
@@ -186,9 +184,9 @@ class AccessHistory:
             _, first_access, group = np.unique(index, return_index=True, return_inverse=True)
             differs = np.logical_or.reduce([value != value[first_access][group.ravel()] for value in values])
             is_disputed &= np.isin(index, index[differs])[:, None]
-        race = self._describe_race(is_disputed, places, width, "store", "writes")
-        race = race or self._describe_race(races_write, places, width, "store", "writes", last_write, event)
-        return race or self._describe_race(races_read, places, width, "store", "reads", last_read, event)
+        race = self._describe_race(is_disputed, places, width, "store", "writes", event)
+        race = race or self._describe_race(races_write, places, width, "store", "writes", event, last_write)
+        return race or self._describe_race(races_read, places, width, "store", "reads", event, last_read)
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
@@ -203,25 +201,22 @@ class AccessHistory:
 
     def _describe_race(
         self,
-        race: Array,
+        races: Array,
         places: Array,
         width: int,
         kind: str,
         verb: str,
+        event: AccessEvent,
         last_access: Array | None = None,
-        event: AccessEvent | None = None,
     ) -> tuple[int, str] | None:
-        """Return the index of the first racing access, and a message; None without a race.
-
-        The message has the source of ``last_access``, if given.
-        """
-        if not race.any():
+        """Return the index of the first racing access, and a message; None without a race."""
+        if not races.any():
             return None
-        access, place = (int(axis[0]) for axis in np.nonzero(race))
+        access, place = find_first(races)
         byte = int(places[access, place]) * self._unit
         text = f"{kind} of {count_noun(width, 'byte')} at byte {byte} of {self._name}"
         text += f", which another thread {verb} without synchronization"
-        if last_access is not None and event is not None and event.sources:
+        if last_access is not None:
             text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
         return access, text
 
@@ -242,7 +237,7 @@ class ReachedNames(NamedTuple):
     strong_writes: set[str]
 
 
-def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = frozenset()) -> ReachedNames:
+def find_reached_names(instructions: Sequence[Instruction], scans: Set[int]) -> ReachedNames:
     """Find the parameters and variables from which addresses are computed; `ANYTHING` if an address is loaded."""
     sources: dict[str, frozenset[str]] = {}
     changed = True
@@ -262,7 +257,8 @@ def find_reached_names(instructions: Sequence[Instruction], scans: Set[int] = fr
 
     def find_names(is_kind: Callable[[Instruction], bool]) -> set[str]:
         operands = (operand for access in accesses if is_kind(access) for operand in access.operands)
-        return set().union(*(_find_origins(operand, sources) for operand in operands if isinstance(operand, Address)))
+        addresses = (operand for operand in operands if isinstance(operand, Address))
+        return set().union(*(_find_origins(address, sources) for address in addresses))
 
     return ReachedNames(
         loads=find_names(lambda access: access.opcode == "ld"),

@@ -18,8 +18,8 @@ _log = logging.getLogger("ptxcount")
 class LaunchProgress:
     """Time of the last progress of a launch.
 
-    Progress is: threads reach an exit, a barrier of a block or cluster completes, or, after a second, an instruction's
-    addresses change.
+    These are progress: threads reach an exit, or a barrier of a block or cluster completes. After a second without
+    progress, changed addresses of an instruction are progress, too.
     """
 
     def __init__(self, limit: float) -> None:
@@ -57,10 +57,7 @@ class Estimate:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Estimate the remaining time when the first ``done`` blocks have taken a second; log it if over a minute.
-
-        Later calls do nothing.
-        """
+        """Estimate the remaining time once, when ``done`` blocks have taken a second; log it if over a minute."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import Array, spread, unsigned
+from ..lanes.warps import Array, find_first, spread, unsigned
 from ..util.errors import MisalignedError, OutOfBoundsError
 from ..util.grammar import count_noun
 from .address_map import Report
@@ -38,7 +38,7 @@ class LocalMemory:
             ((offsets & (width - 1)) != 0, MisalignedError, f", which is not a multiple of {width} bytes"),
         ):
             if (is_wrong & is_active).any():
-                block, thread = (int(axis[0]) for axis in np.nonzero(is_wrong & is_active))
+                block, thread = find_first(is_wrong & is_active)
                 offset = int(offsets[block, thread])
                 text = f"{count_noun(width, 'byte')} at address {offset} of local memory{problem}"
                 report(error, (block, thread), text, offset)
@@ -46,12 +46,12 @@ class LocalMemory:
         return np.where(is_active, (first + offsets) // size, 0)
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread, as `ArrayMemory.load`."""
+        """Read adjacent elements for each active thread; see `ArrayMemory.load`."""
         index = self._index_elements(address, size, size * count, active, report)
         return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread, as `ArrayMemory.store`."""
+        """Write adjacent elements for each active thread; see `ArrayMemory.store`."""
         index = self._index_elements(address, size, size * len(values), active, report)
         is_active = spread(active, self._shape)
         for k, value in enumerate(values):

@@ -30,8 +30,9 @@ class PendingCopies:
 
     def add(self, addresses: Array, active: Array, size: int) -> Array:
         """Add one instruction's copies; return the address to which each active thread copies, -1 for the others."""
-        self._copies.append((np.where(active, addresses, -1), self._commits, size))
-        return self._copies[-1][0]
+        active_addresses = np.where(active, addresses, -1)
+        self._copies.append((active_addresses, self._commits, size))
+        return active_addresses
 
     def commit_group(self, active: Array) -> None:
         """Commit the pending copies of the active threads as a group."""
@@ -40,8 +41,8 @@ class PendingCopies:
     def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
         """Complete the copies of active threads, except each thread's last ``newest`` groups and uncommitted copies.
 
-        None: complete all, also uncommitted ones. Yield the addresses that each instruction copied to, -1 for none, and
-        the bytes per thread.
+        With None, complete all copies. Yield the addresses that each instruction copied to, -1 for none, and the bytes
+        per thread.
         """
         pending, self._copies = self._copies, []
         for addresses, groups, size in pending:

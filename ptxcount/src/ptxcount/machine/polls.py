@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from ..ptx.flow import End, Flow
+from ..ptx.flow import End, Flow, find_reachable
 from ..ptx.program import Instruction
 
 #: Modifiers of loads that observe concurrent writes (PTX ISA, memory consistency model).
@@ -12,7 +12,7 @@ _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 _SWAPS = frozenset({"cas", "exch"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
-#: Opcodes that a pure wait loop does not contain.
+#: Opcodes that no pure wait loop contains.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
 #: Opcodes whose result depends only on the operands.
 _PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
@@ -23,7 +23,7 @@ class Poll(NamedTuple):
 
     #: `id` of the instruction in the loop; a copy of it before the loop has the same.
     load: int
-    #: Basic blocks of the innermost loop; for an atomic, those that lead back to its next try.
+    #: Basic blocks of the innermost loop; for an atomic, basic blocks on the way to its next try.
     loop: frozenset[int]
 
 
@@ -90,15 +90,17 @@ def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
 def _find_retries(
     code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
 ) -> tuple[frozenset[int], list[Instruction]]:
-    """Return the basic blocks of a loop that, from the loop's head on, only try atomics again, and these atomics.
+    """Return the basic blocks on paths from a loop's head back to it that only try atomics again, and these atomics.
 
     The list of atomics is empty if none of their results decides whether the loop ends.
     """
     loop_code = _list_code(code, flow, loop)
-    varying = _find_varying(loop_code)
-    retries = {
-        id(atomic) for atomic in loop_code if atomic.opcode == "atom" and varying.isdisjoint(_find_operands(atomic))
-    }
+    varying = _find_varying_registers(loop_code)
+    retries = set[int]()
+    for atomic in loop_code:
+        operands = atomic.reads - ({atomic.guard.name} if atomic.guard else set())
+        if atomic.opcode == "atom" and varying.isdisjoint(operands):
+            retries.add(id(atomic))
     working = {*range(len(flow.blocks))} - loop
     for index in loop:
         block_code = _list_code(code, flow, [index])
@@ -111,27 +113,16 @@ def _find_retries(
     )
     atomics = [instruction for instruction in _list_code(code, flow, cycle) if id(instruction) in retries]
     deciding = _find_deciding_registers(code, flow, cycle)
-    if deciding.isdisjoint(name for atomic in atomics for name in atomic.writes):
-        return cycle, []
-    return cycle, atomics
+    is_decisive = any(not deciding.isdisjoint(atomic.writes) for atomic in atomics)
+    return cycle, atomics if is_decisive else []
 
 
-def _find_operands(instruction: Instruction) -> set[str]:
-    """Return the registers that an instruction reads, without its guard."""
-    return instruction.reads - ({instruction.guard.name} if instruction.guard else set())
-
-
-def _find_varying(loop_code: Sequence[Instruction]) -> set[str]:
-    """Find the registers that may differ between iterations of a loop."""
-    varying, size = {name for instruction in loop_code for name in instruction.writes}, -1
-    while size != len(varying):
-        size = len(varying)
-        varying = {
-            name
-            for instruction in loop_code
-            for name in instruction.writes
-            if instruction.opcode not in _PURE or not varying.isdisjoint(instruction.reads)
-        }
+def _find_varying_registers(loop_code: Sequence[Instruction]) -> set[str]:
+    earlier, varying = set[str](), set[str]().union(*(instruction.writes for instruction in loop_code))
+    while varying != earlier:
+        earlier = varying
+        changing = [i for i in loop_code if i.opcode not in _PURE or not earlier.isdisjoint(i.reads)]
+        varying = set[str]().union(*(instruction.writes for instruction in changing))
     return varying
 
 
@@ -144,10 +135,8 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
     """Return the `id` of each weak load that decides whether a loop ends; none if the code has no strong writes."""
     scans = set[int]()
     for _, loop in _iter_loops(flow) if any(map(is_strong_write, code)) else ():
-        deciding, loads = (
-            _find_deciding_registers(code, flow, loop),
-            filter(_is_weak_load, _list_code(code, flow, loop)),
-        )
+        deciding = _find_deciding_registers(code, flow, loop)
+        loads = filter(_is_weak_load, _list_code(code, flow, loop))
         scans |= {id(load) for load in loads if not deciding.isdisjoint(load.writes)}
     return frozenset(scans)
 
@@ -190,18 +179,10 @@ def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: 
 
 
 def _find_reachable(flow: Flow, starts: Iterable[int], avoided: Set[int] = frozenset()) -> set[int]:
-    """Return the basic blocks reachable from ``starts``, including these, on paths without ``avoided`` blocks."""
-    reached, work = set[int](), [*starts]
-    while work:
-        index = work.pop()
-        if index not in reached and index not in avoided:
-            reached.add(index)
-            work += flow.blocks[index].successors
-    return reached
+    return find_reachable(lambda index: flow.blocks[index].successors, starts, avoided)
 
 
 def _is_work(instruction: Instruction) -> bool:
-    """Tell if an instruction cannot be part of a pure wait loop."""
     return instruction.opcode in _WORK or _is_weak_load(instruction)
 
 
@@ -210,7 +191,6 @@ def _is_weak_load(instruction: Instruction) -> bool:
 
 
 def _list_code(code: Sequence[Instruction], flow: Flow, indices: Iterable[int]) -> list[Instruction]:
-    """Return the instructions of some basic blocks in code order."""
     blocks = [flow.blocks[index] for index in sorted(indices)]
     return [instruction for block in blocks for instruction in code[block.start : block.stop]]
 
@@ -224,13 +204,7 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
     for index, block in enumerate(flow.blocks):
         for head in block.successors:
             if flow.rank[head] <= flow.rank[index] < len(flow.blocks):  # unreachable blocks have the highest rank
-                loop, work = {head}, [index]
-                while work:
-                    node = work.pop()
-                    if node not in loop:
-                        loop.add(node)
-                        work += predecessors[node]
-                yield head, frozenset(loop)
+                yield head, frozenset({head, *find_reachable(predecessors.__getitem__, [index], {head})})
 
 
 def _find_deciding_registers(code: Sequence[Instruction], flow: Flow, loop: frozenset[int]) -> set[str]:

@@ -92,7 +92,7 @@ class ArrayPart:
         """Mark the sectors that an access reads or writes. Accesses are aligned, so each address is in one sector.
 
         ``fetch`` is the number of sectors that a read fetches on an L2 miss. Reads are marked separately for each
-        such number.
+        number.
         """
         if self.region.read is None or self.region.written is None:
             return
@@ -127,7 +127,7 @@ class ArrayPart:
 
 
 def _sort_distinct(values: Array) -> Array:
-    """Return the distinct values of an array in order, as `numpy.unique`, at less cost."""
+    """Return the distinct values of an array in order: a faster `numpy.unique`."""
     ordered = np.sort(values, axis=None)
     return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
 

@@ -22,7 +22,7 @@ _RECOVERABLE: dict[Any, tuple[str, str]] = {
 
 
 class Reporter:
-    """Reports a fault as an error, as a finding, or not at all, as the launch options say.
+    """Turns a fault into an error, a finding, or nothing, according to the launch options.
 
     ``is_weak``: the instruction is a weak load or store, which does not synchronize.
     """

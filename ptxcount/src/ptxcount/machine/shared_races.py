@@ -6,8 +6,8 @@ thread of the block at an mbarrier, or ``bar.warp.sync`` between lanes of its ma
 A strong load that reads another thread's strong write is ordered after all accesses of the block before that write. The
 same holds for an atomic with acquire semantics, and for other atomics from the thread's next fence on.
 
-For each byte and access kind, the check keeps only the lowest and the highest thread. Another thread has accessed the
-byte if and only if one of these two is another thread. If masks of ``bar.warp.sync`` may be partial, the check also
+For each byte and access kind, the check keeps only the lowest and the highest thread. If any other thread has accessed
+the byte, one of these two is another thread. If masks of ``bar.warp.sync`` may be partial, the check also
 keeps the time of each lane's last access. It compares this time with the vector clocks of `warp_clocks`.
 
 The strict check gives volatile accesses that do not poll their own kinds. Two of them race if their threads are in the
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array, spread
+from ..lanes.warps import LANES, Array, find_first, spread
 from ..util.errors import Source
 from .warp_clocks import OrderedTimes, WarpClocks
 
@@ -48,7 +48,7 @@ class Race(NamedTuple):
 
 
 class StoredValues(NamedTuple):
-    """Values of a store, compared only if the store's threads conflict."""
+    """Values of a store. They are compared only if the store's threads conflict."""
 
     #: Shared memory as elements.
     data: Array
@@ -147,9 +147,9 @@ class RaceDetector:
         thread: Array,
         unit: Array,
         source: Source,
-        stored: StoredValues | None = None,
+        stored: StoredValues | None,
         *,
-        acquires: bool = False,
+        acquires: bool,
     ) -> Race | None:
         """Record the accesses of an instruction; return the first that races, or None.
 
@@ -191,7 +191,6 @@ class RaceDetector:
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> Race | None:
-        """Return the first access that races with an earlier one."""
         for earlier_kind in CONFLICTING_KINDS[kind]:
             if earlier_kind not in self._touched:
                 continue
@@ -214,7 +213,7 @@ class RaceDetector:
             if races.any() and stored is not None and earlier_kind != "atomic":
                 races &= ~stored.changes_nothing()[:, None]
             if races.any():
-                at = tuple(int(axis[0]) for axis in np.nonzero(races))
+                at = find_first(races)
                 other_thread = first[at] if first[at] != thread[at] else last[at]
                 return Race(at[0], int(other_thread), [*self._sources][int(source_index[at])])
         return None
@@ -224,7 +223,7 @@ class RaceDetector:
     ) -> tuple[Array, Array, Array]:
         """Return the lowest and the highest earlier thread of each unit, and the mask of accesses that may race.
 
-        Within a warp, both threads are the lowest lane that no barrier orders before the access.
+        If both are in the warp of the access, both results are the lowest lane that no barrier orders before it.
         """
         first, last = extremes
         warp = thread // LANES
@@ -267,7 +266,7 @@ class RaceDetector:
             if races.any() and stored is not None:
                 races &= ~stored.all_agree()[:, None]
             if races.any():
-                at = tuple(int(axis[0]) for axis in np.nonzero(races))
+                at = find_first(races)
                 low, high = int(first[flat[at]]), int(last[flat[at]])
                 return Race(at[0], high if low == thread[at] else low, [*self._sources][self._source_index])
         return None

@@ -35,24 +35,21 @@ def _cluster_rank(chunk: _Chunk) -> Any:
     return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
 
 
-def _per_axis(name: str, read_axis: Callable[[_Chunk, int], Any]) -> dict[str, Callable[[_Chunk], Any]]:
+def _per_axis(name: str, read_axis: Callable[[int, _Chunk], Any]) -> dict[str, Callable[[_Chunk], Any]]:
     """Return functions that read the registers of each axis, such as ``%tid.x``, ``%tid.y`` and ``%tid.z``."""
-    return {
-        f"%{name}.{letter}": partial(lambda axis, chunk: read_axis(chunk, axis), axis)
-        for axis, letter in enumerate("xyz")
-    }
+    return {f"%{name}.{letter}": partial(read_axis, axis) for axis, letter in enumerate("xyz")}
 
 
 #: Functions that compute special registers from a chunk, by name; of clocks, only the upper halves.
 SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
-    **_per_axis("tid", lambda chunk, axis: chunk.find_indices("tid", axis)),
-    **_per_axis("ctaid", lambda chunk, axis: chunk.find_indices("ctaid", axis)),
-    **_per_axis("clusterid", lambda chunk, axis: chunk.find_indices("clusterid", axis)),
-    **_per_axis("cluster_ctaid", lambda chunk, axis: chunk.find_indices("cluster_ctaid", axis)),
-    **_per_axis("ntid", lambda chunk, axis: chunk.context.block[axis]),
-    **_per_axis("nctaid", lambda chunk, axis: chunk.context.grid[axis]),
-    **_per_axis("cluster_nctaid", lambda chunk, axis: chunk.context.cluster[axis]),
-    **_per_axis("nclusterid", lambda chunk, axis: chunk.context.grid[axis] // chunk.context.cluster[axis]),
+    **_per_axis("tid", lambda axis, chunk: chunk.find_indices("tid", axis)),
+    **_per_axis("ctaid", lambda axis, chunk: chunk.find_indices("ctaid", axis)),
+    **_per_axis("clusterid", lambda axis, chunk: chunk.find_indices("clusterid", axis)),
+    **_per_axis("cluster_ctaid", lambda axis, chunk: chunk.find_indices("cluster_ctaid", axis)),
+    **_per_axis("ntid", lambda axis, chunk: chunk.context.block[axis]),
+    **_per_axis("nctaid", lambda axis, chunk: chunk.context.grid[axis]),
+    **_per_axis("cluster_nctaid", lambda axis, chunk: chunk.context.cluster[axis]),
+    **_per_axis("nclusterid", lambda axis, chunk: chunk.context.grid[axis] // chunk.context.cluster[axis]),
     "%cluster_ctarank": _cluster_rank,
     "%cluster_nctarank": lambda chunk: prod(chunk.context.cluster),
     "%is_explicit_cluster": lambda chunk: chunk.context.has_clusters,

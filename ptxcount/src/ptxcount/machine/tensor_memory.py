@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import Array
+from ..lanes.warps import Array, find_first
 from ..util.errors import OutOfBoundsError, Source, TensorMemoryError, UninitializedTensorReadError
 from .address_map import Report
 
@@ -58,17 +58,16 @@ class TensorMemory:
             setattr(part, name, getattr(self, name)[rows])
         places = {int(row): place for place, row in enumerate(rows)}
         part._sources = {(places[row], first): s for (row, first), s in self._sources.items() if row in places}
-        part._covered = {
-            (places[row], offset): {places[block]: columns for block, columns in covered.items() if block in places}
-            for (row, offset), covered in self._covered.items()
-            if row in places
-        }
+        for (row, offset), covered in self._covered.items():
+            selected = {places[block]: columns for block, columns in covered.items() if block in places}
+            if row in places:
+                part._covered[places[row], offset] = selected
         return part
 
     def allocate(self, row: int, count: int, source: Source, report: Report) -> int:
         """Allocate the first free columns of a block; return the address of the columns."""
         if not (_UNIT <= count <= COLUMN_COUNT and count & (count - 1) == 0):
-            text = f"{count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
+            text = f"tcgen05.alloc of {count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
             report(TensorMemoryError, (row, 0), text, count)
         if self._relinquished[row]:
             report(TensorMemoryError, (row, 0), "tcgen05.alloc after tcgen05.relinquish_alloc_permit", count)
@@ -103,9 +102,10 @@ class TensorMemory:
 
     def find_leak(self) -> Leak | None:
         """Find an allocation without ``dealloc``; None if there is none."""
-        for (row, first), source in sorted(self._sources.items(), key=lambda item: item[0]):
-            return Leak(row, int((self._owners[row] == first).sum()), source)
-        return None
+        if not self._sources:
+            return None
+        row, first = min(self._sources)
+        return Leak(row, int((self._owners[row] == first).sum()), self._sources[row, first])
 
     def load(
         self, blocks: Array, lanes: Array, columns: Array, report: Report, *, is_asynchronous: bool = False
@@ -172,7 +172,6 @@ class TensorMemory:
                 self._unfinished[row] &= ~columns
 
     def _check_places(self, blocks: Array, lanes: Array, columns: Array, report: Report) -> None:
-        """Report the first place outside of tensor memory, or in a column that is not allocated."""
         outside = (lanes < 0) | (lanes >= LANE_COUNT) | (columns < 0) | (columns >= COLUMN_COUNT)
         text = f"{{}} of {LANE_COUNT} lanes and {COLUMN_COUNT} columns of tensor memory"
         self._report_first(OutOfBoundsError, outside, blocks, lanes, columns, text, report)
@@ -189,6 +188,6 @@ class TensorMemory:
         if not is_wrong.any():
             return
         arrays = np.broadcast_arrays(is_wrong, blocks, lanes, columns)
-        index = np.unravel_index(int(arrays[0].argmax()), arrays[0].shape)
-        row, lane, column = (int(array[index]) for array in arrays[1:])
+        first = find_first(arrays[0])
+        row, lane, column = (int(array[first]) for array in arrays[1:])
         report(error, (row, 0), text.format(f"lane {lane}, column {column}"), lane << 16 | column)

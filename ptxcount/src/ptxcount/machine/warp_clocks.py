@@ -52,10 +52,7 @@ def is_warp_barrier(instruction: Instruction) -> bool:
 
 
 def count_ordered_lanes(code: Iterable[Instruction]) -> int:
-    """Return the number of clocks that a warp needs: 32 if the mask of a warp barrier may be partial.
-
-    Otherwise 1, or 0 if the code has neither warp barriers nor flags.
-    """
+    """Return the clocks per warp: 0 without warp barriers and flags, 32 if a barrier's mask may be partial, else 1."""
     instructions = [*code]
     masks = [
         instruction.operands[0] if instruction.operands else None

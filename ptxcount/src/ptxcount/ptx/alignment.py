@@ -64,7 +64,7 @@ def _add(a: Residue, b: Residue) -> Residue:
 
 
 def _mask(a: Residue, b: Residue) -> Residue:
-    """Return the residue of ``a & b``: low bits known in both, and the zeros of a mask ``b`` with 4 known bits."""
+    """Return the residue of ``a & b``: low bits that are known in both, or zero in a fully known ``b``."""
     if b.modulus < _MAX_MODULUS:
         return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus

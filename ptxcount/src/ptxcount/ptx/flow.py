@@ -3,20 +3,21 @@
 Diverged threads reconverge by thread frontiers (Diamos et al., SIMD re-convergence at thread frontiers, MICRO 2011):
 of all basic blocks with waiting threads, the first in a topological order runs next. Threads at one block reconverge.
 The order is a weak topological one (Bourdoncle, Efficient chaotic iteration strategies, 1993): loops are contiguous. So
-threads that leave a loop wait until the others leave it too.
+threads that leave a loop wait until all threads have left it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..util.errors import UnsupportedInstructionError
 from .program import Entry, Instruction, Symbol
 
 #: Maximum visits of basic blocks while ordering them, which take some seconds: one per block and enclosing loop.
 MAX_VISITS = 1_000_000
+_Node = TypeVar("_Node")
 
 
 class End(Enum):
@@ -63,14 +64,14 @@ class _Uses(NamedTuple):
 
 
 class _Component(NamedTuple):
-    """A strongly connected component of basic blocks: a loop, or one block. A search entered it at ``head``."""
+    """A strongly connected component of basic blocks: a loop, or one block. The search entered it at ``head``."""
 
     head: int
     blocks: frozenset[int]
 
 
 def _find_target(entry: Entry, instruction: Instruction) -> int | None:
-    """Return the index of the instruction after a branch's label; None if the operand is no defined label."""
+    """Return the index of a branch's target; None without a defined label."""
     label = instruction.operands[0] if len(instruction.operands) == 1 else None
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
@@ -81,10 +82,10 @@ def is_elect_wait(instruction: Instruction) -> bool:
 
 
 def find_end(entry: Entry, instruction: Instruction) -> End:
-    """Return the end of a basic block whose last instruction is this one.
+    """Return the end of a basic block with this last instruction.
 
-    A barrier with a guard is a fall-through. So is an unsupported jump (``brx.idx`` without a table, or an undefined
-    label): its step raises when a thread reaches the jump.
+    A barrier with a guard falls through. So does an unsupported jump (``brx.idx`` without a table, or an undefined
+    label): its step raises an error when a thread reaches the jump.
     """
     if instruction.problem:
         return End.FALL_THROUGH
@@ -134,6 +135,19 @@ def analyse(entry: Entry) -> Flow:
     return Flow(blocks, rank, live_across_blocks, find_live)
 
 
+def find_reachable(
+    successors: Callable[[_Node], Iterable[_Node]], starts: Iterable[_Node], avoided: Container[object] = ()
+) -> set[_Node]:
+    """Return the nodes reachable from ``starts``, including these, on paths without ``avoided`` nodes."""
+    reached, work = set[_Node](), [*starts]
+    while work:
+        node = work.pop()
+        if node not in reached and node not in avoided:
+            reached.add(node)
+            work += successors(node)
+    return reached
+
+
 def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[_Uses]) -> list[frozenset[str]]:
     """Return the registers that are live at the beginning of each basic block (a backward dataflow analysis)."""
     live = [frozenset(use.reads) for use in uses]
@@ -155,7 +169,7 @@ def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[
 def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
     """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first.
 
-    ``successors`` are lists of block indices. Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
+    Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
     """
     order: list[int] = []
     components = [_Component(0, frozenset(range(len(successors))))]
@@ -213,7 +227,6 @@ def _find_components(successors: list[list[int]], roots: list[int], inside: froz
 
 
 def _find_uses(code: list[Instruction]) -> _Uses:
-    """Return the uses of registers in a basic block. A write with a guard is not certain."""
     uses = _Uses(set(), set())
     for instruction in code:
         uses.reads.update(instruction.reads - uses.writes)

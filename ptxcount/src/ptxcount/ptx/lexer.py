@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeVar
 
 from ..util.errors import PtxSyntaxError
 
@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 
 #: Braces, and the tokens in which braces are text.
 _BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
+_Item = TypeVar("_Item")
 _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
 
@@ -142,6 +143,13 @@ class Stream:
         if not isinstance(value, int):
             raise PtxSyntaxError(line, f"expected an integer, found {value}")
         return value
+
+    def parse_list(self, parse: Callable[[], _Item]) -> list[_Item]:
+        """Parse items that are separated by commas."""
+        items = [parse()]
+        while self.accept(","):
+            items.append(parse())
+        return items
 
     def skip_past(self, *stops: str) -> str:
         """Skip tokens up to and including the first whose text is one of ``stops``; return that text."""

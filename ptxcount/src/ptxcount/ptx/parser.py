@@ -30,11 +30,12 @@ def parse(text: str) -> Program:
     Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Of the errors in bodies,
     only a missing end is raised here.
     """
-    without_inline_locations = _INLINE.sub(
-        lambda assembly: _LOC.sub(lambda location: " " * len(location[0]), assembly[0]), text
-    )
-    stream = Stream(without_inline_locations)
+    stream = Stream(_INLINE.sub(_blank_locations, text))
     return _Parser(stream, stream.find_files()).parse_module()
+
+
+def _blank_locations(assembly: re.Match[str]) -> str:
+    return _LOC.sub(lambda location: " " * len(location[0]), assembly[0])
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:
@@ -88,9 +89,7 @@ class _Parser:
             pass
         token = stream.next()
         if token.text in (".version", ".target", ".address_size"):
-            stream.next()
-            while stream.accept(","):
-                stream.next()
+            stream.parse_list(stream.next)
         elif token.text == ".file":
             stream.take_integer()
             stream.take("string", "a file name")
@@ -204,9 +203,7 @@ class _Parser:
         entry = Entry(name, Source(line))
         try:
             if stream.accept("(") and not stream.accept(")"):
-                self._parse_parameter(entry)
-                while stream.accept(","):
-                    self._parse_parameter(entry)
+                stream.parse_list(lambda: self._parse_parameter(entry))
                 stream.expect(")")
         except PtxSyntaxError as error:
             entry.problem = error.problem
@@ -217,9 +214,7 @@ class _Parser:
             elif stop == _GRID_OF_CLUSTERS:
                 entry.has_grid_of_clusters = True
             else:
-                extents = [stream.take_integer()]
-                while stream.accept(","):
-                    extents.append(stream.take_integer())
+                extents = stream.parse_list(stream.take_integer)
                 if stop in _PRODUCTS:
                     setattr(entry, _PRODUCTS[stop], prod(extents))
                 else:
@@ -230,7 +225,6 @@ class _Parser:
         return name
 
     def _parse_function(self) -> None:
-        """Parse the names of a function's results and parameters; the body is parsed on demand."""
         stream = self._stream
         results = self._parse_parameter_names() if stream.peek().text == "(" else ()
         line, name = stream.peek().line, stream.take("name", "a function's name")

@@ -48,7 +48,7 @@ TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:
-    """Return a type for the declaration of registers of an unsupported type; no instruction accepts such registers."""
+    """Return a type for registers of an unsupported type; no instruction accepts them."""
     return Type(name, "?", 0, np.dtype(np.void))
 
 
@@ -224,6 +224,10 @@ class Function:
     parameters: tuple[str, ...]
     #: Function that parses its body, as an entry without parameters.
     body: Callable[[], Entry]
+
+    def accepts(self, results: int, arguments: int) -> bool:
+        """Tell if a call with so many results and arguments matches the function."""
+        return (results, arguments) == (len(self.results), len(self.parameters))
 
 
 @dataclass

@@ -24,7 +24,7 @@ from .program import (
     unknown_type,
 )
 
-#: Suffixes of C++ files, and folders of libraries: the system's, Python's packages, and those of a CUDA toolkit.
+#: Suffixes of C++ files, and folders of libraries: of the system, of Python packages, and of a CUDA toolkit.
 _CPP = re.compile(r"\.(cuh?|hh?|[hc](pp|xx)|cc?|in[lc])$")
 _LIBRARY = re.compile(r"^/(usr|opt)/|/(site|dist)-packages/|/targets/[^/]+/include/")
 #: The state spaces that variables are declared in.
@@ -84,9 +84,9 @@ class Body:
         self._stream, self._entry, self._files, self._parse_variable = stream, entry, files, parse_variable
         self._scopes = [_Scope(0, 0)]
         self._scope_count = 1
-        #: The number of the first file: that of the kernel, whose lines are not replaced by those of callers.
+        #: Number of the first file, which is the kernel's. Its lines are not replaced by lines of callers.
         self._file = 0
-        #: Files and lines of library code -> those of the code that calls it.
+        #: File and line of each line of library code -> file and line of its caller.
         self._callers: dict[tuple[int, int], tuple[int, int]] = {}
         #: File, line and caller of the next instruction, as in `Source`.
         self._location: tuple[str | None, int | None, str] = (None, None, "")
@@ -170,22 +170,22 @@ class Body:
             self._location = (file, place[1], caller_text)
 
     def _declare_registers(self) -> None:
-        """Declare the registers of a ``.reg`` directive; raise `PtxSyntaxError` for an invalid directive."""
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
         kind = TYPES.get(name) or unknown_type(name)
-        while True:
+
+        def declare_register() -> None:
             register = stream.take("name", "a register's name")
             if stream.accept("<"):
                 self._scopes[-1].ranges[register] = stream.take_integer(), kind
                 stream.expect(">")
             else:
                 self._scopes[-1].names[register] = kind
-            if not stream.accept(","):
-                break
+
+        stream.parse_list(declare_register)
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction into the entry; store a problem in the instruction, which execution raises.
+        """Parse an instruction into the entry. If its guard or operands are wrong, execution raises the problem.
 
         Raises `PtxSyntaxError` if the instruction has no opcode or no end.
         """
@@ -216,48 +216,40 @@ class Body:
         return Register(register.name, register.type, negated), ""
 
     def _parse_operands(self, operands: list[Operand]) -> None:
-        """Parse operands up to the ``;``, and append them to a list."""
         if self._stream.peek().text != ";":
-            operands.append(self._parse_operand())
-            while self._stream.accept(","):
-                operands.append(self._parse_operand())
+            operands += self._stream.parse_list(self._parse_operand)
 
     def _find_register(self, name: str) -> Register | None:
-        """Find a register in the innermost scope that declares it; None if no scope does."""
-        candidates = (scope.find_register(name) for scope in reversed(self._scopes))
-        return next((register for register in candidates if register is not None), None)
+        for scope in reversed(self._scopes):
+            register = scope.find_register(name)
+            if register is not None:
+                return register
+        return None
 
     def _parse_operand(self) -> Operand:
-        """Parse a vector, an address, a list, a pair such as ``p|q``, or a single operand."""
         stream = self._stream
         if stream.accept("{"):
-            items = [self._parse_single()]
-            while stream.accept(","):
-                items.append(self._parse_single())
+            items = stream.parse_list(self._parse_single)
             stream.expect("}")
             return Group(tuple(items))
         if stream.accept("["):
             return self._parse_address()
         if stream.accept("("):
-            return self._parse_list()
+            return self._parse_call_list()
         first = self._parse_single()
         if stream.peek().text == "|" and isinstance(first, (Register, Symbol)):
             stream.next()
             return Group((first, self._parse_single()))
         return first
 
-    def _parse_list(self) -> Group:
-        """Parse the arguments or the results of a call, after the opening parenthesis."""
-        stream, items = self._stream, []
-        while not stream.accept(")"):
-            items.append(self._parse_single())
-            if not stream.accept(","):
-                stream.expect(")")
-                break
+    def _parse_call_list(self) -> Group:
+        if self._stream.accept(")"):
+            return Group(())
+        items = self._stream.parse_list(self._parse_single)
+        self._stream.expect(")")
         return Group(tuple(items))
 
     def _parse_single(self) -> Operand:
-        """Parse a negated predicate, a literal or a name."""
         stream, token = self._stream, self._stream.peek()
         if stream.accept("!"):
             guard, problem = self._parse_guard(True)
@@ -283,7 +275,6 @@ class Body:
         return Address(base, offset)
 
     def _parse_name(self) -> Register | Special | Symbol:
-        """Parse a register, a special register, or the name of a variable, a parameter or a label."""
         stream = self._stream
         name = stream.take("name", "an operand")
         if name == "_":
@@ -295,5 +286,7 @@ class Body:
             return register
         if name.startswith("%") or name == "WARP_SZ":
             return Special(name)
-        scopes = (scope.call_parameters for scope in reversed(self._scopes))
-        return Symbol(next((unique_names[name] for unique_names in scopes if name in unique_names), name))
+        for scope in reversed(self._scopes):
+            if name in scope.call_parameters:
+                return Symbol(scope.call_parameters[name])
+        return Symbol(name)
