@@ -19,7 +19,7 @@ from ptxcount.util.grammar import count_noun
 #: Version of the format. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5
 
-#: Maximum number of regressions, lines per regression, and characters per line, so that the text fits in an issue.
+#: Maximum number of regressions, of lines per regression, and of characters per line. The text must fit in an issue.
 _MAX_REGRESSIONS, _MAX_LINES, _MAX_LINE_LENGTH = 12, 12, 300
 
 
@@ -36,7 +36,7 @@ def render_json(regressions: Sequence[Regression]) -> str:
 def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
     """Return the first _MAX_REGRESSIONS regressions with their commits, changes and commands for the next steps.
 
-    `fence` is the line before and after them in Markdown, such as three backticks; empty for a terminal.
+    `fence` is the line before and after a code block in Markdown; empty for a terminal.
     """
     if not regressions:
         return "No regressions and no drifts: each was fixed or acknowledged.\n"
@@ -56,7 +56,6 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
 
 
 def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
-    """Yield the lines about one regression: heading, commit, changes, and commands for the next steps."""
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
     commit_count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
@@ -78,10 +77,7 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
 
 
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and set of flags: numbers of rows by verdict, and the first row's change.
-
-    `rows` have times before other numbers, each sorted by size of change, largest first.
-    """
+    """Yield a line for each kernel and set of flags. The first of `rows` is the largest change of a time, if any."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)

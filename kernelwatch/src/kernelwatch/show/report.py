@@ -29,13 +29,13 @@ HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations
 #: Maximum number of characters of a comment on GitHub.
 COMMENT_LIMIT = 65_536
 
-#: Maximum number of kernels in a line and of failures, and of characters of a failure's reason.
+#: Maximum number of listed kernels or failures. Maximum length of a reason, in characters.
 _MAX_NAMES, _MAX_REASON = 8, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
 _LEFT_OUT = "Lines left out, because a comment has no more room: {}.\n"
 
-#: Verdicts in a line of counts after those that are worse, in this order.
+#: Order of the verdicts in a line of counts, after the worse ones.
 _ORDER = (Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
@@ -70,7 +70,6 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:
-    """Yield the lines of the report, before wrapping."""
     rows, differing = review.rows, select_changed(review.rows)
     listed, timed = select_changed(rows, at_least), any(row.kind == TIMED for row in rows)
     yield _format_verdict(review)
@@ -118,7 +117,7 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
 
 
 def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
-    """Yield lines about configurations without a pair or failure; with `list_all`, all benchmarks and reasons."""
+    """Yield lines about the configurations that only one commit has."""
     by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in by_label.items():
         if not unpaired:
@@ -139,14 +138,13 @@ def render_headline(review: Review) -> str:
 
 
 def _format_verdict(review: Review) -> str:
-    """Format the verdict on both commits, and the machine."""
     distance = f" ({review.distance})" if review.distance else ""
     verdict = name_conclusion(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
     return f"{verdict}  {_format_sides(review)}{distance}, {plain(review.where)}"
 
 
 def _format_sides(review: Review) -> str:
-    """Format base and head as the user typed them; after a name that is not a hash, add the hash."""
+    """Format base and head as the user typed them, with the hash after a name such as that of a branch."""
     if review.is_of_compilers:
         releases = " -> ".join(f"nvcc of CUDA {side.label}" for side in review.base_and_head)
         return f"{releases} at {review.head.commit[:8]}"
@@ -157,7 +155,7 @@ def _format_sides(review: Review) -> str:
 
 
 def _iter_counts(review: Review) -> Iterator[str]:
-    """Yield texts with the numbers of configurations by verdict; for compilers, also the number of differing cubins."""
+    """Yield the numbers of configurations by verdict; for two compilers, also the number of different cubins."""
     for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
@@ -174,7 +172,6 @@ def _iter_counts(review: Review) -> Iterator[str]:
 
 
 def _format_cells(group: ChangeGroup) -> list[str]:
-    """Return the cells of a group's row in the table under HEADERS."""
     return [
         plain(group.kernel),
         shorten_flags(group.flags),
@@ -185,7 +182,7 @@ def _format_cells(group: ChangeGroup) -> list[str]:
 
 
 def format_counts(group: ChangeGroup) -> str:
-    """Format how many of a group's times have each verdict; without times, how many of the group's numbers."""
+    """Count a group's times by verdict, or its numbers if it has no times; return a text such as "3 slower"."""
     names = ("slower", "faster", "undecided") if group.times else ("rose", "fell", "noted")
     counts = {name: group.counts[name] for name in (*names, "acknowledged") if group.counts[name]}
     if group.times and len(counts) == 1:
@@ -195,18 +192,17 @@ def format_counts(group: ChangeGroup) -> str:
 
 
 def _join_counts(counts: dict[str, int]) -> str:
-    """Join counts to a text such as "3 slower, 1 faster", without zeros."""
+    """Return a text such as "3 slower, 1 faster", without zeros."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
-    """Format the kernels of configurations with the number of each, most configurations first."""
     counts = Counter(plain(configuration.kernel or configuration.benchmark) for configuration in unpaired).most_common()
     return _join_kernels([f"{name} ({count})" for name, count in counts])
 
 
 def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
-    """Return label -> the configurations that only base has, by the reason why head lacks them."""
+    """Group the configurations that only base has by a label, which says why head lacks them."""
     groups: dict[str, list[UnpairedConfiguration]] = {
         "not measured in head, because its run was partial": [],
         SKIPPED: [],
@@ -222,6 +218,6 @@ def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, li
 
 
 def _join_kernels(kernels: Sequence[str]) -> str:
-    """Join at most _MAX_NAMES kernels to a text that says how many more there are."""
+    """List at most _MAX_NAMES kernels, and say how many more there are."""
     omitted = len(kernels) - _MAX_NAMES
     return ", ".join(kernels[:_MAX_NAMES]) + (f" and {count_noun(omitted, 'more kernel')}" if omitted > 0 else "")

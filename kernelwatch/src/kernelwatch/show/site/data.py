@@ -97,11 +97,11 @@ def format_script(data: Any) -> str:
 
 
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`, in which equal facts are stored once.
+    """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`. Facts that several share are stored once.
 
-    Benchmarks are in the order of their numbers. Each has an index in `classes`, an index in `names`, and its work. A
-    class has facts, the beginning of its benchmarks' names, and an index in `sweeps`. A name has the ends of a
-    benchmark's name and title, and its unit. Facts that are false are left out.
+    A benchmark is its index in `classes`, its index in `names`, and its work. A class has facts, the common beginning
+    of its benchmarks' names, and an index in `sweeps`. A name is the ends of a benchmark's name and title, and the
+    unit. Facts that are false are left out.
     """
     shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
     described = []
@@ -118,7 +118,6 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
-    """Return name of a file -> compared configurations of a commit with changes, by machine."""
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, machine in machines.items():
         for change in machine.changes:
@@ -135,10 +134,9 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
 
 
 def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Sequence[str | None]) -> dict[str, Any]:
-    """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
+    """Return a benchmark's values by commit, the names of its machine code, and remarks on its configurations.
 
-    `machine_code` has each configuration's index in `code_names`. Remarks are stored by commit and by the
-    configuration's index, as in `MeasuredCommit`.
+    `machine_code` has, for each configuration, an index in `code_names`.
     """
     places_by_code = {name: place for place, name in enumerate(dict.fromkeys(code_names))}
     remarks = [commit.remarks.get(benchmark, {}) for commit in machine.commits.values()]
@@ -154,7 +152,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
 
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
-    """Return the rows, with the index of the first equal row instead of each repeated one."""
+    """Return the rows; replace each repeated row by the index of the first equal one."""
     first_places: dict[str, int] = {}
     referring: list[str | int | None] = []
     for place, row in enumerate(rows):
@@ -166,10 +164,7 @@ def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
 def _describe_commit(
     machine: ShownMachine, commit: str, ids: Mapping[str, int], shared: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    """Return the facts about a commit; `run` and `measured` are indices of facts in `shared`.
-
-    New facts are added to `shared`.
-    """
+    """Return the facts about a commit. `run` and `measured` are indices in lists of `shared`, which get new facts."""
     graph, measured = machine.history.graph, machine.commits[commit]
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
@@ -193,7 +188,7 @@ def _describe_commit(
 
 
 def _place_facts(shared: list[Any], facts: Any) -> int:
-    """Return the index of an entry in a list; append the entry if it is new."""
+    """Return the index of facts in a list; append new ones."""
     if facts not in shared:
         shared.append(facts)
     return shared.index(facts)

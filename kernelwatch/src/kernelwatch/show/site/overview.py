@@ -59,9 +59,10 @@ class ShownMachine:
         return sum(map(count_numbers, rows))
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Return the sum of benchmarks' values of a configuration, for each published commit that has all these values.
+        """Return the sum of several benchmarks' values of one configuration, by published commit.
 
-        A benchmark whose values are all 0 may lack some, because later versions of a suite add metrics.
+        Commits that lack a value are left out, unless all stored values of its benchmark are 0: a later version of the
+        suite may have added this metric.
         """
         axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         combinations = list(itertools.product(*axes.values()))
@@ -77,7 +78,7 @@ class ShownMachine:
         ]
 
     def _read_column(self, benchmark: str, position: int) -> dict[str, float]:
-        """Return published commit -> a benchmark's value of the configuration at an index; without missing values."""
+        """Return published commit -> the benchmark's value of a configuration, unless it is missing."""
         column: dict[str, float] = {}
         for commit in self.history.graph.line:
             if row := self.commits[commit].values.get(benchmark):  # an unknown benchmark has no row, and no type
@@ -95,17 +96,15 @@ class _SummaryConfiguration(NamedTuple):
 
     @property
     def useful_bytes(self) -> int | None:
-        """The bytes that a launch must move, if known."""
         return registry.find_useful_bytes(self.benchmark, self.params)
 
     @property
     def sector_benchmarks(self) -> list[str]:
-        """The benchmarks that add up to a launch's sectors of global memory."""
         return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in GLOBAL_SECTORS]
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
-    """Yield the timed or counted kernels in the suite's order, each with a cell for each machine that measured it."""
+    """Yield a row for each timed or counted kernel, in the suite's order, with a cell for each machine."""
     timed, counts = (_select_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
         sectors = {name: _sum_sectors(machine, counts.get(kernel)) for name, machine in machines.items()}
@@ -124,12 +123,11 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
 
 
 def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
-    """Return kernel -> its summary's configuration in the first benchmark of a kind that measures the kernel."""
+    """Return kernel -> its configuration in summaries, of the first benchmark of a kind that measures it."""
     selected: dict[str, _SummaryConfiguration] = {}
     for benchmark, (benchmark_kind, sweep) in registry.current_suite().benchmarks.items():
         if benchmark_kind is not kind or sweep.isolated or sweep is registry.current_suite().copy:
             continue
-        # The library's own copy has no kernel.
         for kernel in filter(None, map(str, sweep.axes.get("kernel", [sweep.kernel]))):
             params = {axis: str(value) for axis, value in sweep.summary_point().items()}
             params |= {"kernel": kernel} if "kernel" in params else {}
@@ -138,7 +136,7 @@ def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
 
 
 def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's times, None without any: divided by the copy's if it was timed, else in seconds."""
+    """Return the cell of a kernel's times, in copies if the control was measured, else in seconds."""
     if configuration is None:
         return None
     control = control_name(configuration.benchmark)
@@ -154,7 +152,6 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
 
 
 def _describe_sectors(series: Series, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's sectors of global memory; None without any."""
     if configuration is None or not series:
         return None
     last = SECTOR * series[-1][1]
@@ -164,7 +161,6 @@ def _describe_sectors(series: Series, configuration: _SummaryConfiguration | Non
 
 
 def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> Series:
-    """Return the sectors of global memory of a configuration at each published commit."""
     if configuration is None:
         return []
     stored = set(machine.history.list_benchmarks("track"))
@@ -174,10 +170,10 @@ def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | N
 def _describe_state(
     machine: ShownMachine, kernel: str, cell: Mapping[str, Any], sectors_by_commit: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Return a cell's newest verdict, and marks of the commits at which machine code or sectors changed.
+    """Return a cell's newest verdict, and a mark for each commit at which machine code or sectors changed.
 
-    In a mark, `since` is the last commit measured before the change, or the changed commit if it directly follows the
-    last measured one.
+    The band of a mark begins at `since`, the last commit measured before it. Without commits between, `since` is the
+    marked commit.
     """
     newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     positions = machine.history.graph.positions
@@ -205,7 +201,6 @@ def _describe_state(
 def _list_code_hashes(
     machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]
 ) -> list[tuple[str, object]]:
-    """Return (commit, hash of a configuration's machine code), for the machine's architecture, if stored."""
     name = registry.find_code_name(link["benchmark"], link["params"])
     arch = machine.commits[commits[-1]].run["arch"] or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
@@ -213,7 +208,6 @@ def _list_code_hashes(
 
 
 def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield (previous commit, commit) for each commit whose value differs from the previous one."""
     for (previous, previous_value), (commit, value) in itertools.pairwise(series):
         if previous_value != value:
             yield previous, commit

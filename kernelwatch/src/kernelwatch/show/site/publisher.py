@@ -85,7 +85,7 @@ def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
 
 
 def drop_empty_rows(html: Path) -> None:
-    """Drop rows without a last value from the lists in asv's `html_dir`. asv has a row for each configuration."""
+    """Drop rows without a last value from the lists of asv's site; asv writes a row for each configuration."""
     for path in html.glob("graphs/**/summary.json"):
         rows = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")
