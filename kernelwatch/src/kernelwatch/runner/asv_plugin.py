@@ -99,7 +99,7 @@ def setup() -> None:
 
 
 def _print_uncaught_error(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
-    """Print one line for an interrupt, which asv does not catch; print other errors as Python does."""
+    """Print an interrupt, which asv does not catch, as one line."""
     if issubclass(kind, KeyboardInterrupt):
         print("asv: interrupted", file=sys.stderr)
     else:
@@ -129,8 +129,8 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 def find_incompatibility(location: str, parameters_needed: str | None) -> str:
     """Return why the runner cannot use a function or attribute of asv; empty if it can.
 
-    `location` and `parameters_needed` are a key and its value in REQUIRED_PARAMETERS. Attributes that asv sets only in
-    instances cannot be checked: `Git._path` and `Benchmarks._all_benchmarks`.
+    The arguments are a key and its value in REQUIRED_PARAMETERS. Attributes that asv sets only in instances cannot be
+    checked: `Git._path` and `Benchmarks._all_benchmarks`.
     """
     module, _, path = location.partition(":")
     try:
@@ -159,7 +159,7 @@ def is_existing_environment(environment: str) -> bool:
 
 
 def _is_incompatibility(error: ImportError | AttributeError) -> bool:
-    """Return whether an error means that asv lacks a module or an attribute; other packages do not count."""
+    """Return whether an error means that asv lacks a module or an attribute."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
     else:
@@ -168,11 +168,10 @@ def _is_incompatibility(error: ImportError | AttributeError) -> bool:
 
 
 def wrap_run(asv_run: Any) -> Any:
-    """Return the function that replaces asv's own `Run.run`, which is `asv_run`."""
+    """Return a function that replaces asv's `Run.run`. It calls `asv_run` if an option or this asv is not supported."""
 
     @functools.wraps(asv_run)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the suite, or call asv's own `run` if the runner does not support an option or this asv."""
         arguments = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         options = {name: value for name, value in arguments.items() if name not in ("cls", "conf")}
         unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]

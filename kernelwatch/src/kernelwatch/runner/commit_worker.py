@@ -42,10 +42,6 @@ def main(folder: str) -> int:
 
 
 def _discover_benchmarks(folder: str) -> Discovery:
-    """Return the benchmarks that asv finds in the folder, and the benchmarks of each class.
-
-    Also return the versions of the installed packages that generate PTX.
-    """
     suite, output = registry.current_suite(), io.StringIO()
     list_benchmarks(folder, output)
     generators = list_generators(suite.kernels().values())
@@ -53,7 +49,7 @@ def _discover_benchmarks(folder: str) -> Discovery:
 
 
 def _format_import_error(error: BaseException) -> str:
-    """Return an error as one line, with the paths of the commit's files relative to the commit's package."""
+    """Return an error as one line, with paths relative to the commit's package."""
     text = str(error) if isinstance(error, KernelwatchError) else f"{type(error).__name__}: {error}"
     return one_line(text.replace(f"{Path.cwd()}/", ""))
 
@@ -61,7 +57,7 @@ def _format_import_error(error: BaseException) -> str:
 def _perform_task(task: Task, send: Sender) -> None:
     """Measure the task's times; meanwhile, compile and count in a process that is forked before this one has threads.
 
-    Without times, or if they cannot be measured, this process compiles and counts itself.
+    If no time can be measured, this process compiles and counts itself.
     """
     from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- so that errors of the suite are reported first
 
