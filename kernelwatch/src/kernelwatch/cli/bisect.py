@@ -24,8 +24,8 @@ def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         description="Find the commit that changed a number.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
-METRIC is a list of words that select configurations of the suite: a metric (load_sectors, registers, time, ...),
-a kernel, a dtype, flags, an architecture, arguments (rows=1000), or the whole name in the review. If several
+METRIC is one or more words that select configurations of the suite: a metric (load_sectors, registers, time, ...),
+a kernel, a dtype, flags, an architecture, an argument (rows=1000), or the whole name in the review. If several
 configurations match, the search takes the one that became worse by most, else the one that became better by most.
 
 exit codes:
@@ -76,7 +76,7 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
         "metric", metavar="METRIC", help="words that select one configuration, as in kernelwatch bisect"
     )
     parser.add_argument("--machine", help=_MACHINE_HELP)
-    ends = "the numbers at GOOD and at BAD, in the unit of the results: times in seconds"
+    ends = "the values at GOOD and at BAD, in the unit of the results: times in seconds"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:

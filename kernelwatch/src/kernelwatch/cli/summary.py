@@ -17,7 +17,7 @@ from ptxcount.util.grammar import count_noun
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:
-    """Yield the lines of the summary below the verdict: skipped, supported configurations, and the results' place."""
+    """Yield the lines below the verdict: why supported configurations were skipped, and where the results are."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):
@@ -31,10 +31,7 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
 
 
 def render_verdict(history: History, head: str) -> str:
-    """Return the headline of the review against the nearest ancestor with results of this machine.
-
-    Without such an ancestor, return the reason and the failing kernels.
-    """
+    """Return the headline of the review against the nearest measured ancestor, or the reason why there is none."""
     base = next(history.graph.iter_ancestors(head), None)
     if base is None:
         failed = ", ".join(list_failing(history, head))
