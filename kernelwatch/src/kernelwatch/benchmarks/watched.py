@@ -74,7 +74,7 @@ class Watched(kw.CountedWithShared):
             expected = ", ".join(kernel.parameters) or "no axes"
             raise ArgumentError(f"{kernel.name} takes {expected}; the axes are {', '.join(sorted(extents)) or 'none'}")
         if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
-            raise ArgumentError(f"other benchmarks are called {name}; choose another name")
+            raise ArgumentError(f"other benchmarks are called {name}; rename this class")
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
         timed_axes = axes | {axis: tuple(values) for axis, values in cls.timed.items()}
@@ -93,10 +93,7 @@ class Watched(kw.CountedWithShared):
 
 
 def _make_benchmarks(cls: type[Watched], timed_axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Register a new suite of all kernels declared so far. Return name -> object to define in the module.
-
-    The objects are the suite, the timed classes and controls of `cls`, and one compiled class of all kernels.
-    """
+    """Register a new suite of all kernels declared so far; return the objects to define in the module, by name."""
 
     def make_class(base: type[kw.Benchmark], name: str, module: str, axes: Mapping[str, Any], **attributes: Any) -> Any:
         axis_attributes = {"params": tuple(axes.values()), "param_names": tuple(axes)} if axes else {}
@@ -167,7 +164,7 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
 
 
 def _check_place(kernel: Kernel, caller: FrameType) -> None:
-    """Raise ArgumentError if another kernel has this name, or a module beside the suite's module watches the kernel.
+    """Raise ArgumentError if another kernel has this name, or the caller is a benchmark module other than the suite's.
 
     Else record the file and line of the kernel's first class.
     """

@@ -45,7 +45,7 @@ def find_problem(kernel: KernelCandidate) -> str:
 
 
 def _is_array(parameter: KernelParameter) -> bool:
-    """Return whether a parameter is a pointer to elements, not to pointers, arrays or functions."""
+    """Return whether a parameter is a pointer or array of elements; other pointers are no arrays."""
     return parameter.kind.count("*") + parameter.kind.count("[") == 1 and "(" not in parameter.kind
 
 
@@ -56,7 +56,7 @@ def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
-    """Yield a name for each kernel, such that all classes have different names: if necessary, with the file's name."""
+    """Yield a name for each kernel. It includes the file's name if another class would have the same name."""
     used_titles = {"Compiled", "Suite"}
     for kernel in kernels:
         path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
@@ -77,10 +77,7 @@ def name_class(name: str) -> str:
 
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
-    """Return the text of the class that watches a kernel.
-
-    The class's TODO lists guesses, which the author must replace.
-    """
+    """Return the text of the class that watches a kernel. Its TODO lists the guesses that the author must replace."""
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
     planar = kernel.uses.declaration.planar
     parameters = [
@@ -98,7 +95,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     block = (launch and launch.block) or guess_block(
         planar or len(over) > 1, kernel.max_threads, kernel.exact_block, kernel.uses.find_block()
     )
-    # The axes that the grid covers. A square matrix that it covers in two dimensions has its side twice.
+    # The lengths that the grid covers. A two-dimensional grid covers the side of a square matrix twice.
     covered = shape.split()[::-1] if re.search(r"\bblockIdx\s*\.\s*y\b", kernel.uses.declaration.body) else over
     threads = (*block, 1)[: len(covered)]
     tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
@@ -147,7 +144,6 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
 
 
 def _find_written_dtypes(parameters: Sequence[KernelParameter], uses: KernelUses) -> list[str]:
-    """Return the supported dtypes of the arrays that a kernel writes, in the order of its parameters."""
     written = [array for array in parameters if _is_array(array) and _find_direction(array, uses) != "in"]
     dtypes = (_split_element(array, uses)[2] for array in written)
     return [dtype for dtype in dtypes if dtype in CPP]
@@ -163,17 +159,14 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
 
 
 def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> str:
-    """Return the guessed shape of all arrays, as a text for `Kernel`: the lengths in `over`, slowest axis first.
-
-    A matrix is square if one number bounds its rows and columns.
-    """
+    """Guess the shape of all arrays, as a text for `Kernel`, slowest axis first."""
     if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
         return f"{over[0]} {over[0]}"
     return " ".join(reversed(over))
 
 
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
-    """Return which integer arguments the grid covers: width and height, or one length, "n" without any."""
+    """Guess the integer arguments that the grid covers: width and height, or one length, "n" without any."""
     width, height, length = (
         next((integer for integer in integers if integer.lower() in names), "") for names in _LENGTHS
     )
@@ -181,21 +174,20 @@ def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rename_reserved(name: str) -> str:
-    """Return an argument's name, with an underscore at its end if it is reserved."""
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
-    """Return a parameter's type without pointers, how many numbers an element has, and their dtype if known."""
+    """Return the type of a parameter's elements, the count of numbers in an element, and their dtype if known."""
     base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
     dtype, count = describe_element(base, uses.structs, _DTYPES) or (None, 1)
     return base, count, dtype
 
 
 def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: list[str], uses: KernelUses) -> str:
-    """Return the text that declares a parameter for `Kernel`; append what is unknown to `todo`.
+    """Return the text that declares a parameter for `Kernel`; append guesses to `todo`.
 
-    `shape` is the shape of arrays. `swept` is the template type of the swept dtype, "" without one.
+    `shape` is that of arrays. `swept` is the template type of the swept dtype, "" without one.
     """
     base, count, dtype = _split_element(parameter, uses)
     name_text = _format_value(parameter.name)
@@ -224,10 +216,7 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
 
 
 def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:
-    """Return the entry point for `Kernel`, its template type that {T} replaces, and the dtypes of this type.
-
-    Without one such type of a known dtype, the last two are empty. Unknown template arguments are appended to `todo`.
-    """
+    """Return the entry point for `Kernel`, the template type that {T} replaces in it, and the dtypes of this type."""
     if not kernel.template:
         return kernel.entry, "", []
     arguments = list(_iter_guesses(kernel.template, launch, todo))
@@ -243,10 +232,7 @@ def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list
 
 
 def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
-    """Yield each template argument: the one of the launch in host code, else the default, else a guess.
-
-    Guesses are appended to `todo`.
-    """
+    """Yield the template arguments of the launch in host code, or else the defaults, or else guesses for `todo`."""
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
         host_argument = "".join(launch.template[place : place + 1]) if launch else ""
@@ -256,7 +242,7 @@ def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list
 
 
 def _format_value(value: object) -> str:
-    """Return a value as Python code; strings have double quotes."""
+    """Return the Python code of a value, with double quotes."""
     if isinstance(value, tuple | list):
         inside = ", ".join(map(_format_value, value))
         if isinstance(value, list):
