@@ -63,10 +63,9 @@ def make_arguments(condition: Condition) -> list[Any]:
 
 
 def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
-    """Return ptxcount's verdict on a condition, and the arrays after the launch.
+    """Return ptxcount's verdict on a condition, and the arrays after the launch, if there is one that does not fail.
 
-    The verdict is `RUNS`, or the error with its message. Conditions without a kernel, and failed launches, have no
-    arrays. `TensorMap` makes the checks of the driver.
+    The verdict is `RUNS`, or the error with its message.
     """
     try:
         if not condition.kernel and condition.request:
@@ -97,7 +96,7 @@ def describe_map(array: Any, request: MapRequest) -> TensorMap | Im2colMap:
 
 
 def list_bytes(arrays: Sequence[Any]) -> list[Any]:
-    """Return as bytes the tile with the word after it, and the array. The replaced map after them is left out."""
+    """Return the tile with the word after it, and the array, as bytes. The replaced map is left out."""
     tile, array = (array.view(np.uint8).ravel() for array in arrays)
     return [tile[: 4 * WORDS + 4], array]
 
