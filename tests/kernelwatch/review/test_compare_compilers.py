@@ -80,7 +80,7 @@ def test_option_commit_needs_compilers(capsys: pytest.CaptureFixture[str]) -> No
     """`--commit` without `--compilers` is an error."""
     with pytest.raises(SystemExit):
         main([BASE, HEAD, "--commit", HEAD])
-    assert f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD" in capsys.readouterr().err
+    assert f"--commit {HEAD} needs --compilers; to compare two commits, give only" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

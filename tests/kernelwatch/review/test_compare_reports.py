@@ -236,14 +236,14 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     [
         (
             Reason(ReasonKind.CHANCE, (0.27, 669)),
-            "could be -10 % to -1.0 % (this time alone, before the correction): p = 0.27 after correction for 669",
+            "could be -10 % to -1.0 % (not corrected for the other times): p = 0.27 after correction for 669",
         ),
         (Reason(ReasonKind.SEVERAL_GPUS), "could be -10 % to -1.0 %: measured on different GPUs"),
     ],
     ids=["corrected", "not corrected"],
 )
 def test_uncorrected_interval_is_explained(reason: Reason, text: str, tmp_path: Path) -> None:
-    """If p was corrected, the report says that the interval is for the time alone, before the correction."""
+    """If p was corrected, the report says that the interval was not."""
     row = make_time(9.5, verdict=Verdict.UNDECIDED)
     judgement = replace(row.judgement, could_be=(0.9, 0.99), reasons=(reason,))
     assert text in review_rows(tmp_path, [replace(row, judgement=judgement)])

@@ -71,17 +71,15 @@ class Watched(kw.CountedWithShared):
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
-            expected = ", ".join(kernel.parameters) or "no axes"
-            raise ArgumentError(f"{kernel.name} takes {expected}; the axes are {', '.join(sorted(extents)) or 'none'}")
+            expected, given = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
+            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; make them equal")
         if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
-            raise ArgumentError(f"other benchmarks are called {name}; rename this class")
+            raise ArgumentError(f"other benchmarks are called {name}; choose another name")
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
+        if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):
+            raise ArgumentError(f"{kernel.name}: `timed` has the axis {unknown}; allowed are {', '.join(axes)}")
         timed_axes = axes | {axis: tuple(values) for axis, values in cls.timed.items()}
-        if timed_axes.keys() != axes.keys():
-            raise ArgumentError(
-                f"{kernel.name}: `timed` has the axes {', '.join(timed_axes)}; allowed are {', '.join(axes)}"
-            )
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())

@@ -79,7 +79,7 @@ docs/review.md of kernelwatch has the rules.
     if further:  # do not choose one silently
         parser.error(f"--machine is given twice, as {name} and {further[0]}, but machines cannot be compared; give one")
     if options.commit and not options.compilers:
-        parser.error(f"--commit {options.commit} is only for --compilers; without it, give only BASE and HEAD")
+        parser.error(f"--commit {options.commit} needs --compilers; to compare two commits, give only BASE and HEAD")
     if options.trade not in TRADE_POLICIES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADE_POLICIES)}")
     try:

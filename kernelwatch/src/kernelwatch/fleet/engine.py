@@ -127,7 +127,7 @@ def store_files(outcome: MeasuredFiles, results: Path) -> None:
     for name, content in outcome.files.items():
         path = results / name
         if not path.resolve().is_relative_to(results.resolve()):
-            raise ValueError(f"{name!r} is not a valid name for a file of results")
+            raise ValueError(f"the worker sent {name!r}, which is outside of the folder of results")
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write.write(path, content)

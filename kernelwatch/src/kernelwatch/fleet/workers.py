@@ -132,7 +132,7 @@ def make_security(address: str, tls_folder: Path | None) -> Security:
             "Start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
     if tls_folder is None:
-        raise FleetError(f"{address} needs {CERTIFICATE} and {KEY}: give --tls FOLDER")
+        raise FleetError(f"{address} needs a certificate: give the folder of {CERTIFICATE} and {KEY} as --tls FOLDER")
     if missing := [name for name in (CERTIFICATE, KEY) if not (tls_folder / name).is_file()]:
         raise FleetError(f"{tls_folder} has no {' and no '.join(missing)} (docs/fleet.md has the command)")
     paths = {"cert": str(tls_folder / CERTIFICATE), "key": str(tls_folder / KEY)}

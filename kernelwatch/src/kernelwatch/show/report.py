@@ -203,17 +203,13 @@ def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
 
 def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
     """Group the configurations that only base has by a label, which says why head lacks them."""
-    groups: dict[str, list[UnpairedConfiguration]] = {
-        "not measured in head, because its run was partial": [],
-        SKIPPED: [],
-        REGENERATED: [],
-        "gone from head": [],
-    }
-    in_part, *_, gone = groups.values()
+    partial, gone = "not measured in head, because its run was partial", "gone from head"
+    groups: dict[str, list[UnpairedConfiguration]] = {label: [] for label in (partial, SKIPPED, REGENERATED, gone)}
     for configuration in unpaired:
-        is_left_out = configuration.reason in ("not run in head", WITHOUT_VALUE)
-        group = in_part if is_left_out else groups.get(configuration.reason.partition(": ")[0], gone)
-        group.append(configuration)
+        label = configuration.reason.partition(": ")[0]
+        if configuration.reason in ("not run in head", WITHOUT_VALUE):
+            label = partial
+        groups[label if label in groups else gone].append(configuration)
     return groups
 
 
