@@ -90,7 +90,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
-    """Print the classes of the kernels whose names are not in `text`."""
     names = [kernel for kernel in classes if not re.search(rf"\b{kernel}\b", text)]
     if names:
         print(f"benchmarks/kernels.py does not watch {', '.join(names)}; add these classes, and replace the guesses:\n")

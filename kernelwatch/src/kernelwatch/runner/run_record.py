@@ -101,7 +101,6 @@ class RunRecord:
             run.selected = {}
 
     def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
-        """Count the configurations by benchmark and reason; leave out pairs with an empty reason."""
         counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)

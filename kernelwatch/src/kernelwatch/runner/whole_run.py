@@ -254,7 +254,6 @@ class SuiteRun:
             commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
-        """Let asv itself run the benchmarks that are not kernel benchmarks, in asv's environment."""
         try:
             environment.create()
             environment.install_project(self.conf, self.repo, results.commit_hash)

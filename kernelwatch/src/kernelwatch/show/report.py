@@ -8,7 +8,7 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
-from kernelwatch.review.rows import UnpairedConfiguration
+from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show.single_changes import iter_facts, iter_largest, iter_trades, iter_undecided, note_unverified
 from kernelwatch.show.terminal import format_table, wrap_line
@@ -62,7 +62,7 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
     If lines are cut, the last line says how many.
     """
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
+    room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12  # 12 characters for the number of lines and line breaks
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
     omitted = text.count("\n", len(kept))
     remark = _LEFT_OUT.format(omitted) if omitted else ""
@@ -70,8 +70,7 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:
-    rows, differing = review.rows, select_changed(review.rows)
-    listed, timed = select_changed(rows, at_least), any(row.kind == TIMED for row in rows)
+    rows, differing, listed = review.rows, select_changed(review.rows), select_changed(review.rows, at_least)
     yield _format_verdict(review)
     yield from (f"{failure.verdict.value}: {plain(failure, _MAX_REASON)}" for failure in review.failures[:_MAX_NAMES])
     if further := review.failures[_MAX_NAMES:]:
@@ -90,35 +89,45 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     unlisted += [f"{small} changed by less than {100 * at_least:g} % (--at-least)"] if small else []
     if unlisted:
         yield f"Not listed: {'; '.join(unlisted)}."
-    yield from _iter_unmeasured(review, list_all)
-    notes = [*review.notes]
-    if rows and not timed:
-        notes.append("nothing was timed; only counted and compiled numbers can decide")
+    yield from _iter_unpaired(review, list_all)
+    yield from (f"Note: {plain(note)}" for note in _iter_notes(review, differing, groups))
+    if list_all:
+        for row in differing:
+            yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
+            yield f"{'':9}{'; '.join(iter_facts(row, review.peak))}"
+    yield " ".join(_iter_explanations(review, differing))
+
+
+def _iter_notes(review: Review, differing: Sequence[Row], groups: Sequence[ChangeGroup]) -> Iterator[str]:
+    yield from review.notes
+    if review.rows and not _is_timed(review):
+        yield "nothing was timed; only counted and compiled numbers can decide"
     if any(group.elsewhere for group in groups):
-        archs = sorted({row.arch for row in rows if row.arch}, key=lambda arch: (len(arch), arch))
-        notes.append(f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}")
+        archs = sorted({row.arch for row in review.rows if row.arch}, key=lambda arch: (len(arch), arch))
+        yield f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}"
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
-        notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
+        yield f"not verified, because they have no reference=: {_join_kernels(unverified)}"
     if review.conclusion is Verdict.UNDECIDED:
-        notes += (f"no verdict: {doubt}" for doubt in iter_reasons_for_undecided(rows))
-    yield from (f"Note: {plain(note)}" for note in (*notes, *iter_undecided(review)))
-    for row in differing if list_all else ():
-        yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
-        yield f"{'':9}{'; '.join(iter_facts(row, review.peak))}"
-    explanations = ["Counted and compiled numbers are the same only if equal. Lower is better."]
-    if timed:
-        times = f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}."
-        explanations.insert(0, times)
+        yield from (f"no verdict: {doubt}" for doubt in iter_reasons_for_undecided(review.rows))
+    yield from iter_undecided(review)
+
+
+def _iter_explanations(review: Review, differing: Sequence[Row]) -> Iterator[str]:
+    if _is_timed(review):
+        yield f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}."
+    yield "Counted and compiled numbers are the same only if equal. Lower is better."
     if any(PASSING_OPTION in row.flags for row in differing):
-        explanations.append(SHORTENED_FLAGS)
+        yield SHORTENED_FLAGS
     if any(row.metric == "instructions" for row in differing):
-        explanations.append("Instructions are PTX instructions per thread.")
-    yield " ".join(explanations)
+        yield "Instructions are PTX instructions per thread."
 
 
-def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
-    """Yield lines about the configurations that only one commit has."""
-    by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
+def _is_timed(review: Review) -> bool:
+    return any(row.kind == TIMED for row in review.rows)
+
+
+def _iter_unpaired(review: Review, list_all: bool) -> Iterator[str]:
+    by_label = _group_unpaired(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in by_label.items():
         if not unpaired:
             continue
@@ -126,20 +135,23 @@ def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
         hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
         are = f"{count_noun(len(unpaired), 'configuration')} {choose_form(len(unpaired), 'is', 'are')}"
         yield f"{are} {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
-        reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
-        for (benchmark, reason), count in reasons.most_common() if list_all else ():
-            yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
+        if list_all:
+            reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
+            for (benchmark, reason), count in reasons.most_common():
+                yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
 
 
 def render_headline(review: Review) -> str:
     """Return the verdict, and the number of configurations per verdict if any changed."""
-    paragraphs = [_format_verdict(review), *(["; ".join(_iter_counts(review))] if select_changed(review.rows) else [])]
+    paragraphs = [_format_verdict(review)]
+    if select_changed(review.rows):
+        paragraphs.append("; ".join(_iter_counts(review)))
     return "\n".join(line for paragraph in paragraphs for line in wrap_line(paragraph))
 
 
 def _format_verdict(review: Review) -> str:
     distance = f" ({review.distance})" if review.distance else ""
-    verdict = name_conclusion(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
+    verdict = name_conclusion(review.conclusion, is_timed=_is_timed(review))
     return f"{verdict}  {_format_sides(review)}{distance}, {plain(review.where)}"
 
 
@@ -201,8 +213,7 @@ def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
     return _join_kernels([f"{name} ({count})" for name, count in counts])
 
 
-def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
-    """Group the configurations that only base has by a label, which says why head lacks them."""
+def _group_unpaired(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
     partial, gone = "not measured in head, because its run was partial", "gone from head"
     groups: dict[str, list[UnpairedConfiguration]] = {label: [] for label in (partial, SKIPPED, REGENERATED, gone)}
     for configuration in unpaired:
@@ -214,6 +225,5 @@ def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, li
 
 
 def _join_kernels(kernels: Sequence[str]) -> str:
-    """List at most _MAX_NAMES kernels, and say how many more there are."""
     omitted = len(kernels) - _MAX_NAMES
     return ", ".join(kernels[:_MAX_NAMES]) + (f" and {count_noun(omitted, 'more kernel')}" if omitted > 0 else "")

@@ -111,9 +111,9 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         ending = [method, fields["title"].removeprefix(facts["family"]), fields["unit"]]
         work = {amount: pack_runs(fields[amount]) for amount in ("useful_bytes", "flops") if fields.get(amount)}
         sweep = {fact: facts.pop(fact) for fact in _SWEEP_FACTS if fact in facts}
-        facts |= {"prefix": name.removesuffix(method), "sweep": _place_facts(shared["sweeps"], sweep)}
+        facts |= {"prefix": name.removesuffix(method), "sweep": _find_or_append(shared["sweeps"], sweep)}
         facts |= {"computes": True} if fields.get("computes") else {}
-        described.append([_place_facts(shared["classes"], facts), _place_facts(shared["names"], ending), work])
+        described.append([_find_or_append(shared["classes"], facts), _find_or_append(shared["names"], ending), work])
     return {**shared, "benchmarks": described}
 
 
@@ -181,14 +181,13 @@ def _describe_commit(
         "date": date,
         "branch": graph.branches[commit],
         "position": graph.positions.get(commit),
-        "run": _place_facts(shared["runs"], facts),
-        "measured": _place_facts(shared["measured"], benchmarks),
+        "run": _find_or_append(shared["runs"], facts),
+        "measured": _find_or_append(shared["measured"], benchmarks),
         "data": {},
     }
 
 
-def _place_facts(shared: list[Any], facts: Any) -> int:
-    """Return the index of facts in a list; append new ones."""
+def _find_or_append(shared: list[Any], facts: Any) -> int:
     if facts not in shared:
         shared.append(facts)
     return shared.index(facts)

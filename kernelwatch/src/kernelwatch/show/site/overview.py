@@ -1,8 +1,7 @@
 """The rows of Overview: for each kernel and machine a number by commit, the bytes moved, and the newest verdict."""
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,10 +112,16 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
         for name, machine in machines.items():
             cell = _describe_times(machine, timed.get(kernel)) or _describe_sectors(sectors[name], counts.get(kernel))
             if cell:
-                last = sectors_by_commit.get(cell["series"][-1][0])  # at the same commit as the time
+                commits = [commit for commit, _ in cell["series"]]
+                last = sectors_by_commit.get(commits[-1])
                 needed = counts[kernel].useful_bytes if kernel in counts else None
-                ratio = SECTOR * last / needed if needed and last else None
-                cells[name] = {**cell, **_describe_state(machine, kernel, cell, sectors_by_commit), "moved": ratio}
+                cells[name] = {
+                    **cell,
+                    "verdict": _find_verdict(machine, kernel, commits[-1]),
+                    "newest": commits[-1],
+                    "marks": _find_marks(machine, cell["kernel_configuration"], commits, sectors_by_commit),
+                    "moved": SECTOR * last / needed if needed and last else None,
+                }
         if cells:
             definition = registry.current_suite().kernels().get(kernel)
             yield {"kernel": kernel, "verified": definition is None or definition.reference is not None, "cells": cells}
@@ -167,35 +172,38 @@ def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | N
     return machine.sum_series(configuration.params, *filter(stored.__contains__, configuration.sector_benchmarks))
 
 
-def _describe_state(
-    machine: ShownMachine, kernel: str, cell: Mapping[str, Any], sectors_by_commit: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return a cell's newest verdict, and a mark for each commit at which machine code or sectors changed.
+def _find_verdict(machine: ShownMachine, kernel: str, last_measured: str) -> str | None:
+    """Return the verdict on a kernel at the newest published commit; None if it was not compared there."""
+    newest = machine.history.graph.line[-1]
+    change = next((change for change in reversed(machine.changes) if change["head"] == newest), None)
+    if change is None:
+        return None
+    groups = [group for group in words.list_own_groups(change) if group["kernel"] == kernel]
+    if not groups and (last_measured != newest or kernel not in change["compared_kernels"]):
+        return None
+    verdict: str = summarize_counts({name: sum(group[name] for group in groups) for name in COUNTS})["verdict"]
+    return verdict
+
+
+def _find_marks(
+    machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str], sectors_by_commit: Mapping[str, float]
+) -> dict[str, dict[str, Any]]:
+    """Return a mark for each commit at which machine code or sectors changed.
 
     The band of a mark begins at `since`, the last commit measured before it. Without commits between, `since` is the
     marked commit.
     """
-    newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
     positions = machine.history.graph.positions
-    change = next((change for change in reversed(machine.changes) if change["head"] == newest), None)
-    all_groups = change["groups"] if change else []
-    groups = [group for group in all_groups if group["kernel"] == kernel and not group["elsewhere"]]
-    tally = Counter({name: sum(group[name] for group in groups) for name in COUNTS})
-    is_judged = commits[-1] == newest and change is not None and kernel in change["compared_kernels"]
     marks: dict[str, dict[str, Any]] = {}
     sectors = [(commit, sectors_by_commit[commit]) for commit in commits if commit in sectors_by_commit]
-    hashes = _list_code_hashes(machine, cell["kernel_configuration"], commits)
-    for subject, series in (("sectors", sectors), ("machine code", hashes)):
-        for previous, commit in _iter_changes(series):
-            mark = marks.setdefault(commit, {"since": commit, "texts": []})
-            span = words.format_span(positions[commit] - positions[previous], previous)
-            mark["texts"].append(" ".join(filter(None, [subject, "changed", span])))
-            mark["since"] = min(mark["since"], previous if span else commit, key=positions.__getitem__)
-    return {
-        "verdict": summarize_counts(tally)["verdict"] if is_judged or groups else None,
-        "newest": commits[-1],
-        "marks": marks,
-    }
+    for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, link, commits))):
+        for (previous, previous_value), (commit, value) in itertools.pairwise(series):
+            if value != previous_value:
+                mark = marks.setdefault(commit, {"since": commit, "texts": []})
+                span = words.format_span(positions[commit] - positions[previous], previous)
+                mark["texts"].append(" ".join(filter(None, [subject, "changed", span])))
+                mark["since"] = min(mark["since"], previous if span else commit, key=positions.__getitem__)
+    return marks
 
 
 def _list_code_hashes(
@@ -205,9 +213,3 @@ def _list_code_hashes(
     arch = machine.commits[commits[-1]].run["arch"] or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
     return [(commit, code_hash) for commit, code_hash in hashes if code_hash]
-
-
-def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
-    for (previous, previous_value), (commit, value) in itertools.pairwise(series):
-        if previous_value != value:
-            yield previous, commit

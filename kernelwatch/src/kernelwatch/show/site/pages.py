@@ -150,7 +150,6 @@ def _load_template(name: str) -> str:
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the facts about all measured commits, newest first."""
     changes = [change for machine in machines.values() for change in machine.changes]
     changes.sort(key=lambda change: -change["timed"])
     dates = {commit: date for machine in machines.values() for commit, date in machine.history.commit_dates().items()}

@@ -199,16 +199,13 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
         return f"{kernel} is {group['mean'].lstrip('+-')} {word} in the mean of {count_noun(group['times'], 'time')}"
     if group["timed"] and counts:
         parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
-        return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {_describe_largest(peers)}"
+        largest = max(peers, key=lambda peer: (peer["ratio"] > 1, abs(math.log(peer["ratio"]))))  # slower ones first
+        most = f"at most {format_percent(largest['ratio'])} at {largest['at']}"
+        return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {most}"
     facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
     most = f", at most {group['most']} at {group['at']}" if group["rose"] + group["fell"] > 1 else ""
     return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}{most}"
-
-
-def _describe_largest(groups: Sequence[_Group]) -> str:
-    largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
-    return f"at most {format_percent(largest['ratio'])} at {largest['at']}"
 
 
 def format_difference(row: Mapping[str, Any]) -> str:
