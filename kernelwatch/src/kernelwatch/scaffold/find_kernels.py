@@ -81,15 +81,16 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
     """Return the kernels in the order of files and lines, and a message for each text or kernel left out."""
     units: list[CompilationUnit | str] = []
     inclusions = Inclusions(files)
-    for file in (name for name, text in files.items() if "__global__" in text):
-        units += (
-            _iter_python_units(file, files[file]) if file.endswith(".py") else [_make_unit(file, files, inclusions)]
-        )
+    for file, text in files.items():
+        if "__global__" in text:
+            units += _iter_python_units(file, text) if file.endswith(".py") else [_make_unit(file, files, inclusions)]
+
+    def find_in_unit(unit: CompilationUnit | str) -> list[KernelCandidate | str]:
+        return [unit] if isinstance(unit, str) else list(_iter_unit_kernels(unit, root, options))
+
     with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
         warnings.simplefilter("ignore", CompilerWarning)
-        results = pool.map(
-            lambda unit: [unit] if isinstance(unit, str) else list(_iter_unit_kernels(unit, root, options)), units
-        )
+        results = pool.map(find_in_unit, units)
         try:
             outcomes = [outcome for unit_outcomes in results for outcome in unit_outcomes]
         except BaseException:  # do not wait for running compilations
@@ -131,20 +132,26 @@ def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
             yield f"{file}:{node.lineno}: {kernel_names} in a string without a name: {advice}"
 
 
-def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
-    """Compile a unit; yield its kernels, and a message if nvcc rejects the unit or omits a kernel."""
+def _compile_unit(unit: CompilationUnit, root: Path, options: Sequence[str]) -> tuple[CompilationUnit, str]:
+    """Compile a unit, or else a source that includes it; return the compiled one and its PTX."""
     errors: list[Exception] = []
     for compiled in (unit, *unit.through):
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
         source = sources.KernelSource(compiled.text, folders, name=compiled.file)
         try:
             source, words = sources.apply_include_options(source, options, root)
-            ptx = compile_source.compile_source_to_ptx(source, words, "sm_90", root)
-            break
+            return compiled, compile_source.compile_source_to_ptx(source, words, "sm_90", root)
         except (CompileError, NvccNotFoundError) as error:
             errors.append(error)
-    else:
-        text = str(errors[0])
+    raise errors[0]
+
+
+def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
+    """Compile a unit; yield its kernels, and a message if nvcc rejects the unit or omits a kernel."""
+    try:
+        compiled, ptx = _compile_unit(unit, root, options)
+    except (CompileError, NvccNotFoundError) as error:
+        text = str(error)
         advice = advise(text, root / unit.file, root).replace("-I", "--flags=-I") or _HEADER_ADVICE
         yield f"{unit.file}: nvcc rejects it: {text.splitlines()[0]}; {advice}"
         return

@@ -84,11 +84,8 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
     ]
-    numbers = [
-        parameter
-        for parameter in parameters
-        if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
-    ]
+    scalars = (parameter for parameter in parameters if not _is_array(parameter))
+    numbers = [scalar for scalar in scalars if strip_qualifiers(scalar.kind) in _DTYPES]
     integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
     over = _choose_axes([name for name in integers if name not in kernel.uses.iteration_counts])
     shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
@@ -103,10 +100,9 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     if shared and not shared.isdigit():
         todo.append("dynamic_shared")
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
-    first, *other_arguments = [
-        _declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters
-    ]
-    *other_arguments, last = (f"[{first}", *other_arguments)
+    arguments = [_declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters]
+    arguments[0] = f"[{arguments[0]}"
+    arguments[-1] += "]"
     options = {
         "text": kernel.unit.python_name,
         "file": "" if kernel.unit.python_name else kernel.unit.file,
@@ -119,25 +115,22 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    constants = kernel.uses.find_constants()
-    todo += [f"the values of {name}" for name in constants]
-    values_of = [f'"{name}": np.ones({count}, "{dtype}")' for name, (dtype, count) in constants.items()]
-    if constants:
-        keywords.append(f"constants={{{', '.join(values_of)}}}")
+    if constants := kernel.uses.find_constants():
+        todo += [f"the values of {constant}" for constant in constants]
+        ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
+        keywords.append(f"constants={{{', '.join(ones)}}}")
     vector_size, matrix_side = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
     values: dict[str, list[int] | list[str]] = {axis: [matrix_side if " " in shape else vector_size] for axis in over}
     for number in numbers:
         values.setdefault(number.name, [4 if number.name in kernel.uses.iteration_counts else 1])
     dtypes = dtypes or _find_written_dtypes(parameters, kernel.uses)[:1]
-    values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
+    if dtypes not in ([], ["float32"]):
+        values["dtype"] = dtypes
     host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
     lines = [
         f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
         _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
-        _fill_lines(
-            "    kernel = kw.Kernel(", " " * 8, [_format_value(name), *other_arguments, f"{last}]", *keywords], ", "
-        )
-        + ")",
+        _fill_lines("    kernel = kw.Kernel(", " " * 8, [_format_value(name), *arguments, *keywords], ", ") + ")",
         f"    param_names, params = {_format_value(tuple(values))}, {_format_value(tuple(values.values()))}",
     ]
     return "\n".join(lines) + "\n"
@@ -223,11 +216,8 @@ def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list
     types = [place for place, declared in enumerate(kernel.template) if re.match(r"(typename|class)\b", declared)]
     swept, dtypes = "", list[str]()
     if len(types) == 1 and (dtype := _DTYPES.get(arguments[types[0]])) in CPP:
-        arguments[types[0]], swept, dtypes = (
-            "{T}",
-            kernel.template[types[0]].partition("=")[0].split()[-1],
-            [str(dtype)],
-        )
+        arguments[types[0]] = "{T}"
+        swept, dtypes = kernel.template[types[0]].partition("=")[0].split()[-1], [str(dtype)]
     return f"{kernel.name}<{', '.join(arguments)}>", swept, dtypes
 
 
