@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -158,6 +159,16 @@ def is_existing_environment(environment: str) -> bool:
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
 
+def _list_unsupported(options: Mapping[str, Any], environment_type: str | None) -> list[str]:
+    unsupported = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
+    unsupported += [f"--attribute {name}" for name in options.get("attribute") or () if name != "rounds"]
+    selected = options.get("env_spec") or ()
+    environments = [environment_type or "", *([selected] if isinstance(selected, str) else selected)]
+    if any(map(is_existing_environment, environments)):
+        unsupported.append("an existing environment")
+    return unsupported
+
+
 def _is_incompatibility(error: ImportError | AttributeError) -> bool:
     """Return whether an error means that asv lacks a module or an attribute."""
     if isinstance(error, AttributeError):
@@ -174,15 +185,8 @@ def wrap_run(asv_run: Any) -> Any:
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
         arguments = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         options = {name: value for name, value in arguments.items() if name not in ("cls", "conf")}
-        unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
-        attributes = options.get("attribute") or ()
-        unsupported_options += [f"--attribute {name}" for name in attributes if name != "rounds"]
-        environments = options.get("env_spec") or ()
-        environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
-        if any(map(is_existing_environment, filter(None, environments))):
-            unsupported_options.append("an existing environment")
-        if unsupported_options:
-            log.info(f"kernelwatch's runner does not support {' and '.join(unsupported_options)}; {_FALLBACK}")
+        if unsupported := _list_unsupported(options, conf.environment_type):
+            log.info(f"kernelwatch's runner does not support {' and '.join(unsupported)}; {_FALLBACK}")
             from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv do not need it
 
             whole_run.describe_machine(options)
