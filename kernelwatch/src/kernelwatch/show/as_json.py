@@ -57,7 +57,8 @@ def _describe_review(review: Review) -> dict[str, Any]:
 def describe_row(row: Row) -> dict[str, Any]:
     """Return the fields of a row except `conditions`, which follow from its benchmark."""
     document: dict[str, Any] = msgspec.to_builtins(row)
-    return {name: value for name, value in document.items() if name != "conditions"}
+    del document["conditions"]
+    return document
 
 
 def _describe_comparison(row: Row, peak: float | None) -> dict[str, Any]:

@@ -59,7 +59,8 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
     base, head, machine = regression.base[:8], regression.head[:8], regression.machine
     commit_count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
-    yield f"{heading}  {head if commit_count == 1 else f'{base} -> {head}'}, {machine}"
+    commits = head if commit_count == 1 else f"{base} -> {head}"
+    yield f"{heading}  {commits}, {machine}"
     if commit_count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
     elif commit_count:
@@ -89,4 +90,5 @@ def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
         change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # a change from 0 has no percentage
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield f"{' '.join(filter(None, [kernel, shorten_flags(flags)]))}: {listed}; most: {subject}: {change}"
+        place = " ".join(filter(None, [kernel, shorten_flags(flags)]))
+        yield f"{place}: {listed}; most: {subject}: {change}"

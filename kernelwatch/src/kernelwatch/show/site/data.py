@@ -146,7 +146,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
         "machine_code": [places_by_code[name] for name in code_names],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
-            for key in sorted({key for commit_remarks in remarks for key in commit_remarks})
+            for key in sorted(set[str]().union(*remarks))
         },
     }
 

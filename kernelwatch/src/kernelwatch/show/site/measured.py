@@ -98,13 +98,10 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
             uuid = uuids.pop() if len(uuids) == 1 else None
             number = numbers.get(tuple(point.params.values()))
             failed = "failed" if point.failed else ""
-            for kind, remark in (
-                ("origins", point.origin[:8]),
-                ("gpus", _shorten_uuid(uuid or "")),
-                ("failed", failed),
-            ):
-                if remark and number is not None:
-                    remarks[kind][number] = remark
+            texts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": failed}
+            for kind, text in texts.items():
+                if text and number is not None:
+                    remarks[kind][number] = text
     return remarks
 
 

@@ -247,15 +247,14 @@ def format_amount(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}" if unit == "sectors" else f"{format_rate(value)} {unit}"
 
 
-def place_points(
-    series: Sequence[tuple[str, float]], width: int = 128, height: int = 36
-) -> list[tuple[str, float, float]]:
+def place_points(series: Sequence[tuple[str, float]]) -> list[tuple[str, float, float]]:
     """Return a sparkline's points (commit, x, y), in pixels.
 
     The height stands for the range of the values, but at least for a fifth of their middle.
     """
+    width, height, edge = 128, 36, 6  # as in index.html
     values = [value for _, value in series]
-    middle, last, edge = (max(values) + min(values)) / 2, len(series) - 1, 6
+    middle, last = (max(values) + min(values)) / 2, len(series) - 1
     scale = (height - 2 * edge) / (max(max(values) - min(values), abs(middle) / 5) or 1)
     across = [edge + place * (width - 2 * edge) / last if last else width / 2 for place in range(len(series))]
     return [
