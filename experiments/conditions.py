@@ -167,9 +167,10 @@ def main(words: Sequence[str] | None = None) -> int:
     ran = [row for row in rows if row["chip"] != "not run"]
     wrong = sum(row["chip"] != row["guess"] for row in ran)
     apart = sum((row["chip"] == RUNS) != (row["ptxcount"] == RUNS) for row in ran)
-    print(f"\n{len(ran)} of {len(rows)} ran in {time.monotonic() - started:.0f} s; {wrong} not as guessed, ", end="")
+    different = sum("differ" in row["data"] for row in ran)
     print(
-        f"{apart} where only one of chip and ptxcount runs, {sum('differ' in row['data'] for row in ran)} other bytes"
+        f"\n{len(ran)} of {len(rows)} ran in {time.monotonic() - started:.0f} s. {wrong} differ from the guess; "
+        f"{apart} run only on the chip or only in ptxcount; {different} have different bytes"
     )
     return 0
 
