@@ -11,9 +11,10 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json
-from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, format_quantity, name_verdict, plain, shorten_flags
+from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, format_quantity, name_verdict, shorten_flags
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import count_noun
 
 #: Version of the format. Raise it if the meaning of a key changes or a key is removed.

@@ -17,10 +17,10 @@ from kernelwatch.show.text import (
     SHORTENED_FLAGS,
     name_conclusion,
     name_verdict,
-    plain,
     shorten_flags,
 )
 from kernelwatch.suite.benchmark_names import EXACT, TIMED
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
 
 #: Headers of the table by kernel and flags.
@@ -85,10 +85,12 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         yield from format_table(HEADERS, [_format_cells(group) for group in groups], list_all=list_all)
     small = len(differing) - len(listed)
     same = len(rows) - len(differing)
-    unlisted = [f"{same} that {choose_form(same, 'is', 'are')} the same"] if same else []
-    unlisted += [f"{small} changed by less than {100 * at_least:g} % (--at-least)"] if small else []
-    if unlisted:
-        yield f"Not listed: {'; '.join(unlisted)}."
+    unlisted = [
+        f"{same} that {choose_form(same, 'is', 'are')} the same" if same else "",
+        f"{small} changed by less than {100 * at_least:g} % (--at-least)" if small else "",
+    ]
+    if any(unlisted):
+        yield f"Not listed: {'; '.join(filter(None, unlisted))}."
     yield from _iter_unpaired(review, list_all)
     yield from (f"Note: {plain(note)}" for note in _iter_notes(review, differing, groups))
     if list_all:

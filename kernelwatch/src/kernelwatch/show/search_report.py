@@ -13,9 +13,10 @@ from kernelwatch.config import settings
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json, report, terminal
-from kernelwatch.show.text import format_quantity, name_verdict, plain
+from kernelwatch.show.text import format_quantity, name_verdict
 from kernelwatch.store import git
 from kernelwatch.workflow.bisect.search import SearchOutcome
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
 
 #: Version of the format. Raise it if the meaning of a key changes or a key is removed.

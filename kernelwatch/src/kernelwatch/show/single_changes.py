@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import ReasonKind, Verdict, format_percent
-from kernelwatch.show.text import format_quantity, plain, shorten_flags
+from kernelwatch.show.text import format_quantity, shorten_flags
 from kernelwatch.suite.benchmark_names import TIMED
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
 
 #: Maximum number of undecided times to list.

@@ -4,16 +4,6 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.cli.options import plain
 
-__all__ = [
-    "PASSING_OPTION",
-    "SHORTENED_FLAGS",
-    "format_quantity",
-    "name_conclusion",
-    "name_verdict",
-    "plain",
-    "shorten_flags",
-]
-
 #: Option of nvcc that passes the next flag to ptxas. Reports leave it out, and explain it with SHORTENED_FLAGS.
 PASSING_OPTION = "-Xptxas "
 

@@ -112,7 +112,8 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         work = {amount: pack_runs(fields[amount]) for amount in ("useful_bytes", "flops") if fields.get(amount)}
         sweep = {fact: facts.pop(fact) for fact in _SWEEP_FACTS if fact in facts}
         facts |= {"prefix": name.removesuffix(method), "sweep": _find_or_append(shared["sweeps"], sweep)}
-        facts |= {"computes": True} if fields.get("computes") else {}
+        if fields.get("computes"):
+            facts["computes"] = True
         described.append([_find_or_append(shared["classes"], facts), _find_or_append(shared["names"], ending), work])
     return {**shared, "benchmarks": described}
 

@@ -34,7 +34,7 @@ class MeasuredCommit(msgspec.Struct):
     facts: dict[str, Any] = {}
     #: Day, GPU and architecture of the last run that timed in the last environment, or else of the last run there.
     run: dict[str, str] = {}
-    #: Changes of the commit; None without a measured ancestor. Then `failing` has the failing kernels.
+    #: Changes of the commit. Without a measured ancestor, this is None, and `failing` has the failing kernels.
     change: dict[str, Any] | None = None
     failing: list[str] = []
 

@@ -82,7 +82,8 @@ class ShownMachine:
         for commit in self.history.graph.line:
             if row := self.commits[commit].values.get(benchmark):  # an unknown benchmark has no row, and no type
                 value = read_number(row, position, is_time=self.history.get_type(benchmark) == "time")
-                column |= {} if value is None else {commit: value}
+                if value is not None:
+                    column[commit] = value
         return column
 
 
@@ -135,7 +136,8 @@ def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
             continue
         for kernel in filter(None, map(str, sweep.axes.get("kernel", [sweep.kernel]))):
             params = {axis: str(value) for axis, value in sweep.summary_point().items()}
-            params |= {"kernel": kernel} if "kernel" in params else {}
+            if "kernel" in params:
+                params["kernel"] = kernel
             selected.setdefault(kernel, _SummaryConfiguration(benchmark, sweep, params))
     return selected
 
