@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import sys
 import warnings
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import msgspec
@@ -61,29 +60,24 @@ def _perform_task(task: Task, send: Sender) -> None:
     """
     from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- so that errors of the suite are reported first
 
-    counting: list[BaseProcess] = []
-
     def count() -> None:
         os.nice(19)  # leave the cores to the measurement and to the writers of references
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[len(cores) // 4 :])
         measure_counts.compile_and_count(task, send)
 
-    def begin() -> None:
-        counting.append(multiprocessing.get_context("fork").Process(target=count))
-        counting[0].start()
-
+    counting = multiprocessing.get_context("fork").Process(target=count)
     timed_groups = measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys()
     if task.interleaved_index is not None or timed_groups:
         from kernelwatch.runner import measure_times  # noqa: PLC0415 -- not needed for counting and compiling
 
-        measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), begin)
-    if not counting:
+        measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), counting.start)
+    if counting.pid is None:  # not started
         measure_counts.compile_and_count(task, send)
-    for process in counting:
-        process.join()
-        if process.exitcode:
-            raise RuntimeError(f"the process that counts and compiles ended with exit code {process.exitcode}")
+        return
+    counting.join()
+    if counting.exitcode:
+        raise RuntimeError(f"the process that counts and compiles ended with exit code {counting.exitcode}")
 
 
 if __name__ == "__main__":

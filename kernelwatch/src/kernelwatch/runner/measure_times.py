@@ -26,7 +26,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
-#: Number of measurements of a time that must all differ from the stored one before a difference is reported.
+#: Maximum number of measurements to check a stored time.
 _TRIES = 2
 
 #: Maximum number of later configurations whose references may be written in advance, while the GPU measures.

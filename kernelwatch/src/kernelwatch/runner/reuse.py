@@ -28,8 +28,8 @@ def load_reusable(
 ) -> StoredByGroup:
     """Return a machine's reusable numbers: class -> fingerprint -> stored numbers.
 
-    Times of a class are reused only if the commit has none yet; otherwise the user measures the commit again. Counts
-    may come from any commit.
+    The numbers may come from any commit. But if the commit to measure already has times of a class, they are measured
+    again.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -187,10 +187,8 @@ class SuiteRun:
         """
         tips = []
         for branch in self.conf.branches:
-            try:
+            with suppress(NoSuchNameError):
                 tips.append(self.repo.get_hash_from_name(branch))
-            except NoSuchNameError:
-                continue
         errors: dict[str, str] = {}
         for commit in dict.fromkeys((commits[0], *tips, *commits[1:])):
             try:
