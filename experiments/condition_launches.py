@@ -18,7 +18,7 @@ from ptxcount.util.errors import PtxError
 
 SOURCE = Path(__file__).with_name("conditions.cu")
 ARCH = "sm_90a"
-#: Words of a tile, which are also the index of the word that is 1 if all bytes have arrived.
+#: Number of words of a tile. The word after the tile is 1 if all bytes have arrived.
 WORDS = 4096
 #: Maximum seconds of a launch.
 LIMIT = 20.0

@@ -138,5 +138,6 @@ def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
         "in_l2": sweep.in_l2,
         "isolated": sweep.isolated,
     }
-    job_fields |= {"l2_fetch_bytes": sweep.l2_fetch_bytes} if sweep.l2_fetch_bytes else {}
+    if sweep.l2_fetch_bytes:
+        job_fields["l2_fetch_bytes"] = sweep.l2_fetch_bytes
     return build_job.describe_launch(launch, **job_fields)

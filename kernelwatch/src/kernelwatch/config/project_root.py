@@ -26,8 +26,10 @@ CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 
 def find_project(start: Path) -> Path | None:
     """Return the project's folder: KERNELWATCH_ROOT, asv's variable, or the nearest parent with asv's configuration."""
-    configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
-    return Path(configured).resolve() if configured else _find_project_folder((start.resolve() / "_").parents)
+    if configured := os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE):
+        return Path(configured).resolve()
+    folder = start.resolve()
+    return _find_project_folder([folder, *folder.parents])
 
 
 def find_root(start: Path) -> Path:

@@ -18,7 +18,7 @@ from kernelwatch.store import folders
 from ptxcount.util import atomic_write
 from ptxcount.util.grammar import choose_form, count_noun
 
-#: Maximum number of attempts to measure a commit, without those that end with the loss of a worker.
+#: Maximum number of attempts to measure a commit. Attempts that end with the loss of a worker do not count.
 MAX_TRIES = 3
 
 #: Seconds to wait for a first worker. A backfill also gives up if it loses all workers, and no commit ends for so long.

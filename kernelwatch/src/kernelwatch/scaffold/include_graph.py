@@ -39,8 +39,10 @@ class Inclusions:
         folders, included = dict[str, None](), [file]
         for includer in included:
             for place, folder in self._direct[includer].items():
-                folders |= {folder: None} if folder else {}
-                included += [place] if place not in included else []
+                if folder:
+                    folders[folder] = None
+                if place not in included:
+                    included.append(place)
         return IncludedFiles(included, tuple(folders))
 
     def list_includers(self, header: str) -> list[str]:
