@@ -40,13 +40,16 @@ def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 exit codes:
-  0  FASTER, or BETTER without times; SAME; ACKNOWLEDGED: acknowledged.toml accepts what became worse;
-     a TRADE that passes by --trade; REPAIRED: something fails only in BASE
-  1  SLOWER, or WORSE without times: a time is slower, or a deciding number rose; TRADE: something is worse, and
-     something else is better;
+  0  SAME, FASTER (BETTER without times)
+     ACKNOWLEDGED: acknowledged.toml accepts what became worse
+     REPAIRED: something fails only in BASE
+     TRADE, if --trade allows it
+  1  SLOWER (WORSE without times): a time is slower, or a deciding number rose
+     TRADE: something is worse, and something else is better
      BROKEN: something fails only in HEAD
-  2  FAILED: something fails in both; UNDECIDED: enough undecided times to change the verdict, or no common
-     configuration; or a commit or its results are missing; or the command failed unexpectedly
+  2  FAILED: something fails in both
+     UNDECIDED: no common configuration, or enough undecided times to change the verdict
+     no verdict: a commit or its results are missing, or the command failed unexpectedly
 
 Each machine and each environment of asv that measured both commits has its own verdict. The worst one is printed
 first, and decides the exit code.
