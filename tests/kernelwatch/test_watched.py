@@ -63,7 +63,7 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("axes", "options", "message"),
     [
-        ({"n": [4], "m": [1]}, {}, "own takes n, but param_names has m, n; make"),
+        ({"n": [4], "m": [1]}, {}, "own takes n, but param_names has m, n; give"),
         ({"dtype": ["float32"]}, {}, "own takes n, but param_names has no argument"),
         ({"n": [4]}, {"name": "Compiled"}, "other benchmarks are called Compiled; choose"),
         ({"n": [4]}, {"name": "Taken"}, "other benchmarks are called Taken; choose"),

@@ -72,7 +72,8 @@ class Watched(kw.CountedWithShared):
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
             expected, given = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
-            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; make them equal")
+            advice = "give one axis for each argument"
+            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; {advice}")
         if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
             raise ArgumentError(f"other benchmarks are called {name}; choose another name")
         _check_place(kernel, caller)
@@ -85,7 +86,7 @@ class Watched(kw.CountedWithShared):
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
         cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()
-        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, timed_axes)}
+        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, timed_axes)}  # the suite replaces None
         if frame is None:
             caller.f_globals.update(cls.module_names)
 

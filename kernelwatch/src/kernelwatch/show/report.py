@@ -12,13 +12,7 @@ from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show.single_changes import iter_facts, iter_largest, iter_trades, iter_undecided, note_unverified
 from kernelwatch.show.terminal import format_table, wrap_line
-from kernelwatch.show.text import (
-    PASSING_OPTION,
-    SHORTENED_FLAGS,
-    name_conclusion,
-    name_verdict,
-    shorten_flags,
-)
+from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, name_conclusion, name_verdict, shorten_flags
 from kernelwatch.suite.benchmark_names import EXACT, TIMED
 from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
