@@ -79,7 +79,7 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
 
 
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and set of flags. The first of `rows` is the largest change of a time, if any."""
+    """Yield a line for each kernel and set of flags. `rows` must be sorted: times first, then by size of change."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 
 def pack_numbers(values: Iterable[float | None], *, is_time: bool, digits: int | None) -> str:
-    """Return the text of numbers, in seconds if `is_time`, with a number of significant digits or all digits."""
+    """Pack numbers into a text, with some significant digits or all. Times (`is_time`) must be in seconds."""
     return ",".join("" if value is None else _pack_number(value, is_time, digits) for value in values)
 
 
