@@ -1,5 +1,6 @@
 """The summary at the end of `kernelwatch run`: the verdict, the skipped configurations, and where the results are."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 
@@ -27,7 +28,7 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
         yield "Skipped: nothing"
     website = f"{asv_files.load_configuration(ROOT / CONFIG_FILE).html_dir}/watch/index.html"
     yield f"Results: {website}; numbers in {history.folder.parent.name}/, stage them with git add"
-    yield f"         tables: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"         tables: asv show {results.commit_hash[:8]} --machine {shlex.quote(history.machine)}"
 
 
 def render_verdict(history: History, head: str) -> str:
@@ -44,7 +45,8 @@ def render_verdict(history: History, head: str) -> str:
         outcome = report.render_headline(min(reviews, key=Review.sort_key))
     except CannotCompareError as error:
         outcome = f"cannot compare: {error}"
-    return f"{outcome}\n         details: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
+    machine = shlex.quote(history.machine)
+    return f"{outcome}\n         details: kernelwatch compare {base[:8]} {head[:8]} --machine {machine}"
 
 
 def summarize(machine_name: str) -> tuple[str, int]:

@@ -57,11 +57,11 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
 
 
 def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
-    base, head, machine = regression.base[:8], regression.head[:8], regression.machine
+    base, head, machine = regression.base[:8], regression.head[:8], shlex.quote(regression.machine)
     commit_count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
     commits = head if commit_count == 1 else f"{base} -> {head}"
-    yield f"{heading}  {commits}, {machine}"
+    yield f"{heading}  {commits}, {regression.machine}"
     if commit_count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
     elif commit_count:
