@@ -63,10 +63,7 @@ def make_arguments(condition: Condition) -> list[Any]:
 
 
 def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
-    """Return ptxcount's verdict on a condition, and the arrays after the launch, if there is one that does not fail.
-
-    The verdict is `RUNS`, or the error with its message.
-    """
+    """Return ptxcount's verdict on a condition, `RUNS` or the error, and the arrays after a launch that ran."""
     try:
         if not condition.kernel and condition.request:
             return make_fields(condition.request).find_problem() or RUNS, []
