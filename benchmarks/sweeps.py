@@ -10,7 +10,7 @@ from __future__ import annotations
 FLAG_SETS = ("-Xptxas -O3", "-Xptxas -O0", "-Xptxas -dlcm=cg")
 DEFAULT_FLAGS = FLAG_SETS[:1]
 
-#: Flag sets of copies, without -O0: `MatrixSizedCopy` measures its cost.
+#: Flag sets of timed copies. Only `MatrixSizedCopy` is also timed with -O0.
 COPY_FLAG_SETS = (FLAG_SETS[0], FLAG_SETS[2])
 
 #: The architectures for which kernels are compiled, on any machine.

@@ -55,11 +55,8 @@ class LectureTranspose(kw.CountedWithShared):
     """Transpose step by step."""
 
     param_names = _AXES
-    params = (
-        LECTURE_ALONE,
-        MOVED,
-        DEFAULT_FLAGS,
-    )  # the other steps are counted above, so that a change is reported once
+    # The other steps are counted above, so that a change is reported once.
+    params = (LECTURE_ALONE, MOVED, DEFAULT_FLAGS)
     fixed = {"rows": 1000, "columns": 700}
     shown = {"dtype": "float32"}
 

@@ -22,12 +22,7 @@ project = "coalescing-watch"
 author = "the authors of coalescing-watch"
 copyright = "2026, " + author
 
-extensions = [
-    "myst_parser",
-    "numpydoc",
-    "sphinx.ext.autodoc",
-    "sphinxcontrib.programoutput",
-]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinxcontrib.programoutput"]
 exclude_patterns = ["_build"]
 
 # Links to headings work as they do on GitHub.

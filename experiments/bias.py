@@ -27,7 +27,7 @@ from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
 from ptxcount.util import atomic_write
 
-#: Maximum acceptable bias: a share of the duration, or seconds, whichever is larger.
+#: Maximum acceptable bias: this share of the duration, or these seconds, whichever is longer.
 SHARE, SECONDS = 0.05, 0.5e-6
 
 #: The suite's two ways of timing -> True if each launch is timed by itself.
@@ -39,7 +39,7 @@ LONGEST_ISOLATED = 10e-3
 
 @dataclass(frozen=True)
 class Bias:
-    """A launch's time in seconds by Nsight Compute (``nsight``), and by another tool (``seconds``)."""
+    """The duration of a launch in seconds, by Nsight Compute (``nsight``) and by another tool (``seconds``)."""
 
     launch: str
     tool: str
@@ -67,12 +67,7 @@ def list_timed_launches() -> list[Launch]:
 def measure_biases(launches: Sequence[Launch], tools: Sequence[str] = tuple(INSTRUMENTS)) -> Iterator[Bias]:
     """Yield the bias of each tool for each launch, except launches that the tool cannot time.
 
-    Raises
-    ------
-    NsightError
-        Raised by `nsight.profile`.
-    NotImplementedError, WrongOutputError, MeasuringError
-        Raised by `kernelwatch.instrument.session.measure_launch`.
+    Raises the exceptions of `nsight.profile` and of `kernelwatch.instrument.session.measure_launch`.
     """
     durations = list(zip(launches, map(median, nsight.measure_durations(launches)), strict=True))
     for tool in tools:

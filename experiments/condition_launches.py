@@ -18,7 +18,7 @@ from ptxcount.util.errors import PtxError
 
 SOURCE = Path(__file__).with_name("conditions.cu")
 ARCH = "sm_90a"
-#: Words of a tile, which are also the index of the word that is 1 if all bytes have arrived.
+#: Number of words of a tile. The word after the tile is 1 if all bytes have arrived.
 WORDS = 4096
 #: Maximum seconds of a launch.
 LIMIT = 20.0
@@ -63,11 +63,7 @@ def make_arguments(condition: Condition) -> list[Any]:
 
 
 def count_launch(condition: Condition, ptx: str) -> tuple[str, list[Any]]:
-    """Return ptxcount's verdict on a condition, and the arrays after the launch.
-
-    The verdict is `RUNS`, or the error with its message. Conditions without a kernel, and failed launches, have no
-    arrays. `TensorMap` makes the checks of the driver.
-    """
+    """Return ptxcount's verdict on a condition, `RUNS` or the error, and the arrays after a launch that ran."""
     try:
         if not condition.kernel and condition.request:
             return make_fields(condition.request).find_problem() or RUNS, []
@@ -97,7 +93,7 @@ def describe_map(array: Any, request: MapRequest) -> TensorMap | Im2colMap:
 
 
 def list_bytes(arrays: Sequence[Any]) -> list[Any]:
-    """Return as bytes the tile with the word after it, and the array. The replaced map after them is left out."""
+    """Return the tile with the word after it, and the array, as bytes. The replaced map is left out."""
     tile, array = (array.view(np.uint8).ravel() for array in arrays)
     return [tile[: 4 * WORDS + 4], array]
 

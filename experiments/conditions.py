@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from experiments import condition_launches, cubins
+from experiments import cubins
 from experiments.condition_cases import CONDITIONS, RUNS, Condition
 from experiments.condition_launches import (
     ARCH,
@@ -28,6 +28,7 @@ from experiments.condition_launches import (
     SOURCE,
     WORDS,
     count_launch,
+    digest_arrays,
     list_bytes,
     make_arguments,
     make_fields,
@@ -37,8 +38,6 @@ from tests.gpu.driver import Device, list_encoding
 
 #: Prefixes of the names of kernels that wait for the bytes of a copy.
 LOADS = ("load", "im2col", "bulk_load", "replace")
-
-digest_arrays = condition_launches.digest_arrays
 
 
 class DriverError(Exception):
@@ -62,7 +61,7 @@ class RequestingDevice(Device):
 
 
 def find_device_problem() -> str:
-    """Return the reason why no GPU can be used here; empty if one can."""
+    """Return why no GPU can be used here; empty if one can."""
     try:
         from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
 
@@ -73,7 +72,7 @@ def find_device_problem() -> str:
 
 
 def check_encodings() -> None:
-    """Build the arguments of each encoding call with the driver's bindings, if they are installed, without a GPU."""
+    """Build the arguments of each encoding call, if the driver's bindings are installed. No GPU is needed."""
     try:
         from cuda.bindings import driver  # noqa: PLC0415 -- an optional package
     except ImportError:
@@ -125,16 +124,11 @@ def iter_outcomes(conditions: Sequence[Condition], cubin: bytes) -> Iterator[tup
 
 
 def compare_arrays(ours: Sequence[Any], theirs: Sequence[Any]) -> str:
-    """Return "equal", or a text with the number of different bytes; empty unless both launches ran."""
+    """Return "equal" or the number of different bytes, as a text; empty unless both launches ran."""
     if not ours or not theirs:
         return ""
     count = sum(int((a != b).sum()) for a, b in zip(list_bytes(ours), list_bytes(theirs), strict=True))
     return f"{count} bytes differ" if count else "equal"
-
-
-def compile_cubin() -> bytes:
-    """Return the cubin of `SOURCE`."""
-    return cubins.compile_cubin(SOURCE, ARCH)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -149,7 +143,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"no GPU can be used: {problem}; --check needs none", file=sys.stderr)
         return 2
     ptx = cuda_compiler.compile_source(SOURCE, "", ARCH).ptx
-    cubin = compile_cubin()
+    cubin = cubins.compile_cubin(SOURCE, ARCH)
     options.folder.mkdir(parents=True, exist_ok=True)
     check_encodings()
     started = time.monotonic()
@@ -173,9 +167,10 @@ def main(words: Sequence[str] | None = None) -> int:
     ran = [row for row in rows if row["chip"] != "not run"]
     wrong = sum(row["chip"] != row["guess"] for row in ran)
     apart = sum((row["chip"] == RUNS) != (row["ptxcount"] == RUNS) for row in ran)
-    print(f"\n{len(ran)} of {len(rows)} ran in {time.monotonic() - started:.0f} s; {wrong} not as guessed, ", end="")
+    different = sum("differ" in row["data"] for row in ran)
     print(
-        f"{apart} where only one of chip and ptxcount runs, {sum('differ' in row['data'] for row in ran)} other bytes"
+        f"\n{len(ran)} of {len(rows)} ran in {time.monotonic() - started:.0f} s. {wrong} differ from the guess; "
+        f"{apart} run only on the chip or only in ptxcount; {different} have different bytes"
     )
     return 0
 

@@ -15,15 +15,6 @@ def compile_cubin(source: Path, arch: str, flags: str = "") -> bytes:
     """Compile a file for an architecture; return the cubin."""
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "kernels.cubin")
-        command = [
-            str(cuda_compiler.find_nvcc()),
-            "--cubin",
-            "-arch",
-            arch,
-            *flags.split(),
-            str(source),
-            "-o",
-            str(cubin),
-        ]
-        subprocess.run(command, check=True)
+        nvcc = str(cuda_compiler.find_nvcc())
+        subprocess.run([nvcc, "--cubin", "-arch", arch, *flags.split(), str(source), "-o", str(cubin)], check=True)
         return cubin.read_bytes()

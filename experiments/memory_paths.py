@@ -111,7 +111,7 @@ def measure_chains() -> list[dict[str, Any]]:
 def count_paths(*, small: bool) -> dict[tuple[str, str], dict[str, int]]:
     """Count launches with ptxcount; return their totals by group and name.
 
-    With ``small``, all launches are counted in their small form; else only the "matrix rows", which are always small.
+    With ``small``, count small forms of all launches; else only the "matrix rows", which are always small.
     """
     totals = {}
     ptx = cuda_compiler.compile_source(SOURCE, "", "sm_90").ptx

@@ -58,7 +58,7 @@ def _bare_function_name(name: str) -> str:
 
 
 def _parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
-    """Parse ncu's CSV: return the function name, and the values by metric, of each launch; skip other lines.
+    """Parse ncu's CSV: return the function names of the launches, and the values of each launch by metric.
 
     Raises `NsightError` for a duration that is not in nanoseconds.
     """
@@ -73,7 +73,7 @@ def _parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, flo
 
 
 def measure_durations(launches: Sequence[Launch], repeat: int = 5) -> list[list[float]]:
-    """Return the durations in seconds of the repetitions of each launch. Raise as `profile`."""
+    """Return the durations in seconds of the repetitions of each launch. Raises NsightError, like `profile`."""
     return [
         [1e-9 * reading[DURATION] for reading in repetitions] for repetitions in profile(launches, [DURATION], repeat)
     ]

@@ -24,8 +24,8 @@ class Buffer(NamedTuple):
 class Path:
     """A launch of a kernel in `memory_paths.cu`.
 
-    `guess` is the guessed result for the question of its group. `flags` are nvcc's. `window` is the number of bytes of
-    the first buffer that persist in L2. `wavefronts` is the guess for a `ldmatrix` or `stmatrix`.
+    `guess` is the guessed result. `flags` are nvcc's. `window` is the number of bytes of the first buffer that persist
+    in L2. `wavefronts` is the guess for an `ldmatrix` or `stmatrix`.
     """
 
     group: str
@@ -64,7 +64,8 @@ METRICS = {
 def _iter_matrices() -> Iterator[Path]:
     """Yield `ldmatrix` and `stmatrix` launches.
 
-    An instruction has a phase for each eight rows. The guess for a phase: as many wavefronts as rows share four banks.
+    An instruction has a phase for each eight rows. The guess: a phase takes one wavefront for each different row in the
+    same four banks.
     """
     lane = np.arange(32)
     patterns = {f"{step} x 16 bytes apart": step * lane for step in (1, 2, 3, 4, 5, 8, 9, 10, 16, 17)}

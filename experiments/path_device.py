@@ -92,7 +92,7 @@ class LaunchDevice(Device):
         return int(self._call("cuTexObjectCreate", resource, description, None))
 
     def measure_chain(self, kind: str, stride: int, footprint: int) -> float:
-        """Return the average clocks of a load in a chain of dependent loads, `stride` bytes apart over a footprint."""
+        """Return the average clocks of a load in a chain of loads `stride` bytes apart, over `footprint` bytes."""
         count = footprint // stride
         memory: list[Any] = []
         base = self._bind(Buffer(footprint + (1 << 16), kind), memory)

@@ -18,7 +18,7 @@ LIMIT = 60.0
 
 
 def _time_with_cupyx(launch: Launch) -> Sequence[float]:
-    """Return times by CUDA events around one launch, in seconds. The host waits for each launch."""
+    """Return times by CUDA events around each launch, in seconds. The host waits for each launch."""
     import cupy  # noqa: PLC0415 -- an optional peer, like those below
     from cupyx.profiler import benchmark  # noqa: PLC0415
 

@@ -8,7 +8,6 @@ from kernelwatch.store.results import History
 from ptxcount.util import atomic_write
 
 history = History(tables.MACHINE, ROOT)
-results = tables.ResultTables(history)
-for page, lines in tables.PAGES.items():
-    atomic_write.write(page, tables.replace_between_markers(page.read_text(encoding="utf-8"), lines(results)))
+lines = tables.render_page(tables.ResultTables(history))
+atomic_write.write(tables.PAGE, tables.replace_between_markers(tables.PAGE.read_text(encoding="utf-8"), lines))
 picture.draw_picture(history, ROOT / "docs" / "bandwidth.svg")

@@ -24,9 +24,7 @@ def describe_conditions(run: dict[str, Any]) -> str:
 
 
 def collect_rates(history: History) -> dict[str, Any]:
-    """Return the data of the picture.
-
-    They are the measuring conditions, the theoretical peak in GB/s, and each sweep's useful GB/s by its first axis.
+    """Return the measuring conditions, the theoretical peak in GB/s, and each sweep's useful GB/s by its first axis.
 
     Raises
     ------
@@ -53,8 +51,7 @@ def collect_rates(history: History) -> dict[str, Any]:
 def _iter_sweeps() -> Iterator[tuple[str, Sweep]]:
     """Yield the names and sweeps of the benchmarks that the picture shows.
 
-    They are timed back to back from DRAM, and their first axis is the kernel or an argument of it. Kernels with
-    floating-point operations are left out, because memory may not limit them.
+    Kernels with floating-point operations are left out, because memory may not limit them.
     """
     for name, (kind, sweep) in registry.current_suite().benchmarks.items():
         axis, chosen = next(iter(sweep.axes)), sweep.summary_point()

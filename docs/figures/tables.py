@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tabulate import tabulate
 
@@ -20,6 +19,8 @@ from kernelwatch.suite.sweep import Sweep
 
 MACHINE = "nvidia-h200"
 
+#: The page of results, with the markers between which the tables are.
+PAGE = ROOT / "docs" / "results.md"
 BEGIN, END = "<!-- results: made by `make readme` -->", "<!-- end of results -->"
 
 LEVELS = ("-Xptxas -O3", "-Xptxas -O0")
@@ -128,7 +129,7 @@ def _find_useful_bytes(benchmark: str, params: Params) -> int:
 
 
 def render_page(results: ResultTables) -> Iterator[str]:
-    """Yield the tables of the page of results."""
+    """Yield the lines between the markers of `PAGE`."""
     _, rate, *_ = results.format_cells(results.copy, COPY_PARAMS, results.copied)
     yield results.facts
     yield (
@@ -138,16 +139,13 @@ def render_page(results: ResultTables) -> Iterator[str]:
     )
     body = []
     for row in sorted(results.rows, key=lambda row: LEVELS.index(row.launch.flags)):
-        printed = _find_published(row.launch)
+        printed = published.MILLISECONDS.get((row.launch.kernel, row.launch.flags))
         cells = results.format_cells(row.benchmark, row.params, row.seconds)
         body.append([row.label, f"`{row.launch.flags}`", *cells, "" if printed is None else f"{printed:.3f}"])
     headers = ["kernel", "flags", "ms", "GB/s", "% of peak", "copies", f"{published.GPU}, ms"]
-    yield _format_table(headers, body, texts=2) + "\n"
+    align = ["left"] * 2 + ["right"] * 5
+    yield f"{tabulate(body, headers, 'github', disable_numparse=True, colalign=align)}\n"
     yield from _compare_with_others(results)
-
-
-def _find_published(launch: Launch) -> float | None:
-    return published.MILLISECONDS.get((launch.kernel, launch.flags))
 
 
 def _compare_with_others(results: ResultTables) -> Iterator[str]:
@@ -160,17 +158,6 @@ def _compare_with_others(results: ResultTables) -> Iterator[str]:
         f"{rates['transpose_vectorized']:.0f} %.\nThe former is the last kernel of H. H. B. Sorensen's lecture \"CUDA "
         f'Performance Tuning: Memory Optimization", which gives a DRAM utilisation of {share} % on its GPU.\n'
     )
-
-
-#: Page -> function that yields the lines between the page's markers.
-PAGES: dict[Path, Callable[[ResultTables], Iterator[str]]] = {
-    ROOT / "docs" / "results.md": render_page,
-}
-
-
-def _format_table(headers: list[str], body: list[list[str]], texts: int = 1) -> str:
-    align = (*["left"] * texts, *["right"] * (len(headers) - texts))
-    return str(tabulate(body, headers=headers, tablefmt="github", disable_numparse=True, colalign=align))
 
 
 def replace_between_markers(text: str, lines: Iterable[str]) -> str:

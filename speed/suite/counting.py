@@ -33,18 +33,15 @@ class _Launch:
     block: tuple[int, ...]
 
     def setup(self) -> None:
-        """Compile the kernel, and make its arguments."""
         from ptxcount.source.cuda_compiler import compile_source  # noqa: PLC0415 -- of the measured commit
 
         self.ptx = compile_source(self.source, "-DELEMENT=float").ptx
         self.arguments = self.make_arguments()
 
     def make_arguments(self) -> list[Any]:
-        """Return the kernel's arguments, in its order."""
         raise NotImplementedError
 
     def run(self) -> None:
-        """Count the launch."""
         import ptxcount  # noqa: PLC0415 -- of the measured commit
 
         ptxcount.count(self.ptx, self.entry, self.grid, self.block, self.arguments)

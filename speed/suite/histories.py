@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
-#: Path of the stored results that are copied: the machine's folder, and the files' names without their endings.
+#: Path of the stored results that are copied, without the endings of the files.
 PATTERN = ROOT / "results" / "nvidia-h200" / "63ca89bd-virtualenv-py3-20261129T012047Z"
 MACHINES = "gpu-a", "gpu-b", "gpu-c"
 NUMBERS = 800

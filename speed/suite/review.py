@@ -44,13 +44,11 @@ class _History:
         self.run()
 
     def run(self) -> None:
-        """Run the command in a process of its own."""
         command = [sys.executable, "-m", "kernelwatch", *self.command]
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         self._check_code(done.returncode, done.stderr)
 
     def run_here(self) -> None:
-        """Run the command in this process."""
         from kernelwatch.cli.main import main  # noqa: PLC0415 -- not before the variables are set
 
         with contextlib.redirect_stderr(io.StringIO()) as errors:
@@ -58,7 +56,7 @@ class _History:
         self._check_code(code, errors.getvalue())
 
     def _check_code(self, code: int, text: str) -> None:
-        """Raise `RuntimeError` unless the exit code is that of a verdict. A code of 2 with a text is a failure."""
+        """Raise `RuntimeError` unless the exit code is a verdict; 2 with a text on standard error is none."""
         if code not in (0, 1, 2) or (code == 2 and text):
             raise RuntimeError(f"kernelwatch {' '.join(self.command)} returned {code}: {text}")
 

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 import pytest
 
-from experiments import conditions
+from experiments import condition_launches, conditions, cubins
 from experiments.condition_cases import CONDITIONS, RUNS, Condition
 from tests.ptxcount.test_tensor_maps import RECORD, find_differences
 
@@ -31,12 +31,12 @@ def choose_conditions(count: int, *, launches: bool) -> list[Condition]:
 
 def test_device_gives_recorded_outcomes(report_share: Callable[[str, int, int], None]) -> None:
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
-    cubin = conditions.compile_cubin()
+    cubin = cubins.compile_cubin(condition_launches.SOURCE, condition_launches.ARCH)
     encodings, launches = (choose_conditions(n, launches=n == LAUNCHES) for n in (ENCODINGS, LAUNCHES))
     wrong = []
     for batch in [encodings, *([condition] for condition in launches)]:
         for condition, (outcome, arrays) in zip(batch, conditions.iter_outcomes(batch, cubin), strict=True):
-            digest = conditions.digest_arrays(arrays) if outcome == RUNS else ""
+            digest = condition_launches.digest_arrays(arrays) if outcome == RUNS else ""
             recorded = record[condition.group][condition.name]
             if [outcome, digest] != recorded:
                 wrong.append(f"{condition.name}: {outcome} {digest}, recorded {recorded}")

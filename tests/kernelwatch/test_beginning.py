@@ -95,7 +95,7 @@ def test_second_call_finds_kernels(changed: bool, repository: Path, capsys: pyte
     (repository / "a.txt").rename(repository / "a.cu")
     assert init.main([]) == 0
     printed = capsys.readouterr().out
-    advice = "not watched in it: scale; add these classes, and replace the guesses:\n\nclass Scale(kw.Watched)"
+    advice = "kernels.py does not watch scale; add these classes, and replace the guesses:\n\nclass Scale(kw.Watched)"
     if changed:
         assert "class Scale(kw.Watched)" not in stub.read_text()
         assert advice in printed

@@ -58,11 +58,11 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
 @pytest.mark.parametrize(
     ("axes", "options", "message"),
     [
-        ({"n": [4], "m": [1]}, {}, "own takes n; the axes are m, n"),
-        ({"dtype": ["float32"]}, {}, "own takes n; the axes are none"),
+        ({"n": [4], "m": [1]}, {}, "own takes n, but param_names has m, n; give"),
+        ({"dtype": ["float32"]}, {}, "own takes n, but param_names has no argument"),
         ({"n": [4]}, {"name": "Compiled"}, "other benchmarks are called Compiled; choose"),
         ({"n": [4]}, {"name": "Taken"}, "other benchmarks are called Taken; choose"),
-        ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axes n, dtype, flags, m"),
+        ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axis m; allowed are n, dtype, flags"),
     ],
 )
 def test_watch_refuses_wrong_axes_and_names(

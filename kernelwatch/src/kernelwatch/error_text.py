@@ -24,10 +24,12 @@ def one_line(error: object) -> str:
 
 def first_error(text: str) -> str:
     """Return the first compiler error with file and line in a text, else the first error, else the first line."""
-    match = next(filter(None, (pattern.search(text) for pattern in _ERRORS)), None)
-    return match[0] if match else one_line(next(iter(text.strip().splitlines()), ""))
+    for pattern in _ERRORS:
+        if match := pattern.search(text):
+            return match[0]
+    return one_line([*text.strip().splitlines(), ""][0])
 
 
 def blank_numbers(text: str) -> str:
-    """Replace each number in a text, with letters and signs that follow, by 0; such errors then become equal."""
+    """Replace each number in a text, with the letters and signs that follow it, by 0."""
     return _NUMBERS.sub("0", text)

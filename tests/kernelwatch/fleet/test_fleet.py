@@ -156,7 +156,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
 
     (tmp_path / "results" / "gpu").mkdir(parents=True)
     (tmp_path / "results" / "gpu" / "old.json").write_text("as it was")
-    with pytest.raises(ValueError, match="is not a valid name for a file of results") if is_refused else nullcontext():
+    with pytest.raises(ValueError, match="is outside of the folder of results") if is_refused else nullcontext():
         engine.store_files(MeasuredFiles("one", {name: b"another"}, 1.0), tmp_path / "results")
     assert [path.read_text() for path in tmp_path.rglob("*.*")] == ["as it was"]
 

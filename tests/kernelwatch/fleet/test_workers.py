@@ -124,7 +124,7 @@ def test_missing_key_is_named(tmp_path: Path) -> None:
     [
         (["tcp://127.0.0.1:1"], "tcp://127.0.0.1:1 is not encrypted"),
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
-        (["tls://127.0.0.1:1"], "needs cert.pem and key.pem: give --tls FOLDER"),
+        (["tls://127.0.0.1:1"], "give the folder of cert.pem and key.pem as --tls FOLDER"),
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has no cert.pem and no key.pem"),
     ],
 )

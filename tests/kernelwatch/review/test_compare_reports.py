@@ -136,7 +136,7 @@ WORDS = [
         for share in ("-1", "x", "nan", "inf", "")
     ),
     (["--machine", "gpu", "--machine", "b"], 2, "--machine is given twice, as gpu and b, but machines"),
-    (["--commit", HEAD], 2, f"--commit {HEAD} is only for --compilers; without it, give only BASE and HEAD"),
+    (["--commit", HEAD], 2, f"--commit {HEAD} needs --compilers; to compare two commits, give only BASE and HEAD"),
 ]  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     [
         (
             Reason(ReasonKind.CHANCE, (0.27, 669)),
-            "could be -10 % to -1.0 % (this time alone, before the correction): p = 0.27 after correction for 669",
+            "could be -10 % to -1.0 % (not corrected for the other times): p = 0.27 after correction for 669",
         ),
         (Reason(ReasonKind.SEVERAL_GPUS), "could be -10 % to -1.0 %: measured on different GPUs"),
     ],

@@ -270,6 +270,11 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
     assert render_text([regression], tmp_path, "").endswith(f" {SHORTENED_FLAGS}\n") is is_explained
 
 
+def test_commands_quote_the_machine(tmp_path: Path) -> None:
+    text = render_text([Regression("my gpu", A, B, (make_time(12),))], tmp_path, "")
+    assert text.count("--machine 'my gpu'") == 2
+
+
 def test_long_report_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [f"track_counted.X{number}{'x' * 100}.track_sectors" for number in range(60)]
     write(tmp_path, {commit: {name: {"@" * 230: 1.0 + n} for name in names} for n, commit in enumerate(COMMITS[:16])})

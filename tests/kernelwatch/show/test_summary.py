@@ -59,6 +59,12 @@ def test_summary_names_the_configured_website(tmp_path: Path, monkeypatch: pytes
     assert "Results: public/watch/index.html; " in "".join(summary.iter_lines(history, results))
 
 
+def test_summary_quotes_the_machine(tmp_path: Path) -> None:
+    history = History("my gpu", write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}, machine="my gpu"))
+    *_, tables = summary.iter_lines(history, history.load_environments(BASE).popitem()[1])
+    assert tables.endswith(" --machine 'my gpu'")
+
+
 def test_summary_without_ancestor_names_failures(tmp_path: Path) -> None:
     history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
     assert summary.render_verdict(history, BASE) == (

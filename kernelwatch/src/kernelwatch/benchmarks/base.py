@@ -90,7 +90,6 @@ class Benchmark:
 
     @classmethod
     def _copy_method(cls, name: str, method: Any) -> FunctionType:
-        """Return a copy of a method with the name that asv shows and the title of this class."""
         copy = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
         copy.__dict__.update(method.__dict__)
         copy.__doc__, copy.__module__, copy.__qualname__ = method.__doc__, cls.__module__, f"{cls.__name__}.{name}"
@@ -100,7 +99,7 @@ class Benchmark:
 
     @classmethod
     def format_title(cls, method: Any) -> str:
-        """Return the title of a method's numbers in asv's pages: the class's title and the method's."""
+        """Return the title of a method's numbers, which asv's pages show."""
         return f"{cls.title}: {method._title}"
 
     def name_params(self, params: Sequence[Any]) -> dict[str, Any]:
@@ -122,13 +121,7 @@ def measures(title: str, unit: str = "") -> Callable[[F], F]:
 
 def iter_benchmarks(module: Any) -> Iterator[type[Benchmark]]:
     """Yield the benchmark classes that a module defines, in the order in which asv finds them."""
-    for name, benchmark in vars(module).items():
-        if name.startswith("_"):
-            continue
-        if (
-            isinstance(benchmark, type)
-            and issubclass(benchmark, Benchmark)
-            and benchmark.params
-            and benchmark.__module__ == module.__name__
-        ):
-            yield benchmark
+    for name, value in vars(module).items():
+        is_benchmark = isinstance(value, type) and issubclass(value, Benchmark) and value.params
+        if is_benchmark and value.__module__ == module.__name__ and not name.startswith("_"):
+            yield value

@@ -31,7 +31,6 @@ class Compiled(Benchmark):
 
 
 def _make_track_method(resource: str) -> Any:
-    """Return the `track_` method of one of `registry.RESOURCES`, with the resource's unit and title."""
     unit, title = registry.RESOURCES[resource]
 
     @measures(title, unit)

@@ -51,7 +51,7 @@ class Counted(Benchmark):
 
     @classmethod
     def format_title(cls, method: Any) -> str:
-        """Return the title of a method's numbers in asv's pages: class's title, "counted", and method's title."""
+        """Return the title of a method's numbers, which asv's pages show."""
         return f"{cls.title}, counted: {method._title}"
 
 
@@ -62,7 +62,6 @@ class CountedWithShared(Counted):
 
 
 def _make_track_method(name: str, metric: Metric) -> Any:
-    """Return the `track_` method of a metric, with the metric's unit and title."""
 
     @measures(metric.title, metric.unit)
     def track(self: Counted, *params: Any) -> float:
@@ -78,10 +77,7 @@ for _name, _metric in METRICS.items():
 def map_groups(
     pool: ProcessPoolExecutor, function: Callable[[Sequence[Launch]], dict[str, T]], launches: Iterable[Launch]
 ) -> dict[str, T]:
-    """Apply a function to launches in parallel, one call per kernel and dtype.
-
-    Return text of a launch -> its result, as `function` returns for the launches of one call.
-    """
+    """Apply a function to launches in parallel, one call per kernel and dtype; return its joined results."""
     groups: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches:
         groups[launch.kernel, launch.dtype].append(launch)

@@ -119,17 +119,14 @@ def copy_ratios(*outcomes: JobOutcome) -> list[float]:
 
 
 def _measure(sweep: Sweep, params: Mapping[str, Any]) -> JobOutcome:
-    """Measure a configuration when asv does not use this project's runner.
-
-    Raises the errors of `session.measure_description`.
-    """
+    """Measure a configuration in asv's own process, without this project's runner."""
     from kernelwatch.instrument import session  # noqa: PLC0415 -- not needed for counting and compiling
 
     return session.measure_description(describe_job(sweep, sweep.launch(params)))
 
 
 def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
-    """Describe the job that times a sweep's launch under the sweep's conditions.
+    """Describe the job that times a launch under the conditions of its sweep.
 
     Raises the exceptions of `build_job.describe_launch`.
     """
@@ -141,5 +138,6 @@ def describe_job(sweep: Sweep, launch: Launch) -> build_job.JobDescription:
         "in_l2": sweep.in_l2,
         "isolated": sweep.isolated,
     }
-    job_fields |= {"l2_fetch_bytes": sweep.l2_fetch_bytes} if sweep.l2_fetch_bytes else {}
+    if sweep.l2_fetch_bytes:
+        job_fields["l2_fetch_bytes"] = sweep.l2_fetch_bytes
     return build_job.describe_launch(launch, **job_fields)

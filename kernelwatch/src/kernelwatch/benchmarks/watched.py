@@ -71,32 +71,28 @@ class Watched(kw.CountedWithShared):
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
-            expected = ", ".join(kernel.parameters) or "no axes"
-            raise ArgumentError(f"{kernel.name} takes {expected}; the axes are {', '.join(sorted(extents)) or 'none'}")
+            expected, given = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
+            advice = "give one axis for each argument"
+            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; {advice}")
         if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
             raise ArgumentError(f"other benchmarks are called {name}; choose another name")
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
+        if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):
+            raise ArgumentError(f"{kernel.name}: `timed` has the axis {unknown}; allowed are {', '.join(axes)}")
         timed_axes = axes | {axis: tuple(values) for axis, values in cls.timed.items()}
-        if timed_axes.keys() != axes.keys():
-            raise ArgumentError(
-                f"{kernel.name}: `timed` has the axes {', '.join(timed_axes)}; allowed are {', '.join(axes)}"
-            )
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
         cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()
-        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, timed_axes)}
+        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, timed_axes)}  # the suite replaces None
         if frame is None:
             caller.f_globals.update(cls.module_names)
 
 
 def _make_benchmarks(cls: type[Watched], timed_axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Register a new suite of all kernels declared so far. Return name -> object to define in the module.
-
-    The objects are the suite, the timed classes and controls of `cls`, and one compiled class of all kernels.
-    """
+    """Register a new suite of all kernels declared so far; return the objects to define in the module, by name."""
 
     def make_class(base: type[kw.Benchmark], name: str, module: str, axes: Mapping[str, Any], **attributes: Any) -> Any:
         axis_attributes = {"params": tuple(axes.values()), "param_names": tuple(axes)} if axes else {}
@@ -167,7 +163,7 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
 
 
 def _check_place(kernel: Kernel, caller: FrameType) -> None:
-    """Raise ArgumentError if another kernel has this name, or a module beside the suite's module watches the kernel.
+    """Raise ArgumentError if another kernel has this name, or the caller is a benchmark module other than the suite's.
 
     Else record the file and line of the kernel's first class.
     """

@@ -24,13 +24,13 @@ def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         description="Find the commit that changed a number.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
-METRIC is a list of words that select configurations of the suite: a metric (load_sectors, registers, time, ...),
-a kernel, a dtype, flags, an architecture, arguments (rows=1000), or the whole name in the review. If several
-configurations match, the search takes the one that became worse by most, else the one that became better by most.
+METRIC is one or more words that select configurations of the suite: a metric (load_sectors, registers, time, ...),
+a kernel, a dtype, flags, an architecture, an argument (rows=1000), or the whole name in the review. If several
+configurations match, the search takes the one with the worst verdict, and of several the largest change.
 
 exit codes:
   0    found: the commit is printed
-  1    the review sees no difference between good and bad, or no commit between them touches the measured code
+  1    the review sees no difference between GOOD and BAD, or no commit between them touches the measured code
   2    cannot search: the metric or a commit is unknown, a commit has no number, or the command failed unexpectedly
   125  undecided: some commits do not compile or were not timed, and the culprit is among the printed commits,
        or no single commit made the change
@@ -76,7 +76,7 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
         "metric", metavar="METRIC", help="words that select one configuration, as in kernelwatch bisect"
     )
     parser.add_argument("--machine", help=_MACHINE_HELP)
-    ends = "the numbers at GOOD and at BAD, in the unit of the results: times in seconds"
+    ends = "the values at GOOD and at BAD, in the unit of the results: times in seconds"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
     try:

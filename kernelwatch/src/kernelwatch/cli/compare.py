@@ -21,12 +21,11 @@ from kernelwatch.workflow.select_results import CannotCompareError, select_commi
 
 
 def _render_terminal(reviews: Sequence[Review], at_least: float, list_all: bool) -> str:
-    """Return the text of reviews, separated by empty lines."""
     return "\n".join(reports.render_review(review, at_least, list_all=list_all) for review in reviews)
 
 
-#: Format -> function that returns the text of reviews. Its arguments are the reviews, worst first, the smallest
-#: relative change to list, and True to list each configuration.
+#: Format -> function that renders reviews. Its arguments are the reviews, the smallest relative change to list, and
+#: True to list each configuration.
 FORMATS: dict[str, Callable[[Sequence[Review], float, bool], str]] = {
     "terminal": _render_terminal,
     "markdown": lambda reviews, at_least, list_all: reports.fence_text(_render_terminal(reviews, at_least, list_all)),
@@ -41,15 +40,19 @@ def compare(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="""\
 exit codes:
-  0  FASTER, or BETTER without times; SAME; ACKNOWLEDGED: acknowledged.toml accepts what became worse;
-     a TRADE that passes by --trade; REPAIRED: something fails only in BASE
-  1  SLOWER, or WORSE without times: a time is slower, or a deciding number rose; TRADE: something is worse, and
-     something else is better;
+  0  SAME, FASTER (BETTER without times)
+     ACKNOWLEDGED: acknowledged.toml accepts what became worse
+     REPAIRED: something fails only in BASE
+     TRADE, if --trade allows it
+  1  SLOWER (WORSE without times): a time is slower, or a deciding number rose
+     TRADE: something is worse, and something else is better
      BROKEN: something fails only in HEAD
-  2  FAILED: something fails in both; UNDECIDED: enough undecided times to change the verdict, or no common
-     configuration; or a commit or its results are missing; or the command failed unexpectedly
+  2  FAILED: something fails in both
+     UNDECIDED: no common configuration, or enough undecided times to change the verdict
+     no verdict: a commit or its results are missing, or the command failed unexpectedly
 
-Each machine and each of asv's environments that measured both is judged. The worst is printed first and decides.
+Each machine and each environment of asv that measured both commits has its own verdict. The worst one is printed
+first, and decides the exit code.
 
 docs/review.md of kernelwatch has the rules.
 """,
@@ -79,7 +82,7 @@ docs/review.md of kernelwatch has the rules.
     if further:  # do not choose one silently
         parser.error(f"--machine is given twice, as {name} and {further[0]}, but machines cannot be compared; give one")
     if options.commit and not options.compilers:
-        parser.error(f"--commit {options.commit} is only for --compilers; without it, give only BASE and HEAD")
+        parser.error(f"--commit {options.commit} needs --compilers; to compare two commits, give only BASE and HEAD")
     if options.trade not in TRADE_POLICIES:
         parser.error(f"trade in pyproject.toml is {options.trade!r}; allowed are {', '.join(TRADE_POLICIES)}")
     try:
@@ -96,7 +99,7 @@ docs/review.md of kernelwatch has the rules.
 
 
 def _parse_share(text: str) -> float:
-    """Return a percentage as a share: "1%" and "1" are 0.01. Raises ArgumentTypeError if it is not 0 or more."""
+    """Return a percentage as a share: "1%" and "1" are 0.01."""
     with suppress(ValueError):
         if 0 <= (share := float(text.rstrip("% ")) / 100) < math.inf:
             return share

@@ -73,6 +73,5 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _report_error(reason: object) -> int:
-    """Print an error of the command on standard error; return the exit code."""
     print(f"kernelwatch count: {reason}", file=sys.stderr)
     return FAILED_CODE

@@ -17,16 +17,7 @@ FAILED_CODE = 2
 def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
     """Wrap a command so that errors give one line on standard error and exit code 2 instead of a traceback.
 
-    Parameters
-    ----------
-    main : callable
-        The command, which returns an exit code.
-
-    Returns
-    -------
-    callable
-        The wrapped command. It raises BrokenPipeError, because then nobody reads its output; SystemExit and
-        KeyboardInterrupt pass, too.
+    BrokenPipeError, SystemExit and KeyboardInterrupt pass through.
     """
 
     @functools.wraps(main)
@@ -43,7 +34,6 @@ def catch_errors(main: Callable[P, int]) -> Callable[P, int]:
 
 
 def _format_error(error: Exception) -> str:
-    """Return an error as one line. If it is not one of ERRORS, add the file and line that raised it."""
     from kernelwatch.errors import ERRORS  # noqa: PLC0415 -- imports all of ptxcount
 
     if isinstance(error, ERRORS):
@@ -53,6 +43,6 @@ def _format_error(error: Exception) -> str:
 
 
 def report_failure(action: str, error: object) -> int:
-    """Print "cannot", an action (a verb) and the reason on standard error; return the exit code FAILED_CODE."""
+    """Print "cannot ACTION: ERROR" on standard error; return FAILED_CODE."""
     print(f"cannot {action}: {error}", file=sys.stderr)
     return FAILED_CODE

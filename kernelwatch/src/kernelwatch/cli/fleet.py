@@ -39,7 +39,6 @@ def measure_commits(words: Sequence[str] | None = None) -> int:
 
 
 def _print_line(line: str) -> None:
-    """Print a line at once, without the characters that are not printable."""
     print("".join(filter(str.isprintable, line)), flush=True)
 
 
@@ -59,7 +58,6 @@ def run_workers(words: Sequence[str] | None = None) -> None:
 
 
 def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> None:
-    """Add the options of both commands; `without_gpu` is the default number of workers on a host without a GPU."""
     parser.add_argument(
         "--work",
         type=Path,
@@ -77,7 +75,6 @@ def _add_shared_options(parser: argparse.ArgumentParser, without_gpu: int) -> No
 
 
 def _import_workers(parser: argparse.ArgumentParser) -> Any:
-    """Return the module `fleet.workers`; without Dask, exit with an error of the parser."""
     try:
         from kernelwatch.fleet import workers  # noqa: PLC0415 -- the help text does not need Dask
     except ModuleNotFoundError as error:

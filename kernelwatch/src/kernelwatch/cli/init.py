@@ -45,7 +45,7 @@ _NAME = re.compile(r"[\w+-][\w./+-]*")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write missing files, replace an unchanged _STUB, extend .gitignore; return 0, or 2 with a printed reason."""
+    """Write missing files, replace an unchanged _STUB, extend .gitignore; return the exit code."""
     parser = argparse.ArgumentParser("kernelwatch init", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--flags", default="", help="options of nvcc, such as --flags='-I include -DN=4'")
     parser.add_argument(
@@ -90,18 +90,16 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
-    """Print the classes of the kernels whose names are not in a file's text."""
     names = [kernel for kernel in classes if not re.search(rf"\b{kernel}\b", text)]
     if names:
-        print(f"not watched in it: {', '.join(names)}; add these classes, and replace the guesses:\n")
+        print(f"benchmarks/kernels.py does not watch {', '.join(names)}; add these classes, and replace the guesses:\n")
         print("\n\n".join(classes[kernel] for kernel in names))
 
 
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
-    """Return the files to write: name -> text.
+    """Return the files to write: name -> text. Without a URL of the `library`, there are no workflows.
 
-    `library` is the URL for workflows; without a URL, there are no workflows. Raises ValueError if a workflow would be
-    invalid.
+    Raises ValueError if a name would make a workflow invalid.
     """
     path = root / project_root.CONFIG_FILE
     has_configuration = library and path.exists()
@@ -128,13 +126,12 @@ def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, s
 
 
 def _fill_template(template: str, **values: str) -> str:
-    """Return the text of a template, with values in place of names such as @BRANCH@."""
     text = (_TEMPLATES / template).read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)@", lambda mark: values[mark[1]], text)
 
 
 def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the name of each kernel and the text of its class. Print the kernels that are left out, and why."""
+    """Yield the name of each kernel and the text of its class; print why others are left out."""
     texts = find_kernels.read_sources(root)
     candidates, omitted = find_kernels.find_kernels(root, texts, flags)
     problems = [(candidate, write_classes.find_problem(candidate)) for candidate in candidates]
@@ -149,7 +146,6 @@ def _iter_classes(root: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
-    """Yield the launches in the texts of all files."""
     inclusions = Inclusions(texts)
     for file, text in texts.items():
         if "<<<" in text:
@@ -161,7 +157,7 @@ def _iter_launches(texts: Mapping[str, str]) -> Iterator[HostLaunch]:
 def _choose_launch(
     kernel: KernelCandidate, candidates: Sequence[KernelCandidate], launches: Sequence[HostLaunch]
 ) -> HostLaunch | None:
-    """Return the kernel's launch with the most known dimensions of the block; None without a launch.
+    """Return the kernel's launch with the most known extents of the block; None without a launch.
 
     Launches in other files count only if no other kernel has the same name.
     """
@@ -173,10 +169,7 @@ def _choose_launch(
 
 
 def _choose_branch(root: Path) -> str:
-    """Return the branch to publish: the remote's default branch, main or master, else that of HEAD.
-
-    Only local branches count. Raises ValueError if none of them exists and HEAD is detached.
-    """
+    """Return the first local branch of these: the remote's default branch, main, master, the branch of HEAD."""
     local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
     remote = git.try_text(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
     current = git.try_text(root, "symbolic-ref", "--short", "HEAD") or ""
@@ -187,7 +180,6 @@ def _choose_branch(root: Path) -> str:
 
 
 def _extend_gitignore(path: Path) -> None:
-    """Add the lines of _IGNORED that a .gitignore lacks; print the added lines."""
     text = path.read_bytes() if path.exists() else b""
     ignored = {line.strip().strip(b"/") for line in text.splitlines()}
     if missing := [line for line in _IGNORED if line.strip("/").encode() not in ignored]:
@@ -199,8 +191,8 @@ def _extend_gitignore(path: Path) -> None:
 def provide_libraries(words: Sequence[str] | None = None) -> int:
     """Let an environment import this Python's packages, after the environment's own; install a commit's package there.
 
-    The package is built with the tools in its pyproject.toml. If the installation fails, as without network, the
-    installed tools are used. Return pip's exit code, 0 if there is nothing to install.
+    If the installation fails, as without network, the package is built with installed tools. Return pip's exit code, 0
+    if there is nothing to install.
     """
     parser = argparse.ArgumentParser("kernelwatch provide")
     parser.add_argument("environment", type=Path, help="folder of asv's environment")

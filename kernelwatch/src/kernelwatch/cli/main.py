@@ -55,7 +55,6 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _print_help(word: str) -> int:
-    """Print the help text, the version, or an error for an unknown subcommand; return the exit code."""
     from importlib.metadata import version  # noqa: PLC0415 -- no subcommand needs it
 
     parser = argparse.ArgumentParser("kernelwatch", epilog="Each subcommand prints its arguments with --help.")
@@ -76,7 +75,6 @@ def _print_help(word: str) -> int:
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Run a subcommand, one of _PLACES, with its errors as one line; return its exit code."""
     if str(folder := Path.cwd()) not in sys.path:
         sys.path.insert(0, str(folder))  # the suite is imported from this folder, as with `python -m`
     if name in _READING:

@@ -32,11 +32,7 @@ The help of asv run:"""
 def run(words: Sequence[str] | None = None) -> int:
     """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
 
-    Parameters
-    ----------
-    words : sequence of str, optional
-        Arguments of `asv run`; by default those of the command line. Without a range, HEAD is measured, unless asv uses
-        an existing environment. Without results, or in a dry run, no step follows.
+    `words` are arguments of `asv run`. Without a range, HEAD is measured, unless asv uses an existing environment.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):
@@ -48,8 +44,7 @@ def run(words: Sequence[str] | None = None) -> int:
     if parsed.range is None and not any(map(is_existing_environment, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
     status = _run_asv("run", "--record-samples", *arguments)
-    # Otherwise nothing was measured, the run was interrupted, or nothing was stored.
-    if status not in (0, 2) or parsed.dry_run:
+    if status not in (0, 2) or parsed.dry_run:  # nothing was stored, or the run was interrupted
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- not needed while measuring
 
@@ -81,7 +76,6 @@ def measure(words: Sequence[str] | None = None) -> int:
 
 
 def _run_asv(*words: str) -> int:
-    """Run asv in the project's folder; return its exit code."""
     os.chdir(ROOT)
     if {"-h", "--help"}.isdisjoint(words):
         asv_files.load_configuration(ROOT / CONFIG_FILE)  # asv's own error does not name the file
@@ -89,7 +83,6 @@ def _run_asv(*words: str) -> int:
 
 
 def _call_asv(*words: str) -> int:
-    """Call asv's main function with some arguments; return its exit code."""
     previous, sys.argv = sys.argv, ["asv", *words]
     try:
         main.main()

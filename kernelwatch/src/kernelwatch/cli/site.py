@@ -22,7 +22,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _locate_repository(location: str) -> Path:
-    """Return the folder of a repository; for a remote repository, the folder of asv's copy."""
+    """Return the folder of a repository, or of asv's copy of a remote one."""
     if Path(location).is_dir():
         return Path(location)
     from asv.config import Config  # noqa: PLC0415 -- a third of the time that all pages take

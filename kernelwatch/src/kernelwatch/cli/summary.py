@@ -1,5 +1,6 @@
 """The summary at the end of `kernelwatch run`: the verdict, the skipped configurations, and where the results are."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ from ptxcount.util.grammar import count_noun
 
 
 def iter_lines(history: History, results: Document) -> Iterator[str]:
-    """Yield the lines of the summary below the verdict: skipped, supported configurations, and the results' place."""
+    """Yield the lines below the verdict: why supported configurations were skipped, and where the results are."""
     skipped: Counter[str] = Counter()
     for entry in history.find_last_run(results).get("skipped", []):
         if entry["commit"] == results.commit_hash and not entry["reason"].startswith(NOT_SUPPORTED):
@@ -27,14 +28,11 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
         yield "Skipped: nothing"
     website = f"{asv_files.load_configuration(ROOT / CONFIG_FILE).html_dir}/watch/index.html"
     yield f"Results: {website}; numbers in {history.folder.parent.name}/, stage them with git add"
-    yield f"         tables: asv show {results.commit_hash[:8]} --machine {history.machine}"
+    yield f"         tables: asv show {results.commit_hash[:8]} --machine {shlex.quote(history.machine)}"
 
 
 def render_verdict(history: History, head: str) -> str:
-    """Return the headline of the review against the nearest ancestor with results of this machine.
-
-    Without such an ancestor, return the reason and the failing kernels.
-    """
+    """Return the headline of the review against the nearest measured ancestor, or the reason why there is none."""
     base = next(history.graph.iter_ancestors(head), None)
     if base is None:
         failed = ", ".join(list_failing(history, head))
@@ -47,7 +45,8 @@ def render_verdict(history: History, head: str) -> str:
         outcome = report.render_headline(min(reviews, key=Review.sort_key))
     except CannotCompareError as error:
         outcome = f"cannot compare: {error}"
-    return f"{outcome}\n         details: kernelwatch compare {base[:8]} {head[:8]} --machine {history.machine}"
+    machine = shlex.quote(history.machine)
+    return f"{outcome}\n         details: kernelwatch compare {base[:8]} {head[:8]} --machine {machine}"
 
 
 def summarize(machine_name: str) -> tuple[str, int]:

@@ -26,15 +26,17 @@ CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 
 def find_project(start: Path) -> Path | None:
     """Return the project's folder: KERNELWATCH_ROOT, asv's variable, or the nearest parent with asv's configuration."""
-    configured = os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE)
-    return Path(configured).resolve() if configured else _find_project_folder((start.resolve() / "_").parents)
+    if configured := os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE):
+        return Path(configured).resolve()
+    folder = start.resolve()
+    return _find_project_folder([folder, *folder.parents])
 
 
 def find_root(start: Path) -> Path:
-    """Return the project's folder, as `find_project`.
+    """Return the project's folder, also if `start` is outside of it; `start` if there is no project.
 
-    Processes of `asv run --python=same` start outside of the project. Then the code that imports this library, or this
-    library itself, may lie in a folder with asv's configuration. Return this folder, or else `start`.
+    Processes of `asv run --python=same` start outside of the project. But the code that imports this library, or the
+    library itself, may lie in it.
     """
     importers = (folder for file in _iter_importers() for folder in file.parents)
     fallbacks = itertools.chain(importers, Path(__file__).resolve().parents)
@@ -42,14 +44,14 @@ def find_root(start: Path) -> Path:
 
 
 def _find_project_folder(folders: Iterable[Path]) -> Path | None:
-    """Return the first folder with asv's configuration, outside of asv's own folder."""
-    return next(
-        (folder for folder in folders if (folder / CONFIG_FILE).is_file() and _ASV_FOLDER not in folder.parts), None
-    )
+    for folder in folders:
+        if (folder / CONFIG_FILE).is_file() and _ASV_FOLDER not in folder.parts:
+            return folder
+    return None
 
 
 def _iter_importers() -> Iterator[Path]:
-    """Yield the files in the call stack that import this library, innermost first, without the library's own files."""
+    """Yield the files in the call stack that import this library, innermost first."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = Path(frame.f_code.co_filename)
@@ -62,7 +64,7 @@ ROOT = find_root(Path.cwd())
 
 
 def list_libraries() -> list[str]:
-    """Return the folders from which this library and ptxcount are imported; in a run's processes, the run's."""
+    """Return the folders from which this library and ptxcount are imported in this process, or in the run's."""
     if paths := os.environ.get(LIBRARIES):
         return paths.split(os.pathsep)
     origins = [getattr(find_spec(name), "origin", None) for name in ("kernelwatch", "ptxcount")]

@@ -36,7 +36,6 @@ class _Document(msgspec.Struct):
 
 @functools.cache
 def _load_settings() -> Settings:
-    """Return the project's settings; the defaults without a table. Raises KernelwatchError if they are not valid."""
     if sys.version_info >= (3, 11):
         import tomllib  # noqa: PLC0415 -- new in Python 3.11
     else:
@@ -91,10 +90,9 @@ def trade_policy() -> str:
 
 
 def evidence_limits() -> dict[str, float]:
-    """Return the project's limits: metric, as the review names it -> ratio of head to base.
+    """Return metric, as the review names it -> maximum ratio of head to base. A number above its limit decides.
 
-    A number above its limit counts as one that decides, even if it otherwise only explains. Raises ValueError if a
-    limit is not a finite number of at least 1.
+    Raises ValueError if a limit is not a finite number of at least 1.
     """
     limits = _load_settings().limits
     for name, ratio in limits.items():

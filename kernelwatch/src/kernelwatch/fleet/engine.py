@@ -18,11 +18,10 @@ from kernelwatch.store import folders
 from ptxcount.util import atomic_write
 from ptxcount.util.grammar import choose_form, count_noun
 
-#: Maximum number of attempts to measure a commit, without those that end with the loss of a worker.
+#: Maximum number of attempts to measure a commit. Attempts that end with the loss of a worker do not count.
 MAX_TRIES = 3
 
-#: Seconds to wait for a first worker. A backfill also gives up if no commit ends for so long, and no worker is
-#: connected.
+#: Seconds to wait for a first worker. A backfill also gives up if it loses all workers, and no commit ends for so long.
 WORKER_LIMIT = 120.0
 
 
@@ -31,7 +30,7 @@ def backfill(
 ) -> bool:
     """Measure the commits without stored results; return whether all were measured.
 
-    Each worker gets neighbouring commits. A worker that connects later or has finished takes commits from others.
+    Each worker gets neighbouring commits. Idle workers take commits from others.
 
     Parameters
     ----------
@@ -101,15 +100,15 @@ def backfill(
 
 
 def _machines_by_worker(client: Client) -> dict[str, str]:
-    """Return address of a worker -> name of the machine under which the worker's results are stored."""
+    """Return address of a worker -> name of the worker's machine in results."""
     workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
     return {address: next(iter(worker["resources"])) for address, worker in workers.items() if worker["resources"]}
 
 
 def _find_machine(client: Client) -> tuple[str, list[str]]:
-    """Wait for a worker; return the workers' common machine in results (a kind of GPU), and their addresses.
+    """Wait for a worker; return the name of the workers' machine in results, a kind of GPU, and their addresses.
 
-    Raises FleetError if no worker connects within WORKER_LIMIT, or the workers have different machines.
+    Raises FleetError if no worker connects within WORKER_LIMIT, or the workers have different kinds of GPUs.
     """
     end = time.monotonic() + WORKER_LIMIT
     while not (by_worker := _machines_by_worker(client)):
@@ -128,7 +127,7 @@ def store_files(outcome: MeasuredFiles, results: Path) -> None:
     for name, content in outcome.files.items():
         path = results / name
         if not path.resolve().is_relative_to(results.resolve()):
-            raise ValueError(f"{name!r} is not a valid name for a file of results")
+            raise ValueError(f"the worker sent {name!r}, which is outside of the folder of results")
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_write.write(path, content)

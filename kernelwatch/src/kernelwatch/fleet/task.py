@@ -48,10 +48,7 @@ def bundle_repository(repository: Path) -> bytes:
 
 
 def clone_bundle(bundle: bytes, folder: Path) -> Path:
-    """Return a clone in a folder, at the bundle's HEAD. A clone of the same bundle is reused; asv's files are kept.
-
-    asv looks up only the branches of asv.conf.json by name, and all other commits by their hashes.
-    """
+    """Return a clone in a folder, at the bundle's HEAD. A clone of the same bundle is reused; asv's files are kept."""
     mark = folder / ".git" / f"fleet-{hashlib.sha256(bundle).hexdigest()}"
     if mark.exists():
         return folder
@@ -105,7 +102,7 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
 
 
 def run_asv(commit: str, checkout: Path, bench: str) -> None:
-    """Run asv for a commit. Raises RuntimeError if asv fails, with the end of its output, or exceeds RUN_LIMIT."""
+    """Run asv for a commit. Raises RuntimeError if asv fails or exceeds RUN_LIMIT."""
     words = ["asv", "run", "--record-samples", *(["--bench", bench] if bench else []), "HASHFILE:-"]
     # parent_death.RUN: the run ends with this worker, even if the worker is killed.
     variables = {project_root.VARIABLE: checkout, parent_death.RUN: os.getpid(), "PYTHONUNBUFFERED": 1}

@@ -55,8 +55,8 @@ def list_devices() -> list[str]:
 def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict[str, dict[str, Any]]:
     """Return Dask's specification of this host's workers by name: one per GPU; without GPUs, one for each of `names`.
 
-    Dask's resources of a worker name the machine under which the worker's results are stored. Each worker has one
-    thread and an equal share of the cores. `options_of_all` are Dask's options of every worker.
+    A worker has one thread, an equal share of the cores, and one of Dask's resources: its machine's name in results.
+    `options_of_all` are Dask's options of every worker.
     """
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
@@ -94,7 +94,7 @@ def run_local_cluster(work: Path, workers_without_gpu: int) -> Iterator[Client]:
 def connect(address: str, tls_folder: Path | None) -> Iterator[Client]:
     """Yield a client of another host's scheduler.
 
-    Raises FleetError if the scheduler does not answer within SCHEDULER_LIMIT, or as `make_security`.
+    Raises FleetError if the scheduler does not answer within SCHEDULER_LIMIT, or for the reasons of `make_security`.
     """
     try:
         client = Client(address, security=make_security(address, tls_folder), timeout=SCHEDULER_LIMIT)
@@ -132,7 +132,7 @@ def make_security(address: str, tls_folder: Path | None) -> Security:
             "Start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
     if tls_folder is None:
-        raise FleetError(f"{address} needs {CERTIFICATE} and {KEY}: give --tls FOLDER")
+        raise FleetError(f"{address} needs a certificate: give the folder of {CERTIFICATE} and {KEY} as --tls FOLDER")
     if missing := [name for name in (CERTIFICATE, KEY) if not (tls_folder / name).is_file()]:
         raise FleetError(f"{tls_folder} has no {' and no '.join(missing)} (docs/fleet.md has the command)")
     paths = {"cert": str(tls_folder / CERTIFICATE), "key": str(tls_folder / KEY)}

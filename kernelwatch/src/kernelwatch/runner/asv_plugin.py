@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -99,7 +100,7 @@ def setup() -> None:
 
 
 def _print_uncaught_error(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
-    """Print one line for an interrupt, which asv does not catch; print other errors as Python does."""
+    """Print an interrupt, which asv does not catch, as one line."""
     if issubclass(kind, KeyboardInterrupt):
         print("asv: interrupted", file=sys.stderr)
     else:
@@ -129,8 +130,8 @@ class WatchPages(OutputPublisher):  # type: ignore[misc]
 def find_incompatibility(location: str, parameters_needed: str | None) -> str:
     """Return why the runner cannot use a function or attribute of asv; empty if it can.
 
-    `location` and `parameters_needed` are a key and its value in REQUIRED_PARAMETERS. Attributes that asv sets only in
-    instances cannot be checked: `Git._path` and `Benchmarks._all_benchmarks`.
+    The arguments are a key and its value in REQUIRED_PARAMETERS. Attributes that asv sets only in instances cannot be
+    checked: `Git._path` and `Benchmarks._all_benchmarks`.
     """
     module, _, path = location.partition(":")
     try:
@@ -158,8 +159,18 @@ def is_existing_environment(environment: str) -> bool:
     return environment == ":same" or environment.partition(":")[0] == "existing"
 
 
+def _list_unsupported(options: Mapping[str, Any], environment_type: str | None) -> list[str]:
+    unsupported = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
+    unsupported += [f"--attribute {name}" for name in options.get("attribute") or () if name != "rounds"]
+    selected = options.get("env_spec") or ()
+    environments = [environment_type or "", *([selected] if isinstance(selected, str) else selected)]
+    if any(map(is_existing_environment, environments)):
+        unsupported.append("an existing environment")
+    return unsupported
+
+
 def _is_incompatibility(error: ImportError | AttributeError) -> bool:
-    """Return whether an error means that asv lacks a module or an attribute; other packages do not count."""
+    """Return whether an error means that asv lacks a module or an attribute."""
     if isinstance(error, AttributeError):
         module = getattr(error.obj, "__module__", None) or getattr(error.obj, "__name__", "")
     else:
@@ -168,22 +179,14 @@ def _is_incompatibility(error: ImportError | AttributeError) -> bool:
 
 
 def wrap_run(asv_run: Any) -> Any:
-    """Return the function that replaces asv's own `Run.run`, which is `asv_run`."""
+    """Return a function that replaces asv's `Run.run`. It calls `asv_run` if an option or this asv is not supported."""
 
     @functools.wraps(asv_run)
     def run(cls: type[Run], conf: Any, *args: Any, **kwargs: Any) -> Any:
-        """Run the suite, or call asv's own `run` if the runner does not support an option or this asv."""
         arguments = inspect.signature(asv_run).bind(cls, conf, *args, **kwargs).arguments
         options = {name: value for name, value in arguments.items() if name not in ("cls", "conf")}
-        unsupported_options = [f"--{name.replace('_', '-')}" for name in _UNSUPPORTED_OPTIONS if options.get(name)]
-        attributes = options.get("attribute") or ()
-        unsupported_options += [f"--attribute {name}" for name in attributes if name != "rounds"]
-        environments = options.get("env_spec") or ()
-        environments = [conf.environment_type, *([environments] if isinstance(environments, str) else environments)]
-        if any(map(is_existing_environment, filter(None, environments))):
-            unsupported_options.append("an existing environment")
-        if unsupported_options:
-            log.info(f"kernelwatch's runner does not support {' and '.join(unsupported_options)}; {_FALLBACK}")
+        if unsupported := _list_unsupported(options, conf.environment_type):
+            log.info(f"kernelwatch's runner does not support {' and '.join(unsupported)}; {_FALLBACK}")
             from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv do not need it
 
             whole_run.describe_machine(options)

@@ -74,13 +74,12 @@ class CommitProcess:
 
     @property
     def problem(self) -> str:
-        """The exit code and the last log line of a failed process, after waiting for its end; empty if it succeeded."""
+        """The exit code and last log line of a failed process, else empty. Reading it waits for the process's end."""
         code = self._process.wait()
         last_line = (self._read_log() or [""])[-1]
         return f"the commit's process ended with exit code {code}: {last_line}" if code else ""
 
     def _read_log(self) -> list[str]:
-        """Return the lines of the process's standard error so far."""
         return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
 
 
@@ -88,11 +87,9 @@ class CommitProcess:
 def start_process(conf: Any, environment: Any, repo: Any, commit: str, scratch: Path) -> Iterator[CommitProcess]:
     """Start the process of a commit, and yield it. The process ends with the `with` block.
 
-    The package is unpacked from git. asv installs the package into the environment in two cases: the environment has
-    requirements of its own, or a module is missing and the project has pyproject.toml or setup.py. After a
-    missing module, the packages of later commits are installed at once.
-
-    Raises PackageError if the package cannot be obtained, installed or imported.
+    The package is unpacked from git. But asv installs it into the environment if the environment has requirements, or
+    if a module is missing and the project can be installed. After a missing module, later commits are installed at
+    once. Raises PackageError if the package cannot be obtained, installed or imported.
     """
     if environment.name not in _installed_environments and not set(environment.requirements) - {"pip+asv_runner"}:
         try:

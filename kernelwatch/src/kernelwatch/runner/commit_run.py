@@ -109,17 +109,13 @@ class CommitMeasurement:
         return list(self.benchmarks.benchmark_selection.get(name) or ())
 
     def _refuse_other_axes(self, discovery: Discovery) -> None:
-        """Raise PackageError if the axes or the version of a benchmark changed since the run began.
-
-        The indices of configurations would mean other launches.
-        """
+        """Raise PackageError if the axes or the version of a benchmark changed since the run began."""
         current = {benchmark["name"]: benchmark for benchmark in discovery.benchmarks}
         for name, benchmark in self.benchmarks.items():
             if any(current.get(name, {}).get(key) != benchmark[key] for key in ("params", "version")):
                 raise PackageError(f"{name} was changed since the run began; run again")
 
     def _make_task(self) -> Task:
-        """Return the request to the commit's process, with all stored numbers that the process may reuse."""
         attributes = self.options.get("attribute") or {}
         benchmarks, commit = self.benchmarks._all_benchmarks, self.results.commit_hash
         first_names = {group: self.groups[group][0] for group in self.selected_benchmarks}
@@ -151,10 +147,7 @@ class CommitMeasurement:
         )
 
     def _process_messages(self, child: CommitProcess, progress: Progress) -> None:
-        """Record the outcomes as they arrive.
-
-        Add the time since the last message to the seconds of the outcome's class.
-        """
+        """Record outcomes as they arrive, and add the seconds since the previous message to those of their class."""
         previous = time.monotonic()
         for message in child.iter_messages():
             if isinstance(message, RoundStart | RunConfiguration):
@@ -168,9 +161,8 @@ class CommitMeasurement:
                     self._record(message, progress)
                 case Difference():
                     noun = "time" if find_kind(message.configuration) is Kind.TIMED else "count"
-                    finding = "cannot be measured"
-                    if (ratio := message.ratio) is not None:
-                        finding = f"is {ratio:.4f} times the stored number"
+                    ratio = message.ratio
+                    finding = "cannot be measured" if ratio is None else f"is {ratio:.4f} times the stored number"
                     log.warning(
                         f"no stored {noun} is reused: {one_line(message.configuration)} {finding}, "
                         "although its machine code and conditions are the same"
@@ -179,7 +171,6 @@ class CommitMeasurement:
                     self.record.source_lines.append(message.line)
 
     def _record(self, configuration: RunConfiguration, progress: Progress) -> None:
-        """Add a configuration with its outcome to the results, the record and the progress."""
         _fail_if_not_finite(configuration)
         if self.is_head and configuration.skipped.startswith(skip_reasons.LACKS):  # the suite belongs to this commit
             configuration.failed, configuration.skipped = configuration.skipped, ""
@@ -191,7 +182,6 @@ class CommitMeasurement:
         progress.note_configuration(configuration)
 
     def _add_result(self, name: str, configurations: Mapping[int, RunConfiguration], seconds: float) -> None:
-        """Add the outcomes of a benchmark's selected configurations, measured in `seconds`, to asv's results."""
         benchmark, indices = self.benchmarks[name], self._select_indices(name)
         count = math.prod(map(len, benchmark["params"]))
         values: list[Any] = [math.nan] * count
@@ -221,11 +211,10 @@ class CommitMeasurement:
 
 
 def _fail_if_not_finite(configuration: RunConfiguration) -> None:
-    """Turn a number that is not finite into a failure with a reason, because JSON stores it as null."""
+    """Turn a number that is not finite into a failure, because JSON would store it as null."""
     for name, number in list(configuration.numbers.items()):
         samples = number if isinstance(number, list) else [number]
         if any(sample is None or not math.isfinite(sample) for sample in samples):
             del configuration.numbers[name]
-            configuration.failed = (
-                configuration.failed or f"{name} has a number that is not finite; only finite numbers can be stored"
-            )
+            problem = f"{name} has a number that is not finite; only finite numbers can be stored"
+            configuration.failed = configuration.failed or problem

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import sys
 import warnings
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import msgspec
@@ -42,10 +41,6 @@ def main(folder: str) -> int:
 
 
 def _discover_benchmarks(folder: str) -> Discovery:
-    """Return the benchmarks that asv finds in the folder, and the benchmarks of each class.
-
-    Also return the versions of the installed packages that generate PTX.
-    """
     suite, output = registry.current_suite(), io.StringIO()
     list_benchmarks(folder, output)
     generators = list_generators(suite.kernels().values())
@@ -53,7 +48,7 @@ def _discover_benchmarks(folder: str) -> Discovery:
 
 
 def _format_import_error(error: BaseException) -> str:
-    """Return an error as one line, with the paths of the commit's files relative to the commit's package."""
+    """Return an error as one line, with paths relative to the commit's package."""
     text = str(error) if isinstance(error, KernelwatchError) else f"{type(error).__name__}: {error}"
     return one_line(text.replace(f"{Path.cwd()}/", ""))
 
@@ -61,11 +56,9 @@ def _format_import_error(error: BaseException) -> str:
 def _perform_task(task: Task, send: Sender) -> None:
     """Measure the task's times; meanwhile, compile and count in a process that is forked before this one has threads.
 
-    Without times, or if they cannot be measured, this process compiles and counts itself.
+    If no time can be measured, this process compiles and counts itself.
     """
     from kernelwatch.runner import measure_counts  # noqa: PLC0415 -- so that errors of the suite are reported first
-
-    counting: list[BaseProcess] = []
 
     def count() -> None:
         os.nice(19)  # leave the cores to the measurement and to the writers of references
@@ -73,21 +66,18 @@ def _perform_task(task: Task, send: Sender) -> None:
         os.sched_setaffinity(0, cores[len(cores) // 4 :])
         measure_counts.compile_and_count(task, send)
 
-    def begin() -> None:
-        counting.append(multiprocessing.get_context("fork").Process(target=count))
-        counting[0].start()
-
+    counting = multiprocessing.get_context("fork").Process(target=count)
     timed_groups = measure_counts.sweeps_by_class(registry.Kind.TIMED).keys() & task.indices.keys()
     if task.interleaved_index is not None or timed_groups:
         from kernelwatch.runner import measure_times  # noqa: PLC0415 -- not needed for counting and compiling
 
-        measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), begin)
-    if not counting:
+        measure_times.measure_task(task, send, os.environ.get(client.ADDRESS), counting.start)
+    if counting.pid is None:  # not started
         measure_counts.compile_and_count(task, send)
-    for process in counting:
-        process.join()
-        if process.exitcode:
-            raise RuntimeError(f"the process that counts and compiles ended with exit code {process.exitcode}")
+        return
+    counting.join()
+    if counting.exitcode:
+        raise RuntimeError(f"the process that counts and compiles ended with exit code {counting.exitcode}")
 
 
 if __name__ == "__main__":

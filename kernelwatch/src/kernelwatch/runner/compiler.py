@@ -16,12 +16,9 @@ _MATRIX_KEYS = {"req", "env", "env_nobuild"}
 def choose_compiler(conf: Any) -> None:
     """Choose the run's compiler, and test it unless it compiled before.
 
-    Put the compiler's release into asv's matrix as the only compiler. For the default compiler, or without any, remove
-    the variable from the matrix.
-
-    The environment variable CUDA_TOOLKIT or NVCC may request a compiler. If there is none at all, nothing is tested.
-    Raises UserError if NVCC names no compiler, CUDA_TOOLKIT no release of CUDA that pip can install, or the compiler
-    does not compile.
+    The environment variable CUDA_TOOLKIT or NVCC may request a compiler. asv's matrix gets the compiler's release as
+    the only one; the default compiler is not in the matrix. Raises UserError if the requested compiler cannot be used,
+    or the compiler does not compile. Without any compiler, nothing is tested.
     """
     try:
         releases.use_requested_release()

@@ -74,7 +74,6 @@ def count_launches(task: Task, send: Sender) -> None:
     outcomes: dict[str, CountOutcome] = {}  # text of a launch -> its outcome
 
     def find_numbers(configuration: RunConfiguration) -> dict[str, float]:
-        """Return benchmark -> its number, from the outcome of the configuration's launch."""
         metrics = outcomes[str(launches[id(configuration)])].metrics
         names = _metric_names(configuration.group)
         return {benchmark: metrics[metric] for benchmark, metric in names.items() if metric in metrics}
@@ -111,9 +110,9 @@ def _metric_names(group: str) -> dict[str, str]:
 
 
 def _worst_ratio(current: Mapping[str, float], stored: Mapping[str, float]) -> float | None:
-    """Return, of the ratios of current to stored numbers, that which differs most from 1; None if a number is missing.
+    """Return the ratio of a current to a stored number that differs most from 1; None if a number is missing.
 
-    If a stored number is 0, its ratio is 1 plus the current number.
+    For a stored 0, the ratio is 1 plus the current number.
     """
     if not stored.keys() <= current.keys():
         return None
@@ -147,7 +146,6 @@ def compile_cubins(task: Task, send: Sender) -> None:
 
 
 def _compile_or_error(arguments: tuple[str, str, str, str]) -> Cubin | Exception:
-    """Return the cubin of (kernel, dtype, flags, arch), or the error of its compilation."""
     try:
         return compile_cubin(*arguments)
     except (NotImplementedError, *ERRORS) as error:

@@ -26,7 +26,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
-#: Number of measurements of a time that must all differ from the stored one before a difference is reported.
+#: Maximum number of measurements to check a stored time.
 _TRIES = 2
 
 #: Maximum number of later configurations whose references may be written in advance, while the GPU measures.
@@ -41,14 +41,15 @@ def measure_task(
 ) -> None:
     """Measure the task's times and send the outcomes; with an `interleaved_index`, only write the jobs.
 
-    `address` is that of the measuring process. If the measuring process can measure, call `start_counting` once all
-    timed kernels are compiled; otherwise skip all times.
+    `address` is the socket of the measuring process. If this process can measure, call `start_counting` once all timed
+    kernels are compiled; otherwise skip all times.
     """
     if task.interleaved_index is not None:
-        return write_jobs(str(address), task.interleaved_index)
+        write_jobs(str(address), task.interleaved_index)
+        return
     selected = list_configurations(task, registry.Kind.TIMED)
     if not selected:
-        return None
+        return
     try:
         ready = None if address is None else client.query_device(address)
         if ready is None:
@@ -58,18 +59,17 @@ def measure_task(
         for configuration, _, _ in selected:
             configuration.skipped = str(error)
             send(configuration)
-        return None
+        return
     assert address is not None, "a measuring process is ready"
     prebuild.compile_for_device()
     start_counting()
-    return TimeMeasurement(task, send, address, ready).measure(selected)
+    TimeMeasurement(task, send, address, ready).measure(selected)
 
 
 def write_jobs(address: str, index: int) -> None:
     """Write all timed jobs of the commit to `<index>.jsonl` beside the socket `address`, one per line.
 
-    `index` is the commit's in the run. The measuring process interleaves them with the jobs of the other commits. Jobs
-    that the commit lacks are left out. If the process cannot measure, no file is written. Errors of nvcc are passed on.
+    The measuring process interleaves them with the jobs of other commits. Without a usable GPU, no file is written.
     """
     prebuild.compile_for_device()
     if ready := client.query_device(address):
@@ -83,7 +83,7 @@ def write_jobs(address: str, index: int) -> None:
 
 
 class TimeMeasurement:
-    """Measures configurations of a commit by requests to the measuring process; `ready` describes its device."""
+    """Measures configurations of a commit by requests to the measuring process, whose device is `ready`."""
 
     def __init__(self, task: Task, send: Sender, address: str, ready: Ready) -> None:
         self._task, self._send, self._address, self._ready = task, send, address, ready
@@ -95,7 +95,7 @@ class TimeMeasurement:
         self._outcomes: defaultdict[ConfigurationKey, list[JobOutcome]] = defaultdict(list)
 
     def measure(self, selected: Sequence[SelectedConfiguration]) -> None:
-        """Measure the configurations round by round, unless their stored numbers are reused; send all outcomes."""
+        """Reuse stored numbers, measure all other configurations round by round, and send all outcomes."""
         configurations = [configuration for configuration, _, _ in selected]
         for configuration, launch, sweep in selected:
             self._launches[_configuration_key(configuration)] = launch, sweep
@@ -143,22 +143,20 @@ class TimeMeasurement:
             )
 
     def _describe_job(self, key: ConfigurationKey) -> build_job.JobDescription:
-        """Return the description of a configuration's job; the job is built only once."""
+        """Describe a configuration's job, which is built only once."""
         launch, sweep = self._launches[key]
         description = timed.describe_job(sweep, launch)
         return build_job.JobDescription(cache(description.make_job), description.reference)
 
     def _measure_checks(self, checks: Sequence[Check]) -> list[float | None]:
-        """Measure each configuration, and keep its outcome.
-
-        Return for each the ratio of its median to the stored samples' median, None if the configuration cannot be
-        measured.
-        """
         keys = [_configuration_key(check.configuration) for check in checks]
         return [self._measure_ratio(check, keys[index + 1 :]) for index, check in enumerate(checks)]
 
     def _measure_ratio(self, check: Check, later: Sequence[ConfigurationKey]) -> float | None:
-        """Return the first ratio of _TRIES measurements within the threshold, else the last; None if one fails."""
+        """Measure up to _TRIES times, until the median agrees with the stored one; return the last ratio of new to old.
+
+        Return None if a measurement fails.
+        """
         key = _configuration_key(check.configuration)
         ratio: float | None = None
         for _ in range(_TRIES):
@@ -183,11 +181,9 @@ class TimeMeasurement:
         configuration.numbers = self._select_numbers(configuration.numbers)
 
     def _select_numbers(self, numbers: dict[str, Any]) -> dict[str, Any]:
-        """Return the numbers of the benchmarks that the task selects."""
         return {name: value for name, value in numbers.items() if name in self._task.benchmarks}
 
     def _measure_once(self, configuration: RunConfiguration, later: Sequence[ConfigurationKey]) -> None:
-        """Measure a configuration once more, and add the samples to its numbers."""
         key = _configuration_key(configuration)
         try:
             outcome = self._checked_outcomes.pop(key, None) or self._ask_for_outcome(key, later)
@@ -209,10 +205,7 @@ class TimeMeasurement:
         )
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
-        """Measure a configuration; meanwhile, write the references of later ones.
-
-        Raises what `client.request_outcome` raises, also errors of the commit's code.
-        """
+        """Measure a configuration; meanwhile, write the references of later ones."""
         description = self._cached_description(key)
 
         def describe(ready: Ready) -> Job:
@@ -234,5 +227,5 @@ def _configuration_key(configuration: RunConfiguration) -> ConfigurationKey:
 
 
 def _find_samples(values: dict[str, list[float]]) -> list[float]:
-    """Return the samples of the time among the numbers of a timed class."""
+    """Return the samples of the time, which is one of the benchmarks in `values`."""
     return next(samples for name, samples in values.items() if find_kind(name) is Kind.TIMED)

@@ -28,8 +28,8 @@ def load_reusable(
 ) -> StoredByGroup:
     """Return a machine's reusable numbers: class -> fingerprint -> stored numbers.
 
-    Times of a class are reused only if the commit has none yet; otherwise the user measures the commit again. Counts
-    may come from any commit.
+    The numbers may come from any commit. But if the commit to measure already has times of a class, they are measured
+    again.
 
     Parameters
     ----------
@@ -89,10 +89,9 @@ def load_reusable(
 
 
 def _find_threshold(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> float | None:
-    """Return the threshold for comparing a new time with a stored one: the largest relative change that agrees.
+    """Return the largest relative difference at which a new time agrees with a stored one.
 
-    Return None unless the stored time has samples of `rounds` rounds. Thresholds hold only for equal numbers of rounds:
-    one round differs from two by more than two differ from two.
+    Return None unless the stored time has samples of `rounds` rounds: thresholds hold for equal numbers of rounds.
     """
     samples = stored.values[time]
     if not isinstance(samples, list):
@@ -102,7 +101,7 @@ def _find_threshold(stored: StoredNumbers, run: Mapping[str, Any], time: str, pa
 
 
 class Check(NamedTuple):
-    """A configuration with stored numbers that may be reused, or is measured again as a check."""
+    """A configuration, and the stored numbers that it may reuse."""
 
     configuration: RunConfiguration
     stored: StoredNumbers
@@ -111,10 +110,10 @@ class Check(NamedTuple):
 def reuse_stored(
     configurations: Sequence[RunConfiguration], task: Task, measure: Callable[[Sequence[Check]], Sequence[float | None]]
 ) -> list[Difference]:
-    """Measure a share of the reusable configurations again; if all agree, reuse the stored numbers of the others.
+    """Measure a share of the reusable configurations again. If all agree, set the stored numbers in the others.
 
-    Return the differences. Reused numbers are set in the configurations. `measure` returns, for each check, the current
-    number divided by the stored one, None if it cannot be measured.
+    Return the differences. `measure` returns the current number of each check, divided by the stored one; None for a
+    configuration that cannot be measured.
     """
     reusable = [
         Check(configuration, stored)
@@ -140,8 +139,8 @@ def reuse_stored(
 def choose_checks(checks: Sequence[Check]) -> list[Check]:
     """Return the checks to measure: the share RECHECKED_SHARE, rounded up, that was measured longest ago.
 
-    Of configurations measured by one run, each class contributes a number in proportion to its size. The chosen
-    configurations of a class are neighbours in asv's order, because neighbours share references and buffers.
+    Among configurations of one run, each class contributes in proportion to its size: the first ones in asv's order,
+    because neighbours share references and buffers.
     """
     sizes = Counter(check.configuration.group for check in checks)
 

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +25,28 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
     range_spec: Any = options.get("range_spec")
     paths = results.glob("*") if range_spec in ("NEW", "EXISTING") else ()
     existing = sorted({document.commit_hash for path in paths for document in reading.iter_documents(path)})
-    named_ranges: dict[str | None, Callable[[], list[str]]] = {
-        None: lambda: list({repo.get_hash_from_name(branch) for branch in conf.branches}),
-        "HEAD": lambda: [repo.get_hash_from_name("HEAD")],
-        "TAGS": lambda: list(repo.get_tags().values())[::-1],
-        "NEW": lambda: repo.get_new_branch_commits(conf.branches, existing),
-        "ALL": lambda: repo.get_new_branch_commits(conf.branches, []),
-        "EXISTING": lambda: existing,
-    }
     try:
-        if isinstance(range_spec, list):
-            commits = range_spec
-        elif range_spec in named_ranges:
-            commits = named_ranges[range_spec]()
-        elif range_spec.startswith("HASHFILE:"):
-            commits = _read_hash_file(
-                repo, range_spec.removeprefix("HASHFILE:"), bool(options.get("interleave_rounds"))
-            )
-        else:
-            repo._run_git(["rev-parse", *shlex.split(range_spec), "--"], display_error=False, dots=False)
-            commits = repo.get_hashes_from_range(range_spec)
+        match range_spec:
+            case list():
+                commits = range_spec
+            case None:
+                commits = list({repo.get_hash_from_name(branch) for branch in conf.branches})
+            case "HEAD":
+                commits = [repo.get_hash_from_name("HEAD")]
+            case "TAGS":
+                commits = list(repo.get_tags().values())[::-1]
+            case "NEW":
+                commits = repo.get_new_branch_commits(conf.branches, existing)
+            case "ALL":
+                commits = repo.get_new_branch_commits(conf.branches, [])
+            case "EXISTING":
+                commits = existing
+            case _ if range_spec.startswith("HASHFILE:"):
+                file = range_spec.removeprefix("HASHFILE:")
+                commits = _read_hash_file(repo, file, bool(options.get("interleave_rounds")))
+            case _:
+                repo._run_git(["rev-parse", *shlex.split(range_spec), "--"], display_error=False, dots=False)
+                commits = repo.get_hashes_from_range(range_spec)
     except NoSuchNameError as error:
         if str(error) == "HEAD":
             raise util.UserError("the repository has no commits; commit first") from None
@@ -82,10 +84,7 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str]:
-    """Return the benchmarks that need no new measurement under `--skip-existing...`.
-
-    The commit's stored results decide.
-    """
+    """Return the benchmarks that an option `--skip-existing...` excludes, because the commit has results of them."""
     folder, skipped = results / machine, set[str]()
     measured_commits = (document.commit_hash for document in reading.iter_documents(folder, commit))
     if options.get("skip_existing_commits") and commit in measured_commits:

@@ -46,8 +46,7 @@ class RunRecord:
     def begin_benchmark(self, benchmark: str, started_ms: int, selected: Sequence[str] = ()) -> None:
         """Record the start of a benchmark, and its selected configurations if only some are selected.
 
-        `started_ms` is the start time that asv stores with the numbers, in milliseconds. This time identifies the run
-        that measured the numbers.
+        `started_ms` is the start in milliseconds. asv stores it with the numbers, so it identifies their run.
         """
         self._run.began[self._commit][benchmark] = started_ms
         self._run.selected[benchmark] = list(selected)
@@ -64,7 +63,6 @@ class RunRecord:
         }
 
     def _complete_run(self) -> None:
-        """Add the facts that are known at the end of the run, and the outcomes of the configurations."""
         run, device = self._run, machine.find_gpu()
         if device is not None:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
@@ -103,10 +101,6 @@ class RunRecord:
             run.selected = {}
 
     def _count_reasons(self, reasons: Iterable[tuple[str, str]]) -> list[models.SkippedConfigurations]:
-        """Return, for each benchmark and reason, the number of configurations. The reasons are of skips or of failures.
-
-        Pairs with an empty reason are left out.
-        """
         counts = Counter((benchmark, one_line(reason)) for benchmark, reason in reasons if reason)
         return [
             models.SkippedConfigurations(commit=self._commit, benchmark=benchmark, reason=reason, configurations=count)
@@ -114,7 +108,6 @@ class RunRecord:
         ]
 
     def _cubin_records(self, compiler: str | None) -> list[models.CubinsLine]:
-        """Return the lines with hashes of machine code, one per architecture."""
         by_arch: dict[str, models.CubinsLine] = {}
         for configuration, _ in self.configurations:
             if (code := configuration.machine_code) is None:
@@ -129,7 +122,6 @@ class RunRecord:
         return [by_arch[arch] for arch in sorted(by_arch)]
 
     def _fingerprint_records(self, compiler: str | None) -> list[models.FingerprintsLine]:
-        """Return the line with the fingerprints of measured configurations and the origins of reused ones, if any."""
         measured: dict[str, dict[str, str]] = {}
         reused: dict[str, dict[str, list[str]]] = {}
         for configuration, _ in self.configurations:
@@ -156,7 +148,7 @@ def _utc_timestamp() -> str:
 
 
 def _nvcc_release_line() -> str | None:
-    """Return nvcc's version line, or all of its output without such a line; None without a working nvcc."""
+    """Return the line with nvcc's release, or all of nvcc's output if no line has it; None without a working nvcc."""
     try:
         text = nvcc.version_text(nvcc.find_nvcc())
     except ERRORS:

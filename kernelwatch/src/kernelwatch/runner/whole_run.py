@@ -5,7 +5,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -55,7 +55,8 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     if options.get("pull", True):
         repo.pull()
     commits = revision_range.select_commits(conf, repo, options, results)
-    interleaved = commits if _interleaves(options) and len(commits) > 1 and device else []
+    interleaves = options.get("interleave_rounds", False) is not False  # None is the default of `asv continuous`
+    interleaved = commits if interleaves and len(commits) > 1 and device else []
     returns = options.get("_returns")
     with (
         nullcontext() if options.get("dry_run") else folders.exclusive_lock(results),
@@ -77,10 +78,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 
 def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
-    """Return asv's selected environments. Raises UserError if there are none, or one has another version of Python.
-
-    The runner imports commits' packages and the suite in the Python of this process, or one of the same version.
-    """
+    """Return asv's selected environments. Raises UserError if there are none, or one has another version of Python."""
     selected = list(environments.get_environments(conf, options.get("env_spec")))
     if not selected:
         raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
@@ -94,17 +92,9 @@ def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
     return selected
 
 
-def _interleaves(options: Mapping[str, Any]) -> bool:
-    """Return whether the options interleave commits. The value None does: `asv continuous` passes it by default."""
-    return options.get("interleave_rounds", False) is not False
-
-
 @contextmanager
 def prepare_run_folder() -> Iterator[Path]:
-    """Yield a temporary folder of this run, and set the environment variables of its processes.
-
-    If the user has no home folder, HOME is this folder.
-    """
+    """Yield a temporary folder of this run, and set the environment variables of the run's processes."""
     with tempfile.TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as folder:
         variables = {parent_death.RUN: str(os.getpid()), project_root.VARIABLE: str(ROOT)}
         if not cache_dir.has_home():
@@ -114,10 +104,7 @@ def prepare_run_folder() -> Iterator[Path]:
 
 
 def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
-    """Return asv's description of the machine that the options name; by default, `machine.default_name` names it.
-
-    The description comes from asv's file of machines, or else from the facts of this machine.
-    """
+    """Return the description of the machine that the options name, from asv's file of machines or from the system."""
     name = options.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
     loaded = Machine()
     try:
@@ -128,10 +115,7 @@ def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Mach
 
 
 def describe_machine(options: Mapping[str, Any]) -> None:
-    """Save the runner's machine in asv's file of machines, because asv is about to run the benchmarks itself.
-
-    So asv's results belong to the same history as the runner's.
-    """
+    """Save the runner's machine in asv's file of machines, so that asv itself stores results under the same name."""
     described = load_machine(options, machine.find_gpu())
     MachineCollection.save(described.machine, vars(described), _path=options.get("_machine_file"))
     Machine.hardcoded_machine_name = described.machine
@@ -139,16 +123,13 @@ def describe_machine(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _start_measuring(device: machine.Gpu | None) -> Iterator[dict[str, Any]]:
-    """Run a measuring process if there is a GPU; yield the facts of the device, empty without one.
-
-    The end of the measuring process takes up to a second, so only the end of this process waits for it.
-    """
+    """Run a measuring process if there is a GPU; yield the facts of the device, empty without one."""
     if device is None:
         yield {}
         return
     from kernelwatch.instrument import server  # noqa: PLC0415 -- only a run with a GPU needs it
 
-    with server.start_server(defers_wait=True) as facts:
+    with server.start_server(defers_wait=True) as facts:  # the measuring process takes up to a second to end
         yield facts
 
 
@@ -202,15 +183,12 @@ class SuiteRun:
     def _discover_benchmarks(self, commits: Sequence[str], environment: Any) -> Discovery:
         """Return the benchmarks that the process of the first importable commit discovers.
 
-        The commits are tried in this order: the first of the run, the tips of the branches, the others of the run.
-        Raises UserError with each different reason if none can be imported.
+        After the first commit of the run, the tips of the branches are tried. Raises UserError if all fail.
         """
         tips = []
         for branch in self.conf.branches:
-            try:
+            with suppress(NoSuchNameError):
                 tips.append(self.repo.get_hash_from_name(branch))
-            except NoSuchNameError:
-                continue
         errors: dict[str, str] = {}
         for commit in dict.fromkeys((commits[0], *tips, *commits[1:])):
             try:
@@ -225,7 +203,7 @@ class SuiteRun:
 
     @contextmanager
     def _enter_process(self, environment: Any, commit: str) -> Iterator[CommitProcess]:
-        """Yield the process of a commit: the discovery's process if that is of this commit, else a new one."""
+        """Yield the process that discovered the benchmarks if it belongs to this commit, else a new one."""
         discovered, self.discovered = self.discovered, None
         if discovered is not None and discovered[:2] == (environment.name, commit):
             yield discovered[2]
@@ -237,7 +215,6 @@ class SuiteRun:
     def _measure_commit(
         self, commit: str, environment: Any, all_benchmarks: Benchmarks, groups: Mapping[str, list[str]]
     ) -> None:
-        """Measure a commit in one of asv's environments. With --dry-run, the results are not stored."""
         name, date = self.machine.machine, self.repo.get_date(commit)
         skip = revision_range.find_benchmarks_to_skip(
             self.results, name, commit, environment.name, all_benchmarks, self.options
@@ -275,7 +252,6 @@ class SuiteRun:
             commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
-        """Let asv itself run the benchmarks that are not kernel benchmarks, in asv's environment."""
         try:
             environment.create()
             environment.install_project(self.conf, self.repo, results.commit_hash)

@@ -30,45 +30,33 @@ _HEADER_ADVICE = "pass options to nvcc with --flags, or declare the text that mu
 
 
 class KernelParameter(NamedTuple):
-    """A parameter of a kernel.
+    """A parameter of a kernel."""
 
-    `kind` is the parameter's C++ type as the compiler names it, if known; `written` is its type in the source. `size`
-    are its bytes, if nvcc gives them.
-    """
-
-    kind: str
+    kind: str  # C++ type, as the compiler names it if it was compiled
     name: str
-    written: str
-    size: int | None = None
+    written: str  # type in the source
+    size: int | None = None  # bytes, if nvcc gives them
 
 
 class CompilationUnit(NamedTuple):
-    """A text to compile: a file, or a string in a Python file, which `python_name` names as "module:NAME".
-
-    `include` are the folders of its includes. `through` are the sources that include the text, for a header that does
-    not compile by itself.
-    """
+    """A text to compile: a file, or a string in a Python file."""
 
     file: str
     text: str
     line: int = 1
-    python_name: str = ""
-    include: tuple[str, ...] = ()
-    through: tuple[CompilationUnit, ...] = ()
+    python_name: str = ""  # "module:NAME" of a string
+    include: tuple[str, ...] = ()  # folders of its includes
+    through: tuple[CompilationUnit, ...] = ()  # sources that include a header, which may not compile by itself
 
 
 class KernelCandidate(NamedTuple):
-    """A kernel in the repository: its place, its names, its parameters, and the threads of its blocks.
-
-    `unit` is the text to compile, `file` the one that declares the kernel. `entry` is the value for the argument
-    `entry` of `Kernel`.
-    """
+    """A kernel in the repository: its place, its names, its parameters, and the threads of its blocks."""
 
     unit: CompilationUnit
-    file: str
+    file: str  # the file that declares the kernel
     line: int
     name: str  # with namespaces
-    entry: str
+    entry: str  # value for the argument `entry` of `Kernel`
     template: tuple[str, ...]  # "typename T"
     parameters: tuple[KernelParameter, ...]
     uses: KernelUses  # uses of the parameters in its text
@@ -82,7 +70,7 @@ class KernelCandidate(NamedTuple):
 
 
 def read_sources(root: Path) -> dict[str, str]:
-    """Return the files of a repository that may contain kernels or launches: name -> text."""
+    """Return name -> text for the files of a repository that may contain kernels or launches."""
     listed = git.run(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
     names = [name for name in sorted({*map(os.fsdecode, listed)}) if name.endswith(_SUFFIXES) and name.isprintable()]
     paths = {name: root / name for name in names if (root / name).is_file()}
@@ -93,15 +81,16 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
     """Return the kernels in the order of files and lines, and a message for each text or kernel left out."""
     units: list[CompilationUnit | str] = []
     inclusions = Inclusions(files)
-    for file in (name for name, text in files.items() if "__global__" in text):
-        units += (
-            _iter_python_units(file, files[file]) if file.endswith(".py") else [_make_unit(file, files, inclusions)]
-        )
+    for file, text in files.items():
+        if "__global__" in text:
+            units += _iter_python_units(file, text) if file.endswith(".py") else [_make_unit(file, files, inclusions)]
+
+    def find_in_unit(unit: CompilationUnit | str) -> list[KernelCandidate | str]:
+        return [unit] if isinstance(unit, str) else list(_iter_unit_kernels(unit, root, options))
+
     with warnings.catch_warnings(), ThreadPoolExecutor(os.cpu_count()) as pool:
         warnings.simplefilter("ignore", CompilerWarning)
-        results = pool.map(
-            lambda unit: [unit] if isinstance(unit, str) else list(_iter_unit_kernels(unit, root, options)), units
-        )
+        results = pool.map(find_in_unit, units)
         try:
             outcomes = [outcome for unit_outcomes in results for outcome in unit_outcomes]
         except BaseException:  # do not wait for running compilations
@@ -112,7 +101,6 @@ def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> t
 
 
 def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> CompilationUnit:
-    """Return the unit of a file, with the folders of its includes and the sources that include the file."""
     through = tuple(
         CompilationUnit(includer, files[includer], include=inclusions.list_included(includer).folders)
         for includer in inclusions.list_includers(file)
@@ -144,20 +132,26 @@ def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
             yield f"{file}:{node.lineno}: {kernel_names} in a string without a name: {advice}"
 
 
-def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
-    """Compile a unit; yield its kernels, and a message for each kernel that nvcc rejects or omits."""
+def _compile_unit(unit: CompilationUnit, root: Path, options: Sequence[str]) -> tuple[CompilationUnit, str]:
+    """Compile a unit, or else a source that includes it; return the compiled one and its PTX."""
     errors: list[Exception] = []
     for compiled in (unit, *unit.through):
         folders = ((root / compiled.file).parent, *(root / folder for folder in compiled.include))
         source = sources.KernelSource(compiled.text, folders, name=compiled.file)
         try:
             source, words = sources.apply_include_options(source, options, root)
-            ptx = compile_source.compile_source_to_ptx(source, words, "sm_90", root)
-            break
+            return compiled, compile_source.compile_source_to_ptx(source, words, "sm_90", root)
         except (CompileError, NvccNotFoundError) as error:
             errors.append(error)
-    else:
-        text = str(errors[0])
+    raise errors[0]
+
+
+def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]) -> Iterator[KernelCandidate | str]:
+    """Compile a unit; yield its kernels, and a message if nvcc rejects the unit or omits a kernel."""
+    try:
+        compiled, ptx = _compile_unit(unit, root, options)
+    except (CompileError, NvccNotFoundError) as error:
+        text = str(error)
         advice = advise(text, root / unit.file, root).replace("-I", "--flags=-I") or _HEADER_ADVICE
         yield f"{unit.file}: nvcc rejects it: {text.splitlines()[0]}; {advice}"
         return
@@ -185,21 +179,17 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
 
 
 def _cpp_name(mangled: str) -> str:
-    """Return a kernel's C++ name with its namespaces, without anonymous ones."""
     return cpp_name(mangled).replace("(anonymous namespace)::", "")
 
 
 def _merge_parameters(
     declaration: Declaration, mangled: str, sizes: Sequence[int | None]
 ) -> tuple[KernelParameter, ...]:
-    """Return a kernel's parameters, with names as declared, and with sizes and types from the compiler.
-
-    Textures have the declared type.
-    """
+    """Return a kernel's parameters, with names as declared, and with sizes and types from the compiler."""
     kinds = parameter_types(mangled) or [kind for kind, _ in declaration.parameters]
     rows = enumerate(zip(declaration.parameters, kinds, sizes, strict=True))
     return tuple(
-        KernelParameter(kind if "Object_t" in kind else compiled_kind, name or f"p{n}", kind, size)
+        KernelParameter(kind if "Object_t" in kind else compiled_kind, name or f"p{n}", kind, size)  # Object_t: texture
         for n, ((kind, name), compiled_kind, size) in rows
     )
 

@@ -35,12 +35,14 @@ class Inclusions:
             self._by_name[PurePosixPath(file).name].append(file)
 
     def list_included(self, file: str) -> IncludedFiles:
-        """Return a file with all that it includes. If several files have the same name, the nearest is used."""
+        """Return a file with all that it includes. Among several files of one name, the nearest is included."""
         folders, included = dict[str, None](), [file]
         for includer in included:
             for place, folder in self._direct[includer].items():
-                folders |= {folder: None} if folder else {}
-                included += [place] if place not in included else []
+                if folder:
+                    folders[folder] = None
+                if place not in included:
+                    included.append(place)
         return IncludedFiles(included, tuple(folders))
 
     def list_includers(self, header: str) -> list[str]:
@@ -55,7 +57,6 @@ class Inclusions:
         return {file: self._find_direct(file) for file in self._files}
 
     def _find_direct(self, file: str) -> dict[str, str]:
-        """Return the value of `_direct` for one file."""
         direct = {}
         for name in map("".join, _INCLUDE.findall(self._files[file])):
             place, folder = os.path.normpath(PurePosixPath(file).parent / name), ""

@@ -13,19 +13,14 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\\\n", re.DOTALL)
 
 
 class HostLaunch(NamedTuple):
-    """A launch of a kernel in host code.
-
-    `arguments` is the number of arguments, `template` has the template arguments ("" if unknown). `block` has the
-    threads of a block, empty if unknown. `shared` are the bytes of dynamic shared memory, or their expression. `text`
-    is the execution configuration.
-    """
+    """A launch of a kernel in host code."""
 
     name: str
-    arguments: int
-    template: tuple[str, ...]
-    block: tuple[int, ...]
-    shared: str
-    text: str
+    arguments: int  # number of arguments
+    template: tuple[str, ...]  # template arguments, "" if unknown
+    block: tuple[int, ...]  # threads of a block, empty if unknown
+    shared: str  # bytes of dynamic shared memory, or their expression
+    text: str  # execution configuration
     file: str
 
 
@@ -54,9 +49,9 @@ def iter_launches(file: str, text: str, included: str = "") -> Iterator[HostLaun
 
 
 def _split_extents(text: str, preceding: str) -> list[str]:
-    """Return the expressions of x, y and z in a grid or block: "dim3(a, b)" -> ["a", "b"], "n" -> ["n"].
+    """Return the extents of a grid or block: "dim3(a, b)" -> ["a", "b"], "n" -> ["n"].
 
-    If the text is a variable that `preceding` declares as such a `dim3`, its last declaration counts.
+    A variable has the extents of its last declaration in `preceding`.
     """
     # `dim3 grid = dim3(a, b);`, `dim3 grid(a, b);`, `dim3 grid{a, b};`, or `auto grid(a, b);` if `text` is "grid".
     variable = rf"\b(?:dim3|auto)\b[^;]*?\b{text}\s*(?:=\s*(?:dim3\s*)?)?([({{][^;]*);"
@@ -67,6 +62,6 @@ def _split_extents(text: str, preceding: str) -> list[str]:
 
 
 def _evaluate(text: str, preceding: str) -> str:
-    """Return the value of an expression of numbers and variables as a text; empty if the value is unknown."""
+    """Return the value of an expression as a text; empty if it is unknown."""
     value = evaluate_constant(text, preceding, VARIABLES)
     return "" if value is None else str(value)

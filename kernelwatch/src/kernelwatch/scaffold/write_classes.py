@@ -45,7 +45,7 @@ def find_problem(kernel: KernelCandidate) -> str:
 
 
 def _is_array(parameter: KernelParameter) -> bool:
-    """Return whether a parameter is a pointer to elements, not to pointers, arrays or functions."""
+    """Return whether a parameter is a pointer or array of elements; other pointers are no arrays."""
     return parameter.kind.count("*") + parameter.kind.count("[") == 1 and "(" not in parameter.kind
 
 
@@ -56,7 +56,7 @@ def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
-    """Yield a name for each kernel, such that all classes have different names: if necessary, with the file's name."""
+    """Yield a name for each kernel. It includes the file's name if another class would have the same name."""
     used_titles = {"Compiled", "Suite"}
     for kernel in kernels:
         path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
@@ -77,28 +77,22 @@ def name_class(name: str) -> str:
 
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
-    """Return the text of the class that watches a kernel.
-
-    The class's TODO lists guesses, which the author must replace.
-    """
+    """Return the text of the class that watches a kernel. Its TODO lists the guesses that the author must replace."""
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
     planar = kernel.uses.declaration.planar
     parameters = [
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
     ]
-    numbers = [
-        parameter
-        for parameter in parameters
-        if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
-    ]
+    scalars = (parameter for parameter in parameters if not _is_array(parameter))
+    numbers = [scalar for scalar in scalars if strip_qualifiers(scalar.kind) in _DTYPES]
     integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
     over = _choose_axes([name for name in integers if name not in kernel.uses.iteration_counts])
     shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
     block = (launch and launch.block) or guess_block(
         planar or len(over) > 1, kernel.max_threads, kernel.exact_block, kernel.uses.find_block()
     )
-    # The axes that the grid covers. A square matrix that it covers in two dimensions has its side twice.
+    # The lengths that the grid covers. A two-dimensional grid covers the side of a square matrix twice.
     covered = shape.split()[::-1] if re.search(r"\bblockIdx\s*\.\s*y\b", kernel.uses.declaration.body) else over
     threads = (*block, 1)[: len(covered)]
     tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
@@ -106,10 +100,9 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     if shared and not shared.isdigit():
         todo.append("dynamic_shared")
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
-    first, *other_arguments = [
-        _declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters
-    ]
-    *other_arguments, last = (f"[{first}", *other_arguments)
+    arguments = [_declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters]
+    arguments[0] = f"[{arguments[0]}"
+    arguments[-1] += "]"
     options = {
         "text": kernel.unit.python_name,
         "file": "" if kernel.unit.python_name else kernel.unit.file,
@@ -122,32 +115,28 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    constants = kernel.uses.find_constants()
-    todo += [f"the values of {name}" for name in constants]
-    values_of = [f'"{name}": np.ones({count}, "{dtype}")' for name, (dtype, count) in constants.items()]
-    if constants:
-        keywords.append(f"constants={{{', '.join(values_of)}}}")
+    if constants := kernel.uses.find_constants():
+        todo += [f"the values of {constant}" for constant in constants]
+        ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
+        keywords.append(f"constants={{{', '.join(ones)}}}")
     vector_size, matrix_side = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
     values: dict[str, list[int] | list[str]] = {axis: [matrix_side if " " in shape else vector_size] for axis in over}
     for number in numbers:
         values.setdefault(number.name, [4 if number.name in kernel.uses.iteration_counts else 1])
     dtypes = dtypes or _find_written_dtypes(parameters, kernel.uses)[:1]
-    values |= {"dtype": dtypes} if dtypes not in ([], ["float32"]) else {}
+    if dtypes not in ([], ["float32"]):
+        values["dtype"] = dtypes
     host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
     lines = [
         f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
         _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
-        _fill_lines(
-            "    kernel = kw.Kernel(", " " * 8, [_format_value(name), *other_arguments, f"{last}]", *keywords], ", "
-        )
-        + ")",
+        _fill_lines("    kernel = kw.Kernel(", " " * 8, [_format_value(name), *arguments, *keywords], ", ") + ")",
         f"    param_names, params = {_format_value(tuple(values))}, {_format_value(tuple(values.values()))}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _find_written_dtypes(parameters: Sequence[KernelParameter], uses: KernelUses) -> list[str]:
-    """Return the supported dtypes of the arrays that a kernel writes, in the order of its parameters."""
     written = [array for array in parameters if _is_array(array) and _find_direction(array, uses) != "in"]
     dtypes = (_split_element(array, uses)[2] for array in written)
     return [dtype for dtype in dtypes if dtype in CPP]
@@ -163,17 +152,14 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
 
 
 def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> str:
-    """Return the guessed shape of all arrays, as a text for `Kernel`: the lengths in `over`, slowest axis first.
-
-    A matrix is square if one number bounds its rows and columns.
-    """
+    """Guess the shape of all arrays, as a text for `Kernel`, slowest axis first."""
     if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
         return f"{over[0]} {over[0]}"
     return " ".join(reversed(over))
 
 
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
-    """Return which integer arguments the grid covers: width and height, or one length, "n" without any."""
+    """Guess the integer arguments that the grid covers: width and height, or one length, "n" without any."""
     width, height, length = (
         next((integer for integer in integers if integer.lower() in names), "") for names in _LENGTHS
     )
@@ -181,21 +167,20 @@ def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rename_reserved(name: str) -> str:
-    """Return an argument's name, with an underscore at its end if it is reserved."""
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
-    """Return a parameter's type without pointers, how many numbers an element has, and their dtype if known."""
+    """Return the type of a parameter's elements, the count of numbers in an element, and their dtype if known."""
     base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
     dtype, count = describe_element(base, uses.structs, _DTYPES) or (None, 1)
     return base, count, dtype
 
 
 def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: list[str], uses: KernelUses) -> str:
-    """Return the text that declares a parameter for `Kernel`; append what is unknown to `todo`.
+    """Return the text that declares a parameter for `Kernel`; append guesses to `todo`.
 
-    `shape` is the shape of arrays. `swept` is the template type of the swept dtype, "" without one.
+    `shape` is that of arrays. `swept` is the template type of the swept dtype, "" without one.
     """
     base, count, dtype = _split_element(parameter, uses)
     name_text = _format_value(parameter.name)
@@ -224,29 +209,20 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
 
 
 def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:
-    """Return the entry point for `Kernel`, its template type that {T} replaces, and the dtypes of this type.
-
-    Without one such type of a known dtype, the last two are empty. Unknown template arguments are appended to `todo`.
-    """
+    """Return the entry point for `Kernel`, the template type that {T} replaces in it, and the dtypes of this type."""
     if not kernel.template:
         return kernel.entry, "", []
     arguments = list(_iter_guesses(kernel.template, launch, todo))
     types = [place for place, declared in enumerate(kernel.template) if re.match(r"(typename|class)\b", declared)]
     swept, dtypes = "", list[str]()
     if len(types) == 1 and (dtype := _DTYPES.get(arguments[types[0]])) in CPP:
-        arguments[types[0]], swept, dtypes = (
-            "{T}",
-            kernel.template[types[0]].partition("=")[0].split()[-1],
-            [str(dtype)],
-        )
+        arguments[types[0]] = "{T}"
+        swept, dtypes = kernel.template[types[0]].partition("=")[0].split()[-1], [str(dtype)]
     return f"{kernel.name}<{', '.join(arguments)}>", swept, dtypes
 
 
 def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
-    """Yield each template argument: the one of the launch in host code, else the default, else a guess.
-
-    Guesses are appended to `todo`.
-    """
+    """Yield the template arguments of the launch in host code, or else the defaults, or else guesses for `todo`."""
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
         host_argument = "".join(launch.template[place : place + 1]) if launch else ""
@@ -256,7 +232,7 @@ def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list
 
 
 def _format_value(value: object) -> str:
-    """Return a value as Python code; strings have double quotes."""
+    """Return the Python code of a value, with double quotes."""
     if isinstance(value, tuple | list):
         inside = ", ".join(map(_format_value, value))
         if isinstance(value, list):

@@ -22,9 +22,9 @@ _REVIEW_KEYS = ("machine", "environment", "conclusion", "exit_code")
 
 
 def render_json(review: Review, *more_reviews: Review) -> str:
-    """Return the JSON of reviews: the first at the top level, further ones as the list "others".
+    """Return reviews as JSON, the first at the top level, the further ones as the list "others".
 
-    All configurations are in the JSON, SAME ones, too. An infinite ratio is null.
+    All configurations are listed, unchanged ones, too. An infinite ratio is null.
     """
     document = {**_describe_review(review), "others": list(map(_describe_review, more_reviews))}
     encoded = json.dumps(msgspec.to_builtins(document))
@@ -33,7 +33,6 @@ def render_json(review: Review, *more_reviews: Review) -> str:
 
 
 def _describe_review(review: Review) -> dict[str, Any]:
-    """Return the fields of a review; verdicts are not yet texts."""
     counts = Counter((row.kind, row.judgement.verdict) for row in review.rows)
     return {
         "format": FORMAT,
@@ -59,11 +58,11 @@ def _describe_review(review: Review) -> dict[str, Any]:
 def describe_row(row: Row) -> dict[str, Any]:
     """Return the fields of a row except `conditions`, which follow from its benchmark."""
     document: dict[str, Any] = msgspec.to_builtins(row)
-    return {name: value for name, value in document.items() if name != "conditions"}
+    del document["conditions"]
+    return document
 
 
 def _describe_comparison(row: Row, peak: float | None) -> dict[str, Any]:
-    """Return the fields of a row, with those of its judgement beside them, and the share of the peak bandwidth."""
     share = [rate / peak for rate in row.rates] if row.rates and peak else None
     fields = {"configuration": row.name, **asdict(row), **asdict(row.judgement), "reason": row.judgement.reason}
     fields |= {"bytes_per_second": row.rates, "share_of_peak": share}

@@ -11,15 +11,16 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json
-from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, format_quantity, name_verdict, plain, shorten_flags
+from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, format_quantity, name_verdict, shorten_flags
 from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import TIMED
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import count_noun
 
 #: Version of the format. Raise it if the meaning of a key changes or a key is removed.
 FORMAT = 5
 
-#: Maximum number of regressions, lines per regression, and characters per line, so that the text fits in an issue.
+#: Maximum number of regressions, of lines per regression, and of characters per line. The text must fit in an issue.
 _MAX_REGRESSIONS, _MAX_LINES, _MAX_LINE_LENGTH = 12, 12, 300
 
 
@@ -36,7 +37,7 @@ def render_json(regressions: Sequence[Regression]) -> str:
 def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> str:
     """Return the first _MAX_REGRESSIONS regressions with their commits, changes and commands for the next steps.
 
-    `fence` is the line before and after them in Markdown, such as three backticks; empty for a terminal.
+    `fence` is the line before and after a code block in Markdown; empty for a terminal.
     """
     if not regressions:
         return "No regressions and no drifts: each was fixed or acknowledged.\n"
@@ -56,11 +57,11 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
 
 
 def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
-    """Yield the lines about one regression: heading, commit, changes, and commands for the next steps."""
-    base, head, machine = regression.base[:8], regression.head[:8], regression.machine
+    base, head, machine = regression.base[:8], regression.head[:8], shlex.quote(regression.machine)
     commit_count = int(git.try_text(root, "rev-list", "--count", f"{regression.base}..{regression.head}") or 0)
     heading = "DRIFT" if regression.is_drift else "REGRESSION"
-    yield f"{heading}  {head if commit_count == 1 else f'{base} -> {head}'}, {machine}"
+    commits = head if commit_count == 1 else f"{base} -> {head}"
+    yield f"{heading}  {commits}, {regression.machine}"
     if commit_count == 1:
         yield git.text(root, "show", "--no-patch", "--format=“%s”, by %an", regression.head)
     elif commit_count:
@@ -78,10 +79,7 @@ def _iter_section(regression: Regression, root: Path) -> Iterator[str]:
 
 
 def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kernel and set of flags: numbers of rows by verdict, and the first row's change.
-
-    `rows` have times before other numbers, each sorted by size of change, largest first.
-    """
+    """Yield a line for each kernel and set of flags. `rows` must be sorted: times first, then by size of change."""
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.kernel, row.flags].append(row)
@@ -93,4 +91,5 @@ def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
         change += f", {format_percent(ratio)}" if ratio < 1e6 else ""  # a change from 0 has no percentage
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
-        yield f"{' '.join(filter(None, [kernel, shorten_flags(flags)]))}: {listed}; most: {subject}: {change}"
+        place = " ".join(filter(None, [kernel, shorten_flags(flags)]))
+        yield f"{place}: {listed}; most: {subject}: {change}"

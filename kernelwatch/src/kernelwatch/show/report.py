@@ -8,19 +8,13 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import iter_reasons_for_undecided
 from kernelwatch.review.groups import ChangeGroup, group_rows, select_changed
 from kernelwatch.review.pairing import ONLY_BASE, ONLY_HEAD, REGENERATED, SKIPPED, WITHOUT_VALUE
-from kernelwatch.review.rows import UnpairedConfiguration
+from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import RISES, Verdict, format_percent
 from kernelwatch.show.single_changes import iter_facts, iter_largest, iter_trades, iter_undecided, note_unverified
 from kernelwatch.show.terminal import format_table, wrap_line
-from kernelwatch.show.text import (
-    PASSING_OPTION,
-    SHORTENED_FLAGS,
-    name_conclusion,
-    name_verdict,
-    plain,
-    shorten_flags,
-)
+from kernelwatch.show.text import PASSING_OPTION, SHORTENED_FLAGS, name_conclusion, name_verdict, shorten_flags
 from kernelwatch.suite.benchmark_names import EXACT, TIMED
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
 
 #: Headers of the table by kernel and flags.
@@ -29,13 +23,13 @@ HEADERS = ["kernel", "flags", "time", "why (compiled, counted)", "configurations
 #: Maximum number of characters of a comment on GitHub.
 COMMENT_LIMIT = 65_536
 
-#: Maximum number of kernels in a line and of failures, and of characters of a failure's reason.
+#: Maximum number of listed kernels or failures. Maximum length of a reason, in characters.
 _MAX_NAMES, _MAX_REASON = 8, 1000
 
 #: Text that replaces lines beyond the size limit of a comment.
 _LEFT_OUT = "Lines left out, because a comment has no more room: {}.\n"
 
-#: Verdicts in a line of counts after those that are worse, in this order.
+#: Order of the verdicts in a line of counts, after the worse ones.
 _ORDER = (Verdict.FASTER, Verdict.SAME, Verdict.UNDECIDED, Verdict.ACKNOWLEDGED)
 
 
@@ -62,7 +56,7 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
     If lines are cut, the last line says how many.
     """
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12
+    room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12  # 12 characters for the number of lines and line breaks
     kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
     omitted = text.count("\n", len(kept))
     remark = _LEFT_OUT.format(omitted) if omitted else ""
@@ -70,9 +64,7 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:
-    """Yield the lines of the report, before wrapping."""
-    rows, differing = review.rows, select_changed(review.rows)
-    listed, timed = select_changed(rows, at_least), any(row.kind == TIMED for row in rows)
+    rows, differing, listed = review.rows, select_changed(review.rows), select_changed(review.rows, at_least)
     yield _format_verdict(review)
     yield from (f"{failure.verdict.value}: {plain(failure, _MAX_REASON)}" for failure in review.failures[:_MAX_NAMES])
     if further := review.failures[_MAX_NAMES:]:
@@ -87,39 +79,51 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
         yield from format_table(HEADERS, [_format_cells(group) for group in groups], list_all=list_all)
     small = len(differing) - len(listed)
     same = len(rows) - len(differing)
-    unlisted = [f"{same} that {choose_form(same, 'is', 'are')} the same"] if same else []
-    unlisted += [f"{small} changed by less than {100 * at_least:g} % (--at-least)"] if small else []
-    if unlisted:
-        yield f"Not listed: {'; '.join(unlisted)}."
-    yield from _iter_unmeasured(review, list_all)
-    notes = [*review.notes]
-    if rows and not timed:
-        notes.append("nothing was timed; only counted and compiled numbers can decide")
+    unlisted = [
+        f"{same} that {choose_form(same, 'is', 'are')} the same" if same else "",
+        f"{small} changed by less than {100 * at_least:g} % (--at-least)" if small else "",
+    ]
+    if any(unlisted):
+        yield f"Not listed: {'; '.join(filter(None, unlisted))}."
+    yield from _iter_unpaired(review, list_all)
+    yield from (f"Note: {plain(note)}" for note in _iter_notes(review, differing, groups))
+    if list_all:
+        for row in differing:
+            yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
+            yield f"{'':9}{'; '.join(iter_facts(row, review.peak))}"
+    yield " ".join(_iter_explanations(review, differing))
+
+
+def _iter_notes(review: Review, differing: Sequence[Row], groups: Sequence[ChangeGroup]) -> Iterator[str]:
+    yield from review.notes
+    if review.rows and not _is_timed(review):
+        yield "nothing was timed; only counted and compiled numbers can decide"
     if any(group.elsewhere for group in groups):
-        archs = sorted({row.arch for row in rows if row.arch}, key=lambda arch: (len(arch), arch))
-        notes.append(f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}")
+        archs = sorted({row.arch for row in review.rows if row.arch}, key=lambda arch: (len(arch), arch))
+        yield f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}"
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
-        notes.append(f"not verified, because they have no reference=: {_join_kernels(unverified)}")
+        yield f"not verified, because they have no reference=: {_join_kernels(unverified)}"
     if review.conclusion is Verdict.UNDECIDED:
-        notes += (f"no verdict: {doubt}" for doubt in iter_reasons_for_undecided(rows))
-    yield from (f"Note: {plain(note)}" for note in (*notes, *iter_undecided(review)))
-    for row in differing if list_all else ():
-        yield f"{name_verdict(row.judgement.verdict, row.kind):9}{plain(row.name)}"
-        yield f"{'':9}{'; '.join(iter_facts(row, review.peak))}"
-    explanations = ["Counted and compiled numbers are the same only if equal. Lower is better."]
-    if timed:
-        times = f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}."
-        explanations.insert(0, times)
+        yield from (f"no verdict: {doubt}" for doubt in iter_reasons_for_undecided(review.rows))
+    yield from iter_undecided(review)
+
+
+def _iter_explanations(review: Review, differing: Sequence[Row]) -> Iterator[str]:
+    if _is_timed(review):
+        yield f"Time: geometric mean of head / base over sizes and dtypes; the same up to {review.thresholds}."
+    yield "Counted and compiled numbers are the same only if equal. Lower is better."
     if any(PASSING_OPTION in row.flags for row in differing):
-        explanations.append(SHORTENED_FLAGS)
+        yield SHORTENED_FLAGS
     if any(row.metric == "instructions" for row in differing):
-        explanations.append("Instructions are PTX instructions per thread.")
-    yield " ".join(explanations)
+        yield "Instructions are PTX instructions per thread."
 
 
-def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
-    """Yield lines about configurations without a pair or failure; with `list_all`, all benchmarks and reasons."""
-    by_label = _group_unmeasured(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
+def _is_timed(review: Review) -> bool:
+    return any(row.kind == TIMED for row in review.rows)
+
+
+def _iter_unpaired(review: Review, list_all: bool) -> Iterator[str]:
+    by_label = _group_unpaired(review.unpaired[ONLY_BASE]) | {"new in head": review.unpaired[ONLY_HEAD]}
     for label, unpaired in by_label.items():
         if not unpaired:
             continue
@@ -127,26 +131,28 @@ def _iter_unmeasured(review: Review, list_all: bool) -> Iterator[str]:
         hint = f"; {texts.pop()}" if label in (SKIPPED, REGENERATED) and len(texts) == 1 else "; --all says why"
         are = f"{count_noun(len(unpaired), 'configuration')} {choose_form(len(unpaired), 'is', 'are')}"
         yield f"{are} {label}: {_list_kernels(unpaired)}{'' if list_all else hint}"
-        reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
-        for (benchmark, reason), count in reasons.most_common() if list_all else ():
-            yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
+        if list_all:
+            reasons = Counter((configuration.benchmark, configuration.reason) for configuration in unpaired)
+            for (benchmark, reason), count in reasons.most_common():
+                yield f"  {count} of {plain(benchmark)}: {plain(reason)}"
 
 
 def render_headline(review: Review) -> str:
     """Return the verdict, and the number of configurations per verdict if any changed."""
-    paragraphs = [_format_verdict(review), *(["; ".join(_iter_counts(review))] if select_changed(review.rows) else [])]
+    paragraphs = [_format_verdict(review)]
+    if select_changed(review.rows):
+        paragraphs.append("; ".join(_iter_counts(review)))
     return "\n".join(line for paragraph in paragraphs for line in wrap_line(paragraph))
 
 
 def _format_verdict(review: Review) -> str:
-    """Format the verdict on both commits, and the machine."""
     distance = f" ({review.distance})" if review.distance else ""
-    verdict = name_conclusion(review.conclusion, is_timed=any(row.kind == TIMED for row in review.rows))
+    verdict = name_conclusion(review.conclusion, is_timed=_is_timed(review))
     return f"{verdict}  {_format_sides(review)}{distance}, {plain(review.where)}"
 
 
 def _format_sides(review: Review) -> str:
-    """Format base and head as the user typed them; after a name that is not a hash, add the hash."""
+    """Format base and head as the user typed them, with the hash after a name such as that of a branch."""
     if review.is_of_compilers:
         releases = " -> ".join(f"nvcc of CUDA {side.label}" for side in review.base_and_head)
         return f"{releases} at {review.head.commit[:8]}"
@@ -157,7 +163,7 @@ def _format_sides(review: Review) -> str:
 
 
 def _iter_counts(review: Review) -> Iterator[str]:
-    """Yield texts with the numbers of configurations by verdict; for compilers, also the number of differing cubins."""
+    """Yield the numbers of configurations by verdict; for two compilers, also the number of different cubins."""
     for noun, kinds in (("time", (TIMED,)), ("counted and compiled number", EXACT)):
         counts = Counter(row.judgement.verdict for row in review.rows if row.kind in kinds)
         if total := counts.total():
@@ -174,7 +180,6 @@ def _iter_counts(review: Review) -> Iterator[str]:
 
 
 def _format_cells(group: ChangeGroup) -> list[str]:
-    """Return the cells of a group's row in the table under HEADERS."""
     return [
         plain(group.kernel),
         shorten_flags(group.flags),
@@ -185,7 +190,7 @@ def _format_cells(group: ChangeGroup) -> list[str]:
 
 
 def format_counts(group: ChangeGroup) -> str:
-    """Format how many of a group's times have each verdict; without times, how many of the group's numbers."""
+    """Count a group's times by verdict, or its numbers if it has no times; return a text such as "3 slower"."""
     names = ("slower", "faster", "undecided") if group.times else ("rose", "fell", "noted")
     counts = {name: group.counts[name] for name in (*names, "acknowledged") if group.counts[name]}
     if group.times and len(counts) == 1:
@@ -195,33 +200,26 @@ def format_counts(group: ChangeGroup) -> str:
 
 
 def _join_counts(counts: dict[str, int]) -> str:
-    """Join counts to a text such as "3 slower, 1 faster", without zeros."""
+    """Return a text such as "3 slower, 1 faster", without zeros."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def _list_kernels(unpaired: Sequence[UnpairedConfiguration]) -> str:
-    """Format the kernels of configurations with the number of each, most configurations first."""
     counts = Counter(plain(configuration.kernel or configuration.benchmark) for configuration in unpaired).most_common()
     return _join_kernels([f"{name} ({count})" for name, count in counts])
 
 
-def _group_unmeasured(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
-    """Return label -> the configurations that only base has, by the reason why head lacks them."""
-    groups: dict[str, list[UnpairedConfiguration]] = {
-        "not measured in head, because its run was partial": [],
-        SKIPPED: [],
-        REGENERATED: [],
-        "gone from head": [],
-    }
-    in_part, *_, gone = groups.values()
+def _group_unpaired(unpaired: Sequence[UnpairedConfiguration]) -> dict[str, list[UnpairedConfiguration]]:
+    partial, gone = "not measured in head, because its run was partial", "gone from head"
+    groups: dict[str, list[UnpairedConfiguration]] = {label: [] for label in (partial, SKIPPED, REGENERATED, gone)}
     for configuration in unpaired:
-        is_left_out = configuration.reason in ("not run in head", WITHOUT_VALUE)
-        group = in_part if is_left_out else groups.get(configuration.reason.partition(": ")[0], gone)
-        group.append(configuration)
+        label = configuration.reason.partition(": ")[0]
+        if configuration.reason in ("not run in head", WITHOUT_VALUE):
+            label = partial
+        groups[label if label in groups else gone].append(configuration)
     return groups
 
 
 def _join_kernels(kernels: Sequence[str]) -> str:
-    """Join at most _MAX_NAMES kernels to a text that says how many more there are."""
     omitted = len(kernels) - _MAX_NAMES
     return ", ".join(kernels[:_MAX_NAMES]) + (f" and {count_noun(omitted, 'more kernel')}" if omitted > 0 else "")

@@ -13,9 +13,10 @@ from kernelwatch.config import settings
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import format_percent
 from kernelwatch.show import as_json, report, terminal
-from kernelwatch.show.text import format_quantity, name_verdict, plain
+from kernelwatch.show.text import format_quantity, name_verdict
 from kernelwatch.store import git
 from kernelwatch.workflow.bisect.search import SearchOutcome
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
 
 #: Version of the format. Raise it if the meaning of a key changes or a key is removed.
@@ -40,8 +41,6 @@ def render_text(outcome: SearchOutcome, root: Path) -> str:
 
 
 def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
-    """Yield the lines of the text, before wrapping."""
-
     def format_commit(commit: str, *judged: str) -> str:
         subject = plain(git.text(root, "show", "--no-patch", "--format=%s", commit))
         return " ".join([commit[:8], *judged, subject])
@@ -77,7 +76,7 @@ def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
 
 
 def _format_change(row: Row) -> str:
-    """Format the verdict on a row, its values and its change, as in "SLOWER: 783 µs -> 1073 µs (+37 %)"."""
+    """Return a text such as "SLOWER: 783 µs -> 1073 µs (+37 %)"."""
     unit = "" if row.unit == "seconds" else f" {row.unit}"
     values = f"{format_quantity(row.base, row.unit)} -> {format_quantity(row.head, row.unit)}{unit}"
     share = f" ({format_percent(row.judgement.ratio)})" if math.isfinite(row.judgement.ratio) and row.base > 0 else ""

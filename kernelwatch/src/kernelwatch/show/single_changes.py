@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import ReasonKind, Verdict, format_percent
-from kernelwatch.show.text import format_quantity, plain, shorten_flags
+from kernelwatch.show.text import format_quantity, shorten_flags
 from kernelwatch.suite.benchmark_names import TIMED
+from ptxcount.cli.options import plain
 from ptxcount.util.grammar import choose_form, count_noun
 
 #: Maximum number of undecided times to list.
@@ -15,10 +16,10 @@ _MAX_UNDECIDED = 3
 
 
 def iter_largest(listed: Sequence[Row]) -> Iterator[str]:
-    """Yield a line about the largest changes to the worse, and one to the better.
+    """Yield a line about the largest changes to the worse, and one about the largest to the better.
 
-    These are changes of times, or, if no time changed, of deciding numbers. A line has the largest absolute change of a
-    time, and the largest relative change of the same kernel. For numbers, it has the largest relative change.
+    For times, these are the largest absolute change, and the largest relative change of the same kernel. If no time
+    changed, it is the largest relative change of a deciding number.
     """
     rows = [row for row in listed if row.judgement.is_change and row.decides]
     times = [row for row in rows if row.kind == TIMED]
@@ -26,9 +27,7 @@ def iter_largest(listed: Sequence[Row]) -> Iterator[str]:
         if candidates := [row for row in times or rows if row.judgement.verdict is verdict]:
             most = max(candidates, key=lambda row: abs(row.head - row.base) if times else row.size)
             steepest = max((row for row in candidates if row.kernel == most.kernel), key=lambda row: row.size)
-            yield (
-                f"{_format_change(most)}; {_format_amount(steepest)}" if most is not steepest else _format_change(most)
-            )
+            yield _format_change(most) + (f"; {_format_amount(steepest)}" if steepest is not most else "")
 
 
 def iter_trades(rows: Sequence[Row]) -> Iterator[str]:
@@ -46,7 +45,7 @@ def iter_trades(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def iter_facts(row: Row, peak: float | None) -> Iterator[str]:
-    """Yield the facts about a configuration, each as a text. `peak` is the bandwidth in bytes per second, if known."""
+    """Yield facts about a configuration. `peak` is the theoretical bandwidth in bytes per second, if known."""
     judged, rates = row.judgement, row.rates
     yield _format_values(row)
     yield f"ratio {judged.ratio:.3f}".replace("inf", "∞")
@@ -63,18 +62,18 @@ def iter_facts(row: Row, peak: float | None) -> Iterator[str]:
 
 
 def iter_undecided(review: Review) -> Iterator[str]:
-    """Yield notes on the undecided times: the command that measures them again, and the ranges of the worst."""
+    """Yield a command that measures the undecided times again, and the ranges of the _MAX_UNDECIDED worst."""
     rows = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
     if rows:
         how = "measure again" if review.is_of_compilers else "measure both interleaved"
         are, them = choose_form(len(rows), "is", "are"), choose_form(len(rows), "it", "them")
         yield f"{count_noun(len(rows), 'time')} {are} undecided; to decide {them} {how}: {review.measure_command}"
-    rows.sort(key=lambda row: -(row.judgement.could_be or (0.0, math.inf))[1])
+    rows.sort(key=lambda row: row.judgement.could_be[1] if row.judgement.could_be else math.inf, reverse=True)
     for row in rows[:_MAX_UNDECIDED]:
         bounds = row.judgement.could_be
         could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
         if any(reason.why is ReasonKind.CHANCE for reason in row.judgement.reasons):
-            could += " (this time alone, before the correction)"
+            could += " (not corrected for the other times)"
         changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
         yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
     if len(rows) > _MAX_UNDECIDED:
@@ -82,12 +81,11 @@ def iter_undecided(review: Review) -> Iterator[str]:
 
 
 def _format_change(row: Row) -> str:
-    """Format the change of a row, as in "k 27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
     return f"{plain(row.kernel)} {_format_amount(row)}"
 
 
 def _format_amount(row: Row) -> str:
-    """Format the change of a row without its kernel, as in "27 % faster at 12800x12800 float32 (1073 µs -> 783 µs)"."""
+    """Return a text such as "27 % faster at 12800x12800 float32 -O3 (1073 µs -> 783 µs)"."""
     if row.kind == TIMED:
         much = f"{format_percent(row.judgement.ratio).lstrip('+-')} {row.judgement.verdict.value.lower()}"
     else:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 COLUMNS = 100
 
-#: Maximum widths of the columns of the table by kernel and flags, in characters. Longer cells are wrapped. The evidence
-#: gets the remaining width.
+#: Maximum widths of the table's columns, in characters. The evidence gets the remaining width.
 _MAX_WIDTHS = (40, 13, 8, 0, 20)
 _ALIGN = ("left", "left", "right", "left", "left")
 _EVIDENCE = 3
@@ -17,15 +16,15 @@ _GAP = 2
 
 
 def wrap_line(line: str, indent: int = 9) -> list[str]:
-    """Return the lines of a wrapped line; all but the first are indented by `indent` spaces. An empty line has none."""
+    """Wrap a line; indent all but the first of the new lines. An empty line gives no line."""
     return textwrap.wrap(line, COLUMNS, subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
 def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_all: bool) -> Iterator[str]:
     """Yield the lines of the table by kernel and flags.
 
-    If all kernels' names have a common prefix, only the title has it. Without `list_all`, evidence is cut to one line,
-    so that more groups fit on a screen.
+    A prefix that all kernels' names share is only in the title of their column. Without `list_all`, evidence is cut to
+    one line, so that more groups fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}
@@ -35,12 +34,13 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
         titles[0] = f"{common}_..."
         body = [[name.removeprefix(f"{common}_"), *other_cells] for name, *other_cells in body]
     longest = [max(map(len, column)) for column in zip(titles, *body, strict=True)]
-    widths = [min(limit, length) for limit, length in zip(_MAX_WIDTHS, longest, strict=True)]  # 0 for the evidence
+    widths = list(map(min, _MAX_WIDTHS, longest))
     widths[_EVIDENCE] = COLUMNS - _GAP * (len(widths) - 1) - sum(widths)
     lacking = max(0, len(titles[_EVIDENCE]) - widths[_EVIDENCE])  # kernels' names can be wrapped, titles cannot
     widths[0], widths[_EVIDENCE] = widths[0] - lacking, widths[_EVIDENCE] + lacking
-    for cells in () if list_all else body:
-        cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])
+    if not list_all:
+        for cells in body:
+            cells[_EVIDENCE] = _shorten_cell(cells[_EVIDENCE], widths[_EVIDENCE])
     body = [[_fold_cell(cell, width) for cell, width in zip(cells, widths, strict=True)] for cells in body]
     from tabulate import tabulate  # noqa: PLC0415 -- slow to import, and not needed for the website
 
@@ -52,10 +52,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
 
 
 def _shorten_cell(cell: str, width: int) -> str:
-    """Return the items of a cell that fit into `width`, and how many are omitted, as in "-4 %, +2".
-
-    The first item is returned even if it does not fit.
-    """
+    """Cut a cell to its first item and those that fit, and say how many are omitted, as in "-4 %, +2"."""
     first, *further = cell.split(", ")
     if len(cell) <= width or not further:
         return cell
@@ -67,6 +64,6 @@ def _shorten_cell(cell: str, width: int) -> str:
 
 
 def _fold_cell(cell: str, width: int) -> str:
-    """Return a cell with line breaks, so that lines fit into `width`. Items that fit into a line are not broken."""
+    """Wrap a cell. Break only items that do not fit into a line."""
     items = [item.replace(" ", "\xa0") if len(item) < width else item for item in cell.split(", ")]
     return "\n".join(textwrap.wrap(", ".join(items), width, break_on_hyphens=False)).replace("\xa0", " ")

@@ -4,24 +4,14 @@ from kernelwatch.review.verdict import Verdict
 from kernelwatch.suite.benchmark_names import TIMED
 from ptxcount.cli.options import plain
 
-__all__ = [
-    "PASSING_OPTION",
-    "SHORTENED_FLAGS",
-    "format_quantity",
-    "name_conclusion",
-    "name_verdict",
-    "plain",
-    "shorten_flags",
-]
-
 #: Option of nvcc that passes the next flag to ptxas. Reports leave it out, and explain it with SHORTENED_FLAGS.
 PASSING_OPTION = "-Xptxas "
 
 #: Sentence below a report with shortened flags.
 SHORTENED_FLAGS = "Flags are shown without -Xptxas: -O3 stands for -Xptxas -O3."
 
-#: (minimum seconds for a unit of time, its name), largest unit first.
-_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
+#: Units of time, in seconds, with their names, the largest first.
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 #: Words for a verdict on counted or compiled numbers.
 _EXACT_WORDS = {Verdict.SLOWER: "ROSE", Verdict.FASTER: "FELL"}
@@ -31,11 +21,11 @@ _UNTIMED_WORDS = {Verdict.SLOWER: "WORSE", Verdict.FASTER: "BETTER"}
 
 
 def format_quantity(value: float, unit: str) -> str:
-    """Format a value. Only seconds get a unit, s, ms, µs or ns; other values get none."""
+    """Format a value: seconds with one of the units s, ms, µs and ns, other values without a unit."""
     if unit != "seconds":
         return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
-    least, name = next((row for row in _SECONDS if abs(value) >= row[0]), _SECONDS[-1])
-    return f"{value / (least or 1e-9):.4g} {name}"
+    seconds, name = next((row for row in _UNITS if abs(value) >= row[0]), _UNITS[-1])
+    return f"{value / seconds:.4g} {name}"
 
 
 def name_verdict(verdict: Verdict, kind: str) -> str:

@@ -18,7 +18,7 @@ _SIDE = 6
 
 
 def list_sources(results: Path) -> list[dict[str, Any]]:
-    """Return a launch of each counted kernel with its annotated source lines, or the reason why there are none."""
+    """Return a launch of each counted kernel with the annotated source lines, or with the problem."""
     stored = source_lines.read_lines(results)
     sources = []
     for launch in source_lines.select_launches():
@@ -35,7 +35,7 @@ def list_sources(results: Path) -> list[dict[str, Any]]:
 
 
 def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
-    """Return the rows of a listing: line number, code, costs, share of the kernel's costs, picture of a request."""
+    """Return the rows of a listing. A source line has its costs, its share of all costs, and a picture of a request."""
     total = sum(access.amount for access in costs_line.accesses) or 1
     rows: list[dict[str, Any]] = []
     file = 0
@@ -57,10 +57,7 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
 
 
 def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str, Any]:
-    """Return a picture of a request as an SVG path with its label and size, in pixels.
-
-    The picture has a row for each sector or wavefront, and a column for each lane or bank.
-    """
+    """Return a picture of a request: a row for each sector or wavefront, and a column for each lane or bank."""
     unit = cost.unit if len(rows) != 1 else cost.unit.removesuffix("s")
     return {
         "label": f"{name}: {len(rows)} {unit}",
@@ -72,6 +69,6 @@ def _draw_picture(name: str, cost: AccessCost, rows: Sequence[int]) -> dict[str,
 
 
 def _draw_row(row: int, lanes: int) -> str:
-    """Return the SVG path of a row, with one dashed segment for each run of adjacent lanes: a dash is a lane."""
+    """Return the SVG path of a row: one segment for each run of adjacent lanes, in which CSS makes a dash per lane."""
     runs = re.finditer("1+", f"{lanes:032b}"[::-1])
     return "".join(f"M{run.start() * _SIDE} {row * _SIDE + 2.5}h{len(run[0]) * _SIDE - 1}" for run in runs)

@@ -25,13 +25,16 @@ from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
 #: Fields of a group with its numbers of configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
+#: The same fields in the order of their weight: the first that is not 0 is a group's verdict.
+_BY_WEIGHT = ("broken", "failed", "slower", "faster", "rose", "fell", "undecided", "repaired", "acknowledged", "noted")
+
 #: Maximum number of rows of a picture. Maximum `size` of a group, the logarithm of a ratio, for sorting.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
 
 #: Verdicts on a change to the worse that decides.
 _WORSE = (Verdict.SLOWER, Verdict.TRADE)
 
-#: Fields of a group of failures that describe changes.
+#: Fields that describe changes, for a group of failures.
 _NO_TIMES = {
     "flags": "", "timed": False, "times": 0, "mean": "", "elsewhere": False, "accepted": [], "largest": "", "most": "",
     "at": "", "ratio": None, "kernel_times": 0,
@@ -41,9 +44,9 @@ _NO_TIMES = {
 def describe_change(
     history: History, head: str, load_measured: Callable[[str], MeasuredValues], repository: Path, root: Path
 ) -> dict[str, Any] | None:
-    """Return what became slower or faster with a commit on a machine, and the commits and source lines between.
+    """Return the changes of a commit against its measured ancestors, and the commits and source lines between.
 
-    Return None without a measured ancestor. `load_measured` is a function like `steps.list_measured`.
+    Return None if no ancestor was measured. `load_measured` returns the values of a commit.
     """
     full_step = find_step(history, head, load_measured)
     if full_step is None:
@@ -56,7 +59,7 @@ def describe_change(
     }
     step = dataclasses.replace(full_step, shared={pair: names for pair, names in shared.items() if names})
     # The ancestor with which the commit shares most configurations.
-    base = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]))[0] if full_step.shared else None
+    base, _ = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]), default=(None, None))
     reviews, problems = review_step(history, step, root)
     rows = [row for review in reviews for row in review.rows]
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
@@ -81,7 +84,7 @@ def describe_change(
 
 
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
-    """Return the sorted kernels of configurations. For a launch unknown to the suite, its benchmark instead."""
+    """Return the kernels of configurations; the benchmark instead of a kernel that the suite does not have."""
     launches = (
         (benchmark, registry.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
@@ -94,8 +97,7 @@ def _list_kernels(history: History, names: Set[str]) -> list[str]:
 def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
     """Return changed kernel -> its compared configurations: benchmark, values of its axes, base, head and verdict.
 
-    If a time of the kernel changed, these are all times of the kernel, else all numbers of its benchmarks with a
-    change.
+    If a time of the kernel changed, these are all of its times, else all numbers of its benchmarks with a change.
     """
     changed = {group["kernel"] for group in groups if not group["elsewhere"]}
     by_kernel: dict[str, list[Row]] = defaultdict(list)
@@ -128,7 +130,6 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
             by_kernel.setdefault(kernel, {}).setdefault(benchmark, {}).setdefault(verdict, []).append(cells)
 
     def pack_cells(benchmark: str, cells: list[list[Any]]) -> list[Any]:
-        """Return [configurations, packed values of base, packed values of head] of cells [params, base, head]."""
         combinations = configurations.list_combinations(history.find_axes(benchmark))
         places = {tuple(values.values()): place for place, values in enumerate(combinations)}
         params, *sides = zip(*cells, strict=True)
@@ -155,11 +156,11 @@ def _name_verdict(row: Row) -> str:
 def select_configurations(
     names: Iterable[str], base: Mapping[str, float | None], head: Mapping[str, float | None]
 ) -> set[str]:
-    """Return those of the configurations `names` that a review must judge, by their values at base and at head.
+    """Return the configurations among `names` that a review must judge, from their values at base and at head.
 
     If a time changed by at least MIN_LISTED_CHANGE, all times are judged, because Holm's correction depends on their
     number. If another number changed, all numbers of its benchmark class are judged, because some explain others. A
-    missing value is a change.
+    missing value counts as a change.
     """
     by_class: dict[str, list[str]] = defaultdict(list)
     for name in names:
@@ -176,14 +177,12 @@ def select_configurations(
 
 
 def _is_different(base: float | None, head: float | None, threshold: float) -> bool:
-    """Return whether two values differ by at least a relative change, or one is missing."""
     if base is None or head is None:
         return True
     return base != head and max(base, head) >= (1 + threshold) * min(base, head)
 
 
 def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
-    """Return the groups of a commit's reviews: first one for each failure, then the changes by kernel and flags."""
     if not reviews:
         return []
     bases = {row.name: review.base.commit for review in reviews for row in review.rows}
@@ -195,9 +194,9 @@ def _describe_groups(reviews: Sequence[Review]) -> list[dict[str, Any]]:
 
 
 def _describe_group(group: ChangeGroup, bases: dict[str, str]) -> dict[str, Any]:
-    """Return a group's fields for the templates; `bases` maps a configuration to the commit it is compared with.
+    """Return a group's fields for the templates. `largest`, `most`, `at` and `of` describe its worst configuration.
 
-    `largest`, `most` and `at` are texts about the group's worst configuration, which is `of`.
+    `bases` maps a configuration to the commit with which it is compared.
     """
     changed_times = [row for row in group.times if row.judgement.verdict in CHANGED_TIMES]
     changed = changed_times or [*group.numbers] or [*group.times]
@@ -240,9 +239,9 @@ def rank_row(row: Row) -> tuple[bool, bool, float]:
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the values at base and head of the worst configuration, and of those that differ from it in one axis.
+    """Return the values of a group along the axis with most values; other axes have the worst configuration's values.
 
-    This is the axis with most values. The last _MAX_ROWS rows are returned, which may lack the worst.
+    Only the last _MAX_ROWS rows are returned, which may lack the worst.
     """
     alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
     values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
@@ -267,7 +266,6 @@ def _count_elements(size: str) -> float:
 
 
 def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
-    """Return a failure of a kernel with the fields of a group."""
     word, first = failure.verdict.value.lower(), failure.configurations[0]
     return {
         **_NO_TIMES,
@@ -284,14 +282,8 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
 
 
 def summarize_counts(counts: Mapping[str, int]) -> dict[str, Any]:
-    """Return a group's numbers of configurations, for all of COUNTS, and its `verdict`.
-
-    The verdict is "broken" or "failed", else that of times, else of numbers, which may be "mixed". "repaired" is later.
-    """
-    all_counts = {name: counts.get(name, 0) for name in COUNTS}
-    for worse, better in (("broken", ""), ("failed", ""), ("slower", "faster"), ("rose", "fell")):
-        if all_counts[worse] or all_counts.get(better):
-            is_mixed = all_counts[worse] and all_counts.get(better)
-            return {**all_counts, "verdict": "mixed" if is_mixed else worse if all_counts[worse] else better}
-    words = ("undecided", "repaired", "acknowledged", "noted")
-    return {**all_counts, "verdict": next((word for word in words if all_counts[word]), "same")}
+    """Return a group's numbers of configurations, for all of COUNTS, and its `verdict`."""
+    words = [word for word in _BY_WEIGHT if counts.get(word)]
+    is_mixed = words[:2] in (["slower", "faster"], ["rose", "fell"])
+    verdict = "mixed" if is_mixed else [*words, "same"][0]
+    return {**{name: counts.get(name, 0) for name in COUNTS}, "verdict": verdict}

@@ -38,10 +38,7 @@ def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict
 
 
 def describe_range(repository: Path, base: str, head: str) -> dict[str, Any]:
-    """Return the number of commits in base..head, and the number and a list of those that touch measured paths.
-
-    The list has the newest first, at most _MAX_LISTED.
-    """
+    """Count the commits in base..head, and count and list those that touch measured paths, newest first."""
     commit_range = f"{base}..{head}"
     arguments = ["log", f"--max-count={_MAX_LISTED}", "--format=%H %s", commit_range, "--", *find_measured_paths()]
     touching = [line.partition(" ") for line in _run_git(repository, *arguments).split("\n") if line]
@@ -53,26 +50,21 @@ def describe_range(repository: Path, base: str, head: str) -> dict[str, Any]:
 
 
 def _count_commits(repository: Path, *arguments: str) -> int:
-    """Return the number of commits that `git rev-list` lists; 0 if git does not know a commit."""
     return int(_run_git(repository, "rev-list", "--count", *arguments) or 0)
 
 
 def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
-    """Return the number of commits since a commit up to HEAD, and how many of these touch measured paths.
-
-    Return None for a commit that git does not know.
-    """
-    counts = [
-        _run_git(repository, "rev-list", "--count", f"{commit}..HEAD", *paths)
-        for paths in ([], ["--", *find_measured_paths()])
-    ]
-    return {"commits": int(counts[0]), "touching": int(counts[1])} if all(counts) else None
+    """Count the commits from a commit to HEAD, and those that touch measured paths; None for an unknown commit."""
+    commit_range = f"{commit}..HEAD"
+    count = _run_git(repository, "rev-list", "--count", commit_range)
+    touching = _count_commits(repository, commit_range, "--", *find_measured_paths())
+    return {"commits": int(count), "touching": touching} if count else None
 
 
 def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the changed lines of the files that define some kernels; if there are none, those of all measured paths.
+    """Return the first _MAX_LISTED changed lines of the files that define `kernels`, or else of all measured paths.
 
-    Moved lines, comments and empty lines are left out, unless nothing else changed. The list has at most _MAX_LISTED.
+    Moved lines, comments and empty lines are left out, unless nothing else changed.
     """
     for paths in (_find_definitions(repository, (base, head), kernels), find_measured_paths()):
         arguments = ["diff", "--no-color", "--no-ext-diff", "--no-prefix", "--unified=0"]
@@ -87,15 +79,11 @@ def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable
 
 
 def _is_code(text: str) -> bool:
-    """Return whether a source line is neither empty nor a comment."""
     return not re.match(r"\s*(//|/\*|\*(\s|/|$)|$)", text)  # `*p = 1` is code
 
 
 def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterable[str]) -> list[str]:
-    """Return the files that define any of `kernels` at any of `commits`.
-
-    A definition counts if `__global__` and the name are on one line.
-    """
+    """Return the files that define any of `kernels` at any of `commits`, with `__global__` in the line of the name."""
     entries = [_find_entry_name(kernel) for kernel in kernels]
     patterns = [argument for entry in entries for argument in ("-e", entry)]
     if not patterns:
@@ -115,10 +103,7 @@ def _find_entry_name(kernel: str) -> str:
 
 
 def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
-    """Yield file, line number, side and text of each changed line in a diff without context.
-
-    Lines of base begin with "<", lines of head with ">", as `find_changed_lines` requests them.
-    """
+    """Yield the lines of a diff without context. Lines of base begin with "<", lines of head with ">"."""
     file, line_numbers = "", dict[str, int]()
     for line in diff.split("\n"):
         sign, text = line[:1], line[1:]

@@ -10,7 +10,7 @@ from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
 
-#: Axes that benchmarks of any kernel may have. They are not among `own` and `along` of `describe_benchmark`.
+#: Axes that benchmarks of any kernel may have. In `describe_benchmark`, they are neither in `own` nor `along`.
 COMMON_AXES = ("dtype", "flags", "arch")
 
 
@@ -45,11 +45,7 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
         "isolated": bool(sweep and sweep.isolated),
         "fetched": sweep.l2_fetch_bytes if sweep else 0,
     }
-    fields: dict[str, Any] = {
-        "title": title,
-        "unit": history.get_unit(benchmark),
-        "shared": shared,
-    }
+    fields: dict[str, Any] = {"title": title, "unit": history.get_unit(benchmark), "shared": shared}
     if shared["type"] == "time":
         all_params = list_combinations(axes)
         fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]

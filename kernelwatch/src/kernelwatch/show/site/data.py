@@ -97,11 +97,11 @@ def format_script(data: Any) -> str:
 
 
 def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`, in which equal facts are stored once.
+    """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`. Facts that several share are stored once.
 
-    Benchmarks are in the order of their numbers. Each has an index in `classes`, an index in `names`, and its work. A
-    class has facts, the beginning of its benchmarks' names, and an index in `sweeps`. A name has the ends of a
-    benchmark's name and title, and its unit. Facts that are false are left out.
+    A benchmark is its index in `classes`, its index in `names`, and its work. A class has facts, the common beginning
+    of its benchmarks' names, and an index in `sweeps`. A name is the ends of a benchmark's name and title, and the
+    unit. Facts that are false are left out.
     """
     shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
     described = []
@@ -111,14 +111,14 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         ending = [method, fields["title"].removeprefix(facts["family"]), fields["unit"]]
         work = {amount: pack_runs(fields[amount]) for amount in ("useful_bytes", "flops") if fields.get(amount)}
         sweep = {fact: facts.pop(fact) for fact in _SWEEP_FACTS if fact in facts}
-        facts |= {"prefix": name.removesuffix(method), "sweep": _place_facts(shared["sweeps"], sweep)}
-        facts |= {"computes": True} if fields.get("computes") else {}
-        described.append([_place_facts(shared["classes"], facts), _place_facts(shared["names"], ending), work])
+        facts |= {"prefix": name.removesuffix(method), "sweep": _find_or_append(shared["sweeps"], sweep)}
+        if fields.get("computes"):
+            facts["computes"] = True
+        described.append([_find_or_append(shared["classes"], facts), _find_or_append(shared["names"], ending), work])
     return {**shared, "benchmarks": described}
 
 
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
-    """Return name of a file -> compared configurations of a commit with changes, by machine."""
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, machine in machines.items():
         for change in machine.changes:
@@ -135,10 +135,9 @@ def number_benchmarks(benchmarks: Iterable[str]) -> dict[str, int]:
 
 
 def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Sequence[str | None]) -> dict[str, Any]:
-    """Return a benchmark's values by commit, the names of its machine code, and remarks on configurations.
+    """Return a benchmark's values by commit, the names of its machine code, and remarks on its configurations.
 
-    `machine_code` has each configuration's index in `code_names`. Remarks are stored by commit and by the
-    configuration's index, as in `MeasuredCommit`.
+    `machine_code` has, for each configuration, an index in `code_names`.
     """
     places_by_code = {name: place for place, name in enumerate(dict.fromkeys(code_names))}
     remarks = [commit.remarks.get(benchmark, {}) for commit in machine.commits.values()]
@@ -148,13 +147,13 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
         "machine_code": [places_by_code[name] for name in code_names],
         **{
             key: [commit_remarks.get(key, {}) for commit_remarks in remarks]
-            for key in sorted({key for commit_remarks in remarks for key in commit_remarks})
+            for key in sorted(set[str]().union(*remarks))
         },
     }
 
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
-    """Return the rows, with the index of the first equal row instead of each repeated one."""
+    """Return the rows; replace each repeated row by the index of the first equal one."""
     first_places: dict[str, int] = {}
     referring: list[str | int | None] = []
     for place, row in enumerate(rows):
@@ -166,10 +165,7 @@ def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
 def _describe_commit(
     machine: ShownMachine, commit: str, ids: Mapping[str, int], shared: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    """Return the facts about a commit; `run` and `measured` are indices of facts in `shared`.
-
-    New facts are added to `shared`.
-    """
+    """Return the facts about a commit. `run` and `measured` are indices in lists of `shared`, which get new facts."""
     graph, measured = machine.history.graph, machine.commits[commit]
     facts = dict(measured.facts)
     date, gpus = facts.pop("date"), facts.pop("gpus")
@@ -186,14 +182,13 @@ def _describe_commit(
         "date": date,
         "branch": graph.branches[commit],
         "position": graph.positions.get(commit),
-        "run": _place_facts(shared["runs"], facts),
-        "measured": _place_facts(shared["measured"], benchmarks),
+        "run": _find_or_append(shared["runs"], facts),
+        "measured": _find_or_append(shared["measured"], benchmarks),
         "data": {},
     }
 
 
-def _place_facts(shared: list[Any], facts: Any) -> int:
-    """Return the index of an entry in a list; append the entry if it is new."""
+def _find_or_append(shared: list[Any], facts: Any) -> int:
     if facts not in shared:
         shared.append(facts)
     return shared.index(facts)

@@ -20,25 +20,21 @@ UNKNOWN_GPU = "unknown"
 
 
 class MeasuredCommit(msgspec.Struct):
-    """A commit as a machine measured it.
+    """A commit as a machine measured it."""
 
-    `values` maps a benchmark to its packed numbers, in the order of the axes. `remarks` maps benchmark -> kind of
-    remark -> index of a configuration -> text. The kinds are `origins`, the commits whose numbers were reused; `gpus`,
-    the GPU that measured a configuration, if several shared the benchmark; and `failed`.
-
-    `generators` maps a benchmark to the versions of PTX generators in the last run that measured it.
-
-    `facts` are the facts of the last run that timed, or else of the last run. The `gpus` in `facts` map the first
-    digits of a UUID to the benchmarks that this GPU timed. `run` has day, GPU and architecture of such a run in the
-    last environment. `change` are the changes of the commit. Without a measured ancestor, `change` is None, and
-    `failing` has the failing kernels.
-    """
-
+    #: Benchmark -> its packed numbers, in the order of the axes.
     values: dict[str, str]
+    #: Benchmark -> kind of remark -> index of a configuration -> text. The kinds are `origins`, the commits whose
+    #: numbers were reused; `gpus`, the GPU of each configuration if several GPUs shared the benchmark; and `failed`.
     remarks: dict[str, dict[str, dict[str, str]]] = {}
+    #: Benchmark -> versions of the PTX generators in the last run that measured it.
     generators: dict[str, str] = {}
+    #: Facts of the last run that timed, or else of the last run. `gpus` maps the first digits of a GPU's UUID to the
+    #: benchmarks that this GPU timed.
     facts: dict[str, Any] = {}
+    #: Day, GPU and architecture of the last run that timed in the last environment, or else of the last run there.
     run: dict[str, str] = {}
+    #: Changes of the commit. Without a measured ancestor, this is None, and `failing` has the failing kernels.
     change: dict[str, Any] | None = None
     failing: list[str] = []
 
@@ -65,10 +61,7 @@ def load_commits(
 
 
 def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
-    """Return benchmark -> its packed values at a commit; of several environments, the last one with a value counts.
-
-    Times are rounded to the digits that a page can show.
-    """
+    """Return benchmark -> its packed values at a commit. A value in a later environment replaces an earlier one."""
     by_benchmark: dict[str, list[float | None]] = {}
     for results in history.load_environments(commit).values():
         for benchmark in benchmarks:
@@ -82,17 +75,14 @@ def load_values(history: History, commit: str, benchmarks: Iterable[str]) -> dic
         name: packed.pack_numbers(
             values,
             is_time=history.get_type(name) == "time",
-            digits=6 if classify_benchmark(name) == TIMED else None,
+            digits=6 if classify_benchmark(name) == TIMED else None,  # a page shows no more
         )
         for name, values in by_benchmark.items()
     }
 
 
 def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dict[str, str]]:
-    """Return the remarks on a benchmark's configurations at a commit, as in `MeasuredCommit.remarks`.
-
-    A configuration is its index in `list_combinations`, as a text.
-    """
+    """Return a benchmark's value in `MeasuredCommit.remarks`. Indices are those of `list_combinations`, as texts."""
     remarks: dict[str, dict[str, str]] = defaultdict(dict)
     for results in history.load_environments(commit).values():
         row = results.results.get(benchmark)
@@ -108,18 +98,15 @@ def list_remarks(history: History, commit: str, benchmark: str) -> dict[str, dic
             uuid = uuids.pop() if len(uuids) == 1 else None
             number = numbers.get(tuple(point.params.values()))
             failed = "failed" if point.failed else ""
-            for kind, remark in (
-                ("origins", point.origin[:8]),
-                ("gpus", _shorten_uuid(uuid or "")),
-                ("failed", failed),
-            ):
-                if remark and number is not None:
-                    remarks[kind][number] = remark
+            texts = {"origins": point.origin[:8], "gpus": _shorten_uuid(uuid or ""), "failed": failed}
+            for kind, text in texts.items():
+                if text and number is not None:
+                    remarks[kind][number] = text
     return remarks
 
 
 def find_generators(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, str]:
-    """Return benchmark -> versions of the PTX generators in the last run that measured it at a commit."""
+    """Return `MeasuredCommit.generators` of a commit."""
     generators: dict[str, str] = {}
     for results in history.load_environments(commit).values():
         if not any(map(record.format_generators, history.list_runs(results))):
@@ -131,12 +118,11 @@ def find_generators(history: History, commit: str, benchmarks: Iterable[str]) ->
 
 
 def _shorten_uuid(uuid: str) -> str:
-    """Return the first eight digits of a GPU's UUID."""
     return uuid.removeprefix("GPU-")[:8]
 
 
 def describe_runs(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Any]:
-    """Return `MeasuredCommit.facts` of a commit that has values of `benchmarks`."""
+    """Return `MeasuredCommit.facts` of a commit with values of `benchmarks`."""
     environments = list(history.load_environments(commit).values())
     timed = [
         environment

@@ -1,8 +1,7 @@
 """The rows of Overview: for each kernel and machine a number by commit, the bytes moved, and the newest verdict."""
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -59,9 +58,10 @@ class ShownMachine:
         return sum(map(count_numbers, rows))
 
     def sum_series(self, params: Mapping[str, str], *benchmarks: str) -> Series:
-        """Return the sum of benchmarks' values of a configuration, for each published commit that has all these values.
+        """Return the sum of several benchmarks' values of one configuration, by published commit.
 
-        A benchmark whose values are all 0 may lack some, because later versions of a suite add metrics.
+        Commits that lack a value are left out, unless all stored values of its benchmark are 0: a later version of the
+        suite may have added this metric.
         """
         axes = self.history.find_axes(benchmarks[0]) if benchmarks else {}
         combinations = list(itertools.product(*axes.values()))
@@ -77,12 +77,13 @@ class ShownMachine:
         ]
 
     def _read_column(self, benchmark: str, position: int) -> dict[str, float]:
-        """Return published commit -> a benchmark's value of the configuration at an index; without missing values."""
+        """Return published commit -> the benchmark's value of a configuration, unless it is missing."""
         column: dict[str, float] = {}
         for commit in self.history.graph.line:
             if row := self.commits[commit].values.get(benchmark):  # an unknown benchmark has no row, and no type
                 value = read_number(row, position, is_time=self.history.get_type(benchmark) == "time")
-                column |= {} if value is None else {commit: value}
+                if value is not None:
+                    column[commit] = value
         return column
 
 
@@ -95,17 +96,15 @@ class _SummaryConfiguration(NamedTuple):
 
     @property
     def useful_bytes(self) -> int | None:
-        """The bytes that a launch must move, if known."""
         return registry.find_useful_bytes(self.benchmark, self.params)
 
     @property
     def sector_benchmarks(self) -> list[str]:
-        """The benchmarks that add up to a launch's sectors of global memory."""
         return [f"track_counted.{self.sweep.name}.track_{metric}" for metric in GLOBAL_SECTORS]
 
 
 def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
-    """Yield the timed or counted kernels in the suite's order, each with a cell for each machine that measured it."""
+    """Yield a row for each timed or counted kernel, in the suite's order, with a cell for each machine."""
     timed, counts = (_select_configurations(kind) for kind in (Kind.TIMED, Kind.COUNTED))
     for kernel in dict.fromkeys([*counts, *timed]):
         sectors = {name: _sum_sectors(machine, counts.get(kernel)) for name, machine in machines.items()}
@@ -114,31 +113,37 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
         for name, machine in machines.items():
             cell = _describe_times(machine, timed.get(kernel)) or _describe_sectors(sectors[name], counts.get(kernel))
             if cell:
-                last = sectors_by_commit.get(cell["series"][-1][0])  # at the same commit as the time
+                commits = [commit for commit, _ in cell["series"]]
+                last = sectors_by_commit.get(commits[-1])
                 needed = counts[kernel].useful_bytes if kernel in counts else None
-                ratio = SECTOR * last / needed if needed and last else None
-                cells[name] = {**cell, **_describe_state(machine, kernel, cell, sectors_by_commit), "moved": ratio}
+                cells[name] = {
+                    **cell,
+                    "verdict": _find_verdict(machine, kernel, commits[-1]),
+                    "newest": commits[-1],
+                    "marks": _find_marks(machine, cell["kernel_configuration"], commits, sectors_by_commit),
+                    "moved": SECTOR * last / needed if needed and last else None,
+                }
         if cells:
             definition = registry.current_suite().kernels().get(kernel)
             yield {"kernel": kernel, "verified": definition is None or definition.reference is not None, "cells": cells}
 
 
 def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
-    """Return kernel -> its summary's configuration in the first benchmark of a kind that measures the kernel."""
+    """Return kernel -> its configuration in summaries, of the first benchmark of a kind that measures it."""
     selected: dict[str, _SummaryConfiguration] = {}
     for benchmark, (benchmark_kind, sweep) in registry.current_suite().benchmarks.items():
         if benchmark_kind is not kind or sweep.isolated or sweep is registry.current_suite().copy:
             continue
-        # The library's own copy has no kernel.
         for kernel in filter(None, map(str, sweep.axes.get("kernel", [sweep.kernel]))):
             params = {axis: str(value) for axis, value in sweep.summary_point().items()}
-            params |= {"kernel": kernel} if "kernel" in params else {}
+            if "kernel" in params:
+                params["kernel"] = kernel
             selected.setdefault(kernel, _SummaryConfiguration(benchmark, sweep, params))
     return selected
 
 
 def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's times, None without any: divided by the copy's if it was timed, else in seconds."""
+    """Return the cell of a kernel's times, in copies if the control was measured, else in seconds."""
     if configuration is None:
         return None
     control = control_name(configuration.benchmark)
@@ -154,7 +159,6 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
 
 
 def _describe_sectors(series: Series, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's sectors of global memory; None without any."""
     if configuration is None or not series:
         return None
     last = SECTOR * series[-1][1]
@@ -164,56 +168,50 @@ def _describe_sectors(series: Series, configuration: _SummaryConfiguration | Non
 
 
 def _sum_sectors(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> Series:
-    """Return the sectors of global memory of a configuration at each published commit."""
     if configuration is None:
         return []
     stored = set(machine.history.list_benchmarks("track"))
     return machine.sum_series(configuration.params, *filter(stored.__contains__, configuration.sector_benchmarks))
 
 
-def _describe_state(
-    machine: ShownMachine, kernel: str, cell: Mapping[str, Any], sectors_by_commit: Mapping[str, float]
-) -> dict[str, Any]:
-    """Return a cell's newest verdict, and marks of the commits at which machine code or sectors changed.
-
-    In a mark, `since` is the last commit measured before the change, or the changed commit if it directly follows the
-    last measured one.
-    """
-    newest, commits = machine.history.graph.line[-1], [commit for commit, _ in cell["series"]]
-    positions = machine.history.graph.positions
+def _find_verdict(machine: ShownMachine, kernel: str, last_measured: str) -> str | None:
+    """Return the verdict on a kernel at the newest published commit; None if it was not compared there."""
+    newest = machine.history.graph.line[-1]
     change = next((change for change in reversed(machine.changes) if change["head"] == newest), None)
-    all_groups = change["groups"] if change else []
-    groups = [group for group in all_groups if group["kernel"] == kernel and not group["elsewhere"]]
-    tally = Counter({name: sum(group[name] for group in groups) for name in COUNTS})
-    is_judged = commits[-1] == newest and change is not None and kernel in change["compared_kernels"]
+    if change is None:
+        return None
+    groups = [group for group in words.list_own_groups(change) if group["kernel"] == kernel]
+    if not groups and (last_measured != newest or kernel not in change["compared_kernels"]):
+        return None
+    verdict: str = summarize_counts({name: sum(group[name] for group in groups) for name in COUNTS})["verdict"]
+    return verdict
+
+
+def _find_marks(
+    machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str], sectors_by_commit: Mapping[str, float]
+) -> dict[str, dict[str, Any]]:
+    """Return a mark for each commit at which machine code or sectors changed.
+
+    The band of a mark begins at `since`, the last commit measured before it. Without commits between, `since` is the
+    marked commit.
+    """
+    positions = machine.history.graph.positions
     marks: dict[str, dict[str, Any]] = {}
     sectors = [(commit, sectors_by_commit[commit]) for commit in commits if commit in sectors_by_commit]
-    hashes = _list_code_hashes(machine, cell["kernel_configuration"], commits)
-    for subject, series in (("sectors", sectors), ("machine code", hashes)):
-        for previous, commit in _iter_changes(series):
-            mark = marks.setdefault(commit, {"since": commit, "texts": []})
-            span = words.format_span(positions[commit] - positions[previous], previous)
-            mark["texts"].append(" ".join(filter(None, [subject, "changed", span])))
-            mark["since"] = min(mark["since"], previous if span else commit, key=positions.__getitem__)
-    return {
-        "verdict": summarize_counts(tally)["verdict"] if is_judged or groups else None,
-        "newest": commits[-1],
-        "marks": marks,
-    }
+    for subject, series in (("sectors", sectors), ("machine code", _list_code_hashes(machine, link, commits))):
+        for (previous, previous_value), (commit, value) in itertools.pairwise(series):
+            if value != previous_value:
+                mark = marks.setdefault(commit, {"since": commit, "texts": []})
+                span = words.format_span(positions[commit] - positions[previous], previous)
+                mark["texts"].append(" ".join(filter(None, [subject, "changed", span])))
+                mark["since"] = min(mark["since"], previous if span else commit, key=positions.__getitem__)
+    return marks
 
 
 def _list_code_hashes(
     machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]
 ) -> list[tuple[str, object]]:
-    """Return (commit, hash of a configuration's machine code), for the machine's architecture, if stored."""
     name = registry.find_code_name(link["benchmark"], link["params"])
     arch = machine.commits[commits[-1]].run["arch"] or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
     return [(commit, code_hash) for commit, code_hash in hashes if code_hash]
-
-
-def _iter_changes(series: Iterable[tuple[str, object]]) -> Iterator[tuple[str, str]]:
-    """Yield (previous commit, commit) for each commit whose value differs from the previous one."""
-    for (previous, previous_value), (commit, value) in itertools.pairwise(series):
-        if previous_value != value:
-            yield previous, commit

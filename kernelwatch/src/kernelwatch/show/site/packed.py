@@ -8,15 +8,11 @@ from decimal import Decimal
 
 
 def pack_numbers(values: Iterable[float | None], *, is_time: bool, digits: int | None) -> str:
-    """Return the text of numbers; with `is_time`, the numbers are in seconds.
-
-    `digits` are significant ones, None for all.
-    """
+    """Pack numbers into a text, with some significant digits or all. Times (`is_time`) must be in seconds."""
     return ",".join("" if value is None else _pack_number(value, is_time, digits) for value in values)
 
 
 def _pack_number(value: float, is_time: bool, digits: int | None) -> str:
-    """Return the text of one number, times in microseconds, without zeros at the end."""
     text = repr(value).removesuffix(".0") if digits is None else f"{value:.{digits}g}"
     if not is_time:
         return text

@@ -140,20 +140,16 @@ def write_pages(
 
 
 def _strip_script(text: str) -> str:
-    """Return a script without indentation and comment lines, which are a quarter of the text.
-
-    Scripts have no multi-line strings.
-    """
+    """Return a script without indentation and comment lines. The scripts have no multi-line strings."""
     return re.sub(r"^ *(//[^\n]*\n|/\*.*?\*/\n|\n)|^ +", "", text, flags=re.M | re.S)
 
 
 def _load_template(name: str) -> str:
-    """Return the text of a template without indentation, which would be a tenth of a page."""
+    """Return the text of a template without indentation, a tenth of the text."""
     return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the facts about all measured commits, newest first, even within the same second."""
     changes = [change for machine in machines.values() for change in machine.changes]
     changes.sort(key=lambda change: -change["timed"])
     dates = {commit: date for machine in machines.values() for commit, date in machine.history.commit_dates().items()}
@@ -170,5 +166,5 @@ def _describe_commits(machines: Mapping[str, ShownMachine], git_facts: Mapping[s
             },
             **git_facts.get(commit, {}),
         }
-        for commit in sorted(branches, key=dates.__getitem__)[::-1]
+        for commit in sorted(branches, key=dates.__getitem__)[::-1]  # a graph's later commits first, at equal dates
     }

@@ -51,20 +51,18 @@ def write_site(conf: Any, repository: Path) -> Path:
         ShownMachine(history, measured.load_commits(history, [*ids], repository, ROOT), ROOT) for history in histories
     ]
     loaded.sort(key=lambda machine: -machine.time_count)  # machines with most times first
-    histories = [machine.history for machine in loaded]
     machines = {machine.history.machine: machine for machine in loaded}
     benchmarks = {
-        name: {"id": number, **configurations.describe_benchmark(histories[0], name)}
+        name: {"id": number, **configurations.describe_benchmark(loaded[0].history, name)}
         for name, number in ids.items()
-        if histories
+        if loaded
     }
     data.write_data(site, benchmarks, machines)
+    hashes = sorted({commit for history in histories for commit in history.list_commits()})
     pages.write_pages(
         site,
         machines,
-        commits.describe_commits(
-            repository, sorted({commit for history in histories for commit in history.list_commits()})
-        ),
+        commits.describe_commits(repository, hashes),
         annotated_sources.list_sources(results),
         {name: describe_column(machine, repository) for name, machine in machines.items()},
         project=conf.project,
@@ -85,7 +83,7 @@ def describe_column(machine: ShownMachine, repository: Path) -> dict[str, Any]:
 
 
 def drop_empty_rows(html: Path) -> None:
-    """Drop rows without a last value from the lists in asv's `html_dir`. asv has a row for each configuration."""
+    """Drop rows without a last value from the lists of asv's site; asv writes a row for each configuration."""
     for path in html.glob("graphs/**/summary.json"):
         rows = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps([row for row in rows if row["last_value"] is not None]), encoding="utf-8")

@@ -6,13 +6,10 @@ from pathlib import Path
 
 
 class SiteFolder:
-    """The folder of a site. Unchanged files are kept; `remove_others` removes the other files of an earlier site."""
+    """The folder of a site. Files with equal bytes are not written again."""
 
     def __init__(self, path: Path) -> None:
-        """Create the folder if it is missing, and remove links in it.
-
-        Raises FileExistsError if the folder is a link; files of the link's target would be removed.
-        """
+        """Create the folder if it is missing, and remove links in it. Raises FileExistsError if it is a link."""
         if path.is_symlink():
             raise FileExistsError(f"{path} is a link, and files of its target would be removed; remove the link")
         self.path = path
@@ -49,7 +46,7 @@ class SiteFolder:
             self.write_bytes(f"{place}/{file.relative_to(source).as_posix()}", file.read_bytes())
 
     def remove_others(self) -> None:
-        """Remove all files that were not written since the construction, and empty folders."""
+        """Remove the files that this object did not write, and empty folders."""
         for entry in sorted(self.path.rglob("*"), reverse=True):
             if entry.is_dir():
                 with suppress(OSError):

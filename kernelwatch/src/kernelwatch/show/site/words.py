@@ -44,14 +44,14 @@ def format_moment(milliseconds: float) -> str:
 
 
 def derive_uuid(project: str, commit: str = "") -> str:
-    """Return the permanent identifier of a project's feed, or of the feed's entry for a commit."""
+    """Return the permanent UUID of a project's feed, or of its entry for a commit."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, project + commit))
 
 
 def describe_age(column: Mapping[str, Any]) -> str:
-    """Describe a machine's newest measurement: "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels".
+    """Return a text such as "measured on 2026-11-21, 458 commits ago, 4 of which touch kernels".
 
-    `column` is that of `publisher.describe_column`.
+    `column` is the value of `publisher.describe_column`.
     """
     distance = column["distance"]
     parts = [f"measured on {column['day']}" if column["day"] else "measured"]
@@ -65,17 +65,17 @@ def describe_age(column: Mapping[str, Any]) -> str:
 
 
 def format_touching(count: int) -> str:
-    """Return the number of commits that touch kernels, as in "4 of which touch kernels"."""
+    """Return a text such as "4 of which touch kernels"."""
     return f"{count or 'none'} of which {choose_form(count, 'touches', 'touch')} kernels"
 
 
 def describe_branch(branch: str) -> str:
-    """Describe the branch of a commit off the published line, as in "on side", "merged" or "on no branch"."""
+    """Describe the branch of a commit that is not on the published line, as in "on side"."""
     return branch if branch in (MERGED, UNKNOWN) else f"on {branch}"
 
 
 def break_name(text: str) -> Markup:
-    """Return a name as HTML in which lines may break after an underscore."""
+    """Return a name as HTML that browsers may break after underscores."""
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
 
 
@@ -87,7 +87,7 @@ def link_history(machine: str, configuration: Mapping[str, Any]) -> str:
 
 
 def name_configuration(configuration: Mapping[str, Any]) -> str:
-    """Return the values of a configuration's axes without the kernel, as in "width 64, double, -O3"."""
+    """Return the values of a configuration's axes, except the kernel, as in "width 64, double, -O3"."""
     values = ((axis, value) for axis, value in configuration["params"].items() if axis != "kernel")
     return shorten_flags(", ".join(f"{axis} {value}" if value.isdecimal() else value for axis, value in values))
 
@@ -100,12 +100,12 @@ def format_number(value: float, digits: int = 4) -> str:
 
 
 def format_rate(value: float) -> str:
-    """Format a rate or a share: an integer from 100 on, three significant digits from 1 on, one below."""
+    """Format a rate or a share: integers from 100 on, three significant digits from 1 on, else one."""
     return f"{value:.0f}" if value >= 100 else format_number(value, 1 if value < 1 else 3)
 
 
 def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
-    """Return machine -> its short name, or its full name if the short names of two machines are equal."""
+    """Return machine -> its short name, or its full name if another machine has the same short name."""
     names = list(machines)
     short_names = {name: _shorten_machine(name) for name in names}
     uses = Counter(short_names.values())
@@ -113,7 +113,7 @@ def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
 
 
 def _shorten_machine(machine: str) -> str:
-    """Return the GPU's name without vendor and memory; "no GPU" for a machine without one."""
+    """Return the name of a machine's GPU without vendor and memory, such as "H200"."""
     if machine.startswith("no-gpu-"):
         return "no GPU"
     match = re.fullmatch(r"(?:nvidia-)(?:geforce-)?([a-z0-9-]+?)(?:-\d+gb.*)?", machine)
@@ -121,7 +121,7 @@ def _shorten_machine(machine: str) -> str:
 
 
 def list_own_groups(change: Mapping[str, Any]) -> list[Any]:
-    """Return the groups of a change without those of machine code for other architectures than the machine's."""
+    """Return a change's groups, except those of machine code for other architectures than the machine's."""
     return [group for group in change["groups"] if not group["elsewhere"]]
 
 
@@ -139,9 +139,9 @@ def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 
 
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
-    """Return one group of each changed kernel, worst kernel first: a failure, or else the worst group.
+    """Return the worst group of each changed kernel, the worst kernel first.
 
-    If the kernel has changed times, only groups with times count.
+    If times of the kernel changed, its other groups do not count, except failures.
     """
     groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _RANKS]
     timed_kernels, worst_groups = {group["kernel"] for group in groups if group["timed"]}, dict[str, _Group]()
@@ -152,7 +152,6 @@ def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 
 
 def _rank_group(group: _Group) -> tuple[int, bool, bool, int, float]:
-    """Return the sort key of a group: rank of the verdict, kind (times, counted, compiled), verdict, size."""
     verdict, is_compiled = group["verdict"], find_kind(group["of"]["benchmark"]) is Kind.COMPILED
     return _RANKS[verdict], not group["timed"], is_compiled, list(_RANKS).index(verdict), -group["size"]
 
@@ -172,7 +171,7 @@ def summarize_changes(changes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
-    """Return a sentence on the commits that may have made a commit's worst change; empty if one or none may have."""
+    """Return a sentence on the commits that may have made the worst change; empty for a single commit."""
     shown = list(changes)
     for group in select_worst_groups(shown)[:1]:
         (change,) = (change for change in shown if change["machine"] == group["machine"])
@@ -183,12 +182,12 @@ def describe_span(changes: Iterable[Mapping[str, Any]]) -> str:
 
 
 def format_span(count: int, base: str) -> str:
-    """Return "in one of COUNT commits since BASE"; empty for one commit."""
+    """Return a text such as "in one of 3 commits since 1234abcd"; empty for a single commit."""
     return f"in one of {count} commits since {shorten_hash(base)}" if count > 1 else ""
 
 
 def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
-    """Return a phrase on a kernel's changes on a machine. `group` is its worst group, `groups` are the commit's."""
+    """Return a phrase on a kernel's changes. `group` is its worst group; `groups` are all groups of the commit."""
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
@@ -200,21 +199,17 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
         return f"{kernel} is {group['mean'].lstrip('+-')} {word} in the mean of {count_noun(group['times'], 'time')}"
     if group["timed"] and counts:
         parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
-        return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {_describe_largest(peers)}"
+        largest = max(peers, key=lambda peer: (peer["ratio"] > 1, abs(math.log(peer["ratio"]))))  # slower ones first
+        most = f"at most {format_percent(largest['ratio'])} at {largest['at']}"
+        return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {most}"
     facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
     most = f", at most {group['most']} at {group['at']}" if group["rose"] + group["fell"] > 1 else ""
     return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}{most}"
 
 
-def _describe_largest(groups: Sequence[_Group]) -> str:
-    """Return a phrase on the largest change to the worse, or else to the better, with its configuration."""
-    largest = max(groups, key=lambda group: (group["ratio"] > 1, abs(math.log(group["ratio"]))))
-    return f"at most {format_percent(largest['ratio'])} at {largest['at']}"
-
-
 def format_difference(row: Mapping[str, Any]) -> str:
-    """Format the relative change of a picture's row in per cent; empty if a value is 0."""
+    """Format the relative change of a picture's row; empty if a value is 0."""
     return format_percent(row["after"] / row["before"]) if row["before"] and row["after"] else ""
 
 
@@ -224,7 +219,7 @@ def is_deciding(group: _Group) -> bool:
 
 
 def list_verdicts(changes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the distinct verdicts on a commit over all machines, in the order of SIGNS, without "noted"."""
+    """Return the different verdicts on a commit's groups, except "noted", in the order of SIGNS."""
     verdicts = {group["verdict"] for change in changes for group in list_own_groups(change)}
     return [word for word in SIGNS if word in verdicts - {"noted"}]
 
@@ -246,21 +241,20 @@ def format_share(value: float) -> str:
 
 
 def format_amount(value: float, unit: str) -> str:
-    """Format a number on the page Overview with its unit: "s", "copies" or "sectors"."""
+    """Format a number of the page Overview. Its unit is "s", "copies" or "sectors"."""
     if unit == "s":
         return format_quantity(value, "seconds")
     return f"{value:,.0f} {unit}" if unit == "sectors" else f"{format_rate(value)} {unit}"
 
 
-def place_points(
-    series: Sequence[tuple[str, float]], width: int = 128, height: int = 36
-) -> list[tuple[str, float, float]]:
+def place_points(series: Sequence[tuple[str, float]]) -> list[tuple[str, float, float]]:
     """Return a sparkline's points (commit, x, y), in pixels.
 
-    The height stands for the range of the values, or for a fifth of their middle if this is larger.
+    The height stands for the range of the values, but at least for a fifth of their middle.
     """
+    width, height, edge = 128, 36, 6  # as in index.html
     values = [value for _, value in series]
-    middle, last, edge = (max(values) + min(values)) / 2, len(series) - 1, 6
+    middle, last = (max(values) + min(values)) / 2, len(series) - 1
     scale = (height - 2 * edge) / (max(max(values) - min(values), abs(middle) / 5) or 1)
     across = [edge + place * (width - 2 * edge) / last if last else width / 2 for place in range(len(series))]
     return [
