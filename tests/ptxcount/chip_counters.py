@@ -55,7 +55,6 @@ class CounterPair(NamedTuple):
 
 
 def describe_differences(pairs: Iterable[CounterPair]) -> list[str]:
-    """Describe each counter that differs."""
     return [
         f"{pair.launch}: {pair.counter} {pair.expectation:g}, the chip {pair.chip:g}"
         for pair in pairs

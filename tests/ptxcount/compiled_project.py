@@ -88,7 +88,6 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a project, and make its folder the current one."""
     project = Project(tmp_path / "project")
     monkeypatch.setattr(compilations, "query_layout", project.query_layout)
     monkeypatch.chdir(project.folder)

@@ -67,7 +67,6 @@ def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.
 
 @pytest.fixture(autouse=True)
 def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reuse compilations of earlier tests wherever `ptxcount` compiles."""
     monkeypatch.setattr(cuda_compiler, "compile_source", _compile_once)
     monkeypatch.setattr(kernel_counts, "compile_source", _compile_once)
     monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
@@ -82,5 +81,4 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 
 @pytest.fixture
 def arrays() -> Arrays:
-    """Return the arrays of a copy kernel."""
     return Arrays()

@@ -120,7 +120,6 @@ _HALFWORD_USES = [
 
 
 def _use_halfwords(load: str, use: str) -> str:
-    """Write PTX that loads two halfwords and uses both."""
     return f"<{load} {' '.join(use.format(n=n, place=4 * n) for n in (0, 1))}>"
 
 

@@ -40,14 +40,12 @@ def module(
 
 
 def list_registers(name: str, count: int, first: int = 0) -> str:
-    """Write registers of consecutive numbers in braces."""
     return "{" + ", ".join(f"{name}{number}" for number in range(first, first + count)) + "}"
 
 
 def execute_snippet(
     text: str, arguments: Sequence[KernelArgument], *, threads: int = 32, blocks: int = 1, **options: Any
 ) -> LaunchCounters:
-    """Execute the kernel of `module` in one row of blocks."""
     return execute_kernel(text, "snippet", (blocks, 1, 1), (threads, 1, 1), arguments, **options)
 
 

@@ -17,7 +17,6 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 
 
 def compile_to_ptx(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
-    """Compile a file or a text to PTX."""
     return cuda_compiler.compile_source(source, flags, arch).ptx
 
 

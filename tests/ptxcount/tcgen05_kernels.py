@@ -79,7 +79,6 @@ def fill(columns: int) -> str:
 
 
 def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any) -> ptxcount.LaunchCounters:
-    """Execute a kernel of `write_kernel`."""
     return ptxcount.count(text, "snippet", blocks, 128, [image, out], **options)
 
 

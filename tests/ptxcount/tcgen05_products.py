@@ -94,5 +94,4 @@ def multiply(
 
 
 def multiply_exactly(a: Array, b: Array) -> Array:
-    """Return a @ b.T, computed by NumPy in float64."""
     return np.asarray(a.astype(np.float64) @ b.astype(np.float64).T)

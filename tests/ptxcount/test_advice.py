@@ -35,7 +35,6 @@ def test_each_rule_has_a_chapter() -> None:
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_example_has_its_advice_and_numbers(code: str) -> None:
-    """Only the kernel before the change gets the advice; the chapter's numbers are per request of the worst load."""
     numbers = EXAMPLES[code][2:]
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
@@ -107,14 +106,12 @@ TEXTS = {
 
 @pytest.mark.parametrize("body", TEXTS)
 def test_advice_names_array_and_remedy(body: str) -> None:
-    """Advice names the array first and the remedy last: a pad that removes most conflicts, or another order."""
     texts = [text.partition(" (")[0] for code, text in _list_advice(body)]
     assert all(text.endswith(end) for text, end in zip(texts, TEXTS[body], strict=True)), texts
     assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ", "load of in: ")) for text in texts)
 
 
 def test_one_advice_per_cause() -> None:
-    """Accesses to neighbouring elements with one stride share an advice; the costliest is its first place."""
     first, second = _advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, 4 accesses cover the gap")
     file, line = first.places[0]

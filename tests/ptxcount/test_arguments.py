@@ -35,10 +35,6 @@ TYPED = [
 def test_types_must_match(
     kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An argument of a type that its parameter does not take is refused; the error names the type to pass.
-
-    Integers may differ in sign. Pointers to ``char`` and ``void`` take any array, and a scalar may be bytes.
-    """
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
     place = [row[:2] for row in TYPED].index((kind, word))
@@ -61,7 +57,6 @@ ORDERED = [
 
 @pytest.mark.parametrize(("words", "labels"), ORDERED)
 def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: Path) -> None:
-    """A label that names another parameter is refused, also for a template in a header; other labels are free."""
     header = tmp_path / "k.h"
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
     error = pytest.raises(
@@ -102,7 +97,6 @@ MISMATCHED = [
 
 @pytest.mark.parametrize(("mangled", "word", "error"), MISMATCHED)
 def test_mismatch_names_what_to_pass(mangled: str, word: str, error: str, tmp_path: Path) -> None:
-    """The error names the type or the members of the parameter, and what to pass."""
     source = tmp_path / "k.cu"
     source.write_text("struct P { float x; int n; float* q; };")
     with pytest.raises(LaunchError, match=f"^{re.escape(error)}") if error else nullcontext():
@@ -110,7 +104,6 @@ def test_mismatch_names_what_to_pass(mangled: str, word: str, error: str, tmp_pa
 
 
 def test_stored_array_is_writable(tmp_path: Path) -> None:
-    """An array from a file is writable and in C order."""
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save(tmp_path / "in.npy", stored)
     array: Any = make_argument("a=@in.npy", folder=tmp_path)
@@ -118,7 +111,6 @@ def test_stored_array_is_writable(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    """A text file and an archive are refused without NumPy's advice to allow pickled objects."""
     (tmp_path / "text.npy").write_text("0 1 2")
     np.savez(tmp_path / "arrays.npz", np.zeros(3))
     for name, problem in (("text.npy", "it has no array of numbers"), ("arrays.npz", "is an archive of arrays")):
@@ -129,7 +121,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_arrays_beyond_memory_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Variables and arrays that together exceed this machine's memory are refused before the allocation."""
     source = tmp_path / "huge.ptx"
     source.write_text(module("mov.u64 %rd1, g;", 0, functions=".global .b8 g[4294967295][4294967295];"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
@@ -176,7 +167,6 @@ ARGUMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
 def test_word_gives_value_or_error(word: str, expected: Any) -> None:
-    """Arrays hold 0, 1, 2, ... by default; scalars have their dtype; the limits of a type are the last valid values."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
             make_argument(word)

@@ -24,7 +24,6 @@ def _floats(seed: int) -> Array:
 
 
 def _same(got: Array, expected: Array) -> None:
-    """Assert the bits of numbers rounded to bfloat16; NaN is 0x7FFF."""
     bits = np.where(np.isnan(expected.astype(np.float32)), 0x7FFF, expected.astype(BFLOAT).view(np.uint16))
     np.testing.assert_array_equal(got, bits)
 
@@ -36,9 +35,8 @@ def _same(got: Array, expected: Array) -> None:
 ])  # fmt: skip
 @pytest.mark.parametrize("pairs", [False, True])
 def test_arithmetic_as_in_numpy(name: str, count: int, exact: Any, pairs: bool) -> None:
-    """Operations equal NumPy's, rounded to bfloat16; operands of ``fma`` are small integers, with exact results."""
     operands = [_floats(seed) for seed in range(2 * count)]
-    if count == 3:
+    if count == 3:  # small integers, whose results are exact
         operands = [np.random.default_rng(seed).integers(-99, 99, 1024).astype(np.float32) for seed in range(6)]
     narrow = [operand.astype(BFLOAT) for operand in operands]
     bits = [number.view(np.uint16) for number in narrow]
@@ -62,7 +60,6 @@ def test_powers_of_two_are_flushed() -> None:
 
 @pytest.mark.parametrize("target", ["f16", "f32", "f64", "s8", "u8", "s32", "u64"])
 def test_bfloat_converts_to_other_types(target: str) -> None:
-    """bfloat16 is rounded to f16, exact in wider floats, and truncated and clamped to integers."""
     bits = np.append(_floats(11)[4:], [-300, 255.5, 2.5e9, -0.75]).astype(BFLOAT).view(np.uint16)
     exact = bits.view(BFLOAT).astype(np.float64)
     if target[0] == "f":
@@ -82,7 +79,6 @@ def test_bfloat_converts_to_other_types(target: str) -> None:
 
 
 def test_vote_suffixes_in_either_order() -> None:
-    """``vote.ballot.sync`` means ``vote.sync.ballot``."""
     got = evaluate("vote.ballot.sync.b32 {d}, {a}, -1", [np.arange(64) % 3 == 0], np.uint32)
     assert got.tolist() == [
         sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32) for _ in range(32)
@@ -93,10 +89,6 @@ def test_vote_suffixes_in_either_order() -> None:
     ("kind", "dtype", "most"), [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)]
 )
 def test_8_bit_floats_saturate_and_convert_exactly(kind: str, dtype: Any, most: int) -> None:
-    """Pairs of float32 or float16 saturate as 8-bit floats.
-
-    Each of the 256 codes converts to its exact float16.
-    """
     rng = np.random.default_rng(7)
     upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
     expected = [

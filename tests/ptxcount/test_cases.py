@@ -64,7 +64,6 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
 def test_kernels_end_with_right_values(
     kernel: str, blocks: int, threads: int, arguments: list[Any], expected: dict[int, Any], codes: list[str]
 ) -> None:
-    """Each kernel ends with right values; undefined behaviour of CUDA is a finding."""
     copies = [argument.copy() for argument in arguments]
     counters = sources.execute("cases", kernel, copies, threads=threads, blocks=blocks, distinct=True)
     for place, values in expected.items():
@@ -73,14 +72,12 @@ def test_kernels_end_with_right_values(
 
 
 def test_deadlock_names_threads_and_line() -> None:
-    """The error of a deadlock gives a line, and the number of threads that wait at each barrier."""
     with pytest.raises(errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait at .*, 32 threads wait at the"):
         sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
 
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
 def test_equal_stores_race_only_if_strict(races: str, codes: list[str]) -> None:
-    """Blocks that store the same value race only under ``races="strict"``."""
     counters = sources.execute(
         "cases", "one_by_one", [_zeros(1), INT(1)], threads=1, blocks=2, races=races, distinct=True
     )
@@ -92,7 +89,6 @@ def test_equal_stores_race_only_if_strict(races: str, codes: list[str]) -> None:
     (np.zeros((64, 65), F)[:, 1:33], 5),
 ])  # fmt: skip
 def test_views_begin_at_their_first_element(matrix: Any, per_request: int) -> None:
-    """A kernel gets the address of a view's first element, and counts the sectors of its memory."""
     matrix[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
     counters = sources.execute("cases", "column_sums", [out, matrix, INT(1), INT(32)])
@@ -103,7 +99,6 @@ def test_views_begin_at_their_first_element(matrix: Any, per_request: int) -> No
 #: Element of a local array that each thread reads, and sectors per request (H200, driver 580.159.04).
 @pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
 def test_local_memory_interleaves_lanes(times: int, sectors: int) -> None:
-    """Local memory places the same word of 32 lanes side by side; an access of a warp is one request."""
     arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
     totals = sources.execute("cases", "local_array", arguments).totals()
     assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]
@@ -112,7 +107,6 @@ def test_local_memory_interleaves_lanes(times: int, sectors: int) -> None:
 
 
 def test_race_in_a_loop_is_one_finding() -> None:
-    """A race in an unrolled loop is one finding, which names its two lines."""
     counters = sources.execute("cases", "scan", [_zeros(256), np.ones(256, INT)], threads=256)
     (finding,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)

@@ -67,7 +67,6 @@ CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] =
 
 
 def _line(entry: str) -> int:
-    """Return the faulty line in ``wrong.cu``."""
     lines = (sources.FOLDER / "wrong.cu").read_text(encoding="utf-8").splitlines()
     start = next(n for n, line in enumerate(lines) if f" {entry}(" in line)
     return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
@@ -101,7 +100,6 @@ def test_fault_names_line_thread_and_address(
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_read_only_argument_stays_read_only(place: int) -> None:
-    """A store to a read-only argument is refused although a writable argument shares its memory."""
     memory = _floats(64)
     arrays = [memory, memory]
     arrays[place] = memory.view()
@@ -127,7 +125,6 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
     ),
 ])  # fmt: skip
 def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
-    """An invalid launch is refused; the error has the value and what is allowed."""
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):
@@ -135,14 +132,12 @@ def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
 
 
 def test_too_much_shared_memory_is_refused() -> None:
-    """Static and dynamic shared memory together are limited to what a block may have."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
         sources.execute("wrong", "trapped", [_ints(32)], dynamic_shared=233473)
 
 
 @pytest.mark.parametrize(("lane", "barrier"), [(1, "syncwarp"), (32, "syncthreads")])
 def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
-    """A race within a warp advises ``__syncwarp()``, and one between warps ``__syncthreads()``."""
     source = f"""__global__ void k(int* o) {{
         __shared__ int s[64]; int i = threadIdx.x;
         s[i] = i + 1;
@@ -153,7 +148,6 @@ def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
 
 
 def test_far_address_is_in_no_array() -> None:
-    """An address far from all arrays is in no array; the message gives the nearest array below."""
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
     text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest below, "
     ptx, arguments = sources.compile_to_ptx(source), [_ints(64), _ints(64), np.int64(1 << 40)]
@@ -164,7 +158,6 @@ def test_far_address_is_in_no_array() -> None:
 
 @pytest.mark.parametrize(("index", "offset"), [(0, ""), (2, r" \+8 bytes"), (-1, " -4 bytes")])
 def test_address_near_zero_is_a_null_pointer(index: int, offset: str) -> None:
-    """An access near address 0 is reported as a null pointer, with its offset."""
     ptx = sources.compile_to_ptx('extern "C" __global__ void k(int** a, int i) { a[0][i] = 1; }')
     with pytest.raises(errors.OutOfBoundsError, match=f"store of 4 bytes at -?0x.: a null pointer{offset}$"):
         execute_kernel(ptx, "k", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.int64), np.int32(index)])
@@ -182,10 +175,6 @@ SKIPPED = {
 
 
 def test_lanes_may_exit_but_not_skip_a_barrier() -> None:
-    """Lanes that skip a barrier and then load are a finding; under ``races="strict"``, also if they only store.
-
-    Lanes that exit without a store are no finding.
-    """
     head = "(int* o) { __shared__ int s[64]; int i = threadIdx.x;"
     kernels = (f"__global__ void k{n}{head} {body} }}\n" for n, body in enumerate(SKIPPED))
     ptx = sources.compile_to_ptx("".join(kernels))

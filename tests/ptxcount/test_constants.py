@@ -25,11 +25,9 @@ int block = 256; block = {128};
 ])  # fmt: skip
 @pytest.mark.parametrize("definitions", [CONSTANTS, VARIABLES])
 def test_expression_of_constants_has_a_value(text: str, value: int | None, definitions: str) -> None:
-    """An expression of numbers and constants has a value; any other expression gives None."""
     assert evaluate_constant(text, SOURCE, definitions) == value
 
 
 @pytest.mark.parametrize(("definitions", "value"), [(CONSTANTS, None), (VARIABLES, 128)])
 def test_variable_has_its_last_value(definitions: str, value: int | None) -> None:
-    """With ``VARIABLES`` a variable has the last value assigned to it; with ``CONSTANTS`` it has none."""
     assert evaluate_constant("block", SOURCE, definitions) == value

@@ -41,7 +41,6 @@ PLACES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 def test_rules_count_as_sets_do(name: str, width: int) -> None:
-    """A rule counts a warp as sets do: alone, masked in a larger block, and in each of three equal blocks."""
     rng = np.random.default_rng(width)
     rule, total = getattr(transactions, name), sum_rules
     for turn in range(60):
@@ -66,7 +65,6 @@ def test_rules_count_as_sets_do(name: str, width: int) -> None:
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
 @pytest.mark.parametrize("apart", [4, 1 << 32, (1 << 32) + 4])
 def test_far_addresses_are_distinct(first: int, apart: int) -> None:
-    """Addresses with equal low 32 bits count as distinct; so do addresses around a multiple of 2 ** 32."""
     lanes = np.arange(32) % 3 > 0
     addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
     for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
@@ -78,7 +76,6 @@ def test_far_addresses_are_distinct(first: int, apart: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int) -> None:
-    """Distinct sectors include the last of each block; a reduction counts its sectors as read and as written."""
     kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
@@ -103,7 +100,6 @@ FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 
 
 @pytest.mark.parametrize("apart", FETCHED)
 def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
-    """A miss fetches 64 bytes from DRAM, or 128 bytes if the load's qualifier asks for 128 or more."""
     default, hinted = FETCHED[apart]
     for hint, fetched in {"": default, ".L2::64B": default, ".L2::128B": hinted, ".L2::256B": hinted}.items():
         body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
@@ -114,7 +110,6 @@ def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
 
 @pytest.mark.parametrize("space", ["shared", "local"])
 def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The executor's memory depends on ``CHUNK_BYTES``, not on the number of blocks."""
     monkeypatch.setattr(execute, "CHUNK_BYTES", 8 << 20)
     code = f".{space} .b8 x[32768]; .reg .b32 %r1; mov.u32 %r1, %ctaid.x; st.{space}.u32 [x], %r1; ret;"
     tracemalloc.start()
@@ -126,7 +121,6 @@ def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_code_of_headers_has_lines_of_the_kernel() -> None:
-    """Accesses in functions of CUDA's headers have the lines of the kernel's file that call them."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
@@ -170,7 +164,6 @@ TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 @pytest.mark.parametrize("code", MERGED)
 def test_loads_merge_as_in_ptxas(code: str) -> None:
-    """Adjacent accesses merge as in ptxas, and lanes are grouped as on the GPU."""
     base, kind, body = "%r1", "u32", ""
     for word in code.split():
         base = word if word.startswith("%") else base
@@ -199,7 +192,6 @@ def test_loads_merge_as_in_ptxas(code: str) -> None:
     (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
-    """A combined residue holds for all results; for sums and masks with a constant, no larger modulus does."""
     residues = [Residue(2**k, remainder) for k in range(5) for remainder in range(2**k)]
     for a, b in product(residues, residues):
         numbers = [range(residue.remainder, 64, residue.modulus) for residue in (a, b)]
@@ -211,7 +203,6 @@ def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Ca
 
 
 def test_names_of_totals_stay() -> None:
-    """Names of totals, which other tools read, stay the same; only atomics have ``together``."""
     totals = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
     amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
     names = {*amounts, *(f"shared_{amount}" for amount in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}

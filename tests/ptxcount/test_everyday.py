@@ -255,7 +255,6 @@ def _three(extent: Any) -> tuple[int, int, int]:
 
 
 def execute_case(case: Case) -> Any:
-    """Execute a case, which changes its arguments; return its counters."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
     return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
@@ -263,7 +262,6 @@ def execute_case(case: Case) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 def test_outputs_as_in_numpy_and_counts_as_with_sets(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs equal NumPy's, exactly or within a tolerance; counters equal a count with sets."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]

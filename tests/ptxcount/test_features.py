@@ -18,7 +18,6 @@ Index3 = tuple[int, int, int]
 
 
 def launch(entry: str, grid: int | Index3, block: int | Index3, *args: Any, dynamic_shared: int = 0) -> LaunchCounters:
-    """Launch a kernel of ``tests/kernels/features.cu``."""
     sizes = [(n, 1, 1) if isinstance(n, int) else n for n in (grid, block)]
     return execute_kernel(sources.ptx("features"), entry, sizes[0], sizes[1], list(args), dynamic_shared=dynamic_shared)
 
@@ -50,7 +49,6 @@ def test_outputs_are_exact(
 
 
 def test_vector_accesses_have_their_sectors() -> None:
-    """Vector accesses of 4 and 16 bytes a thread move the right values. Stores have the sectors of their bytes."""
     source = np.arange(512, dtype=np.float32).reshape(128, 4)
     out, wide, shorts = np.zeros_like(source), np.zeros((128, 2)), np.zeros((128, 2), np.int16)
     data = np.random.default_rng(1).integers(0, 256, (128, 4), dtype=np.uint8)
@@ -63,14 +61,12 @@ def test_vector_accesses_have_their_sectors() -> None:
 
 
 def test_shared_variables_do_not_overlap() -> None:
-    """Static and dynamic shared variables of a block do not overlap."""
     out = np.zeros((2, 32))
     launch("mixed_shared", 2, 32, out, dynamic_shared=64)
     assert out[0].tolist() == [(31 - t) * 0.5 + 10 + t % 3 + 100 * (t ^ 1) for t in range(32)]
 
 
 def test_nanosleep_keeps_its_operand() -> None:
-    """``nanosleep`` does not write its first operand, which keeps each thread's value."""
     body = """
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
         setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW; mov.u32 %r1, 1; bra MEET;
@@ -83,7 +79,6 @@ def test_nanosleep_keeps_its_operand() -> None:
 
 
 def test_hints_cost_nothing() -> None:
-    """Prefetches, priorities and fences count as no access."""
     body = """
         ld.param.u64 %rd1, [p0]; prefetch.global.L2 [%rd1]; prefetchu.L1 [%rd1]; fence.acq_rel.gpu; membar.gl;
         applypriority.global.L2::evict_normal [%rd1], 128; discard.global.L2 [%rd1], 128;

@@ -25,7 +25,6 @@ BELOW_TINY = float(np.nextafter(np.float32(TINY), np.float32(0)))
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_fma_rounds_once(name: str) -> None:
-    """``fma`` rounds once, also for cancellation, subnormals, overflow, infinities and NaN."""
     dtype = DTYPES[name]
     few = list_values(dtype, 4)
     rows = list(product(few, few, few))
@@ -43,7 +42,6 @@ def test_fma_rounds_once(name: str) -> None:
 
 
 def test_fma_of_extremes_rounds_once() -> None:
-    """``fma.rn.f64`` rounds once if the product's error underflows, its halves overflow, or the sum cancels."""
     rng, powers = np.random.default_rng(11), (-1070, -800, -500, -401, -399, -300, 0, 300, 399, 401, 500, 800, 990)
     exponents = np.array(list(product(powers, powers)))
     a, b = np.ldexp(rng.uniform(1, 2, (len(exponents), 2)) * rng.choice([-1, 1], (len(exponents), 2)), exponents).T
@@ -83,7 +81,6 @@ ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
 
 @pytest.mark.parametrize(("name", "kind", "mode"), ROUNDED)
 def test_results_round_once_in_each_mode(name: str, kind: str, mode: str) -> None:
-    """Each mode rounds the exact result once, also for overflow, subnormals and zeros."""
     dtype, (count, exact) = DTYPES[kind], EXACT[name]
     values = [x for x in list_values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
     rows = list(product(values, repeat=count))
@@ -143,7 +140,6 @@ TABLE: list[tuple[str, list[float], float]] = [
 
 @pytest.mark.parametrize(("instruction", "operands", "expected"), TABLE)
 def test_special_values_as_in_the_ptx_isa(instruction: str, operands: list[float], expected: float) -> None:
-    """NaN, signed zeros, saturation and subnormals follow the PTX ISA."""
     dtype = DTYPES[instruction.rsplit(".", 1)[1]]
     got = evaluate(instruction, [np.array([x], dtype) for x in operands], dtype)
     assert_same(got, np.array([expected], dtype))
@@ -156,7 +152,6 @@ ROUND: dict[str, Callable[[Fraction], int]] = {"rni": round, "rzi": math.trunc, 
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ROUND)
 def test_floats_round_to_integers(source: str, target: str, rounding: str) -> None:
-    """Values are rounded as named and clamped; NaN is zero, or the sign bit if either type has 64 bits."""
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     near = [float(edge) + step for edge in (low, high) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
@@ -181,7 +176,6 @@ _TO_FLOAT += [("f32", "f16"), ("f64", "f16"), ("f64", "f32")]
 @pytest.mark.parametrize(("source", "target"), _TO_FLOAT)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_numbers_round_to_floats(source: str, target: str, rounding: str) -> None:
-    """Integers and wider floats are rounded as the mode says: to nearest, towards zero, down or up."""
     dtype = DTYPES[target]
     if source[0] == "f":
         values: Array = np.array(list_values(DTYPES[source], 60), DTYPES[source])
@@ -222,7 +216,6 @@ INTEGER_CASES = [
 def test_conversions_extend_and_saturate(
     instruction: str, source: str, target: str, values: list[float], expected: list[float]
 ) -> None:
-    """Conversions between widths extend, truncate, saturate, round and flush as the PTX ISA says."""
     got = evaluate(instruction, [np.array(values, source)], target)
     assert got.tolist() == expected
 

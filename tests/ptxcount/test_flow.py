@@ -24,7 +24,6 @@ REPEATED = {
 
 @pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
 def test_many_branches_end_at_a_limit(repeated: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thousands of branches end at the step limit, and nested loops at the analysis' limit on visits."""
     monkeypatch.setattr("ptxcount.ptx.flow.MAX_VISITS", 100_000)
     body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
     with pytest.raises(PtxError) as caught:

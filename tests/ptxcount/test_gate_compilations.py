@@ -109,7 +109,6 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_change_compiles_again_if_it_matters(name: str, project: Project) -> None:
-    """A change that may alter the PTX compiles again; otherwise no compiler starts."""
     prepare, change, is_noticed = CHANGES[name]
     prepare(project)
     project.compile()
@@ -120,8 +119,6 @@ def test_change_compiles_again_if_it_matters(name: str, project: Project) -> Non
 
 
 def test_compilation_is_not_cached_if_a_file_changes_meanwhile(project: Project) -> None:
-    """A compilation is not cached if a file changes while nvcc runs."""
-
     def edit_meanwhile(recipe: compilations.Recipe) -> compilations.Compiled:
         compiled = compute.compile_recipe(recipe)
         project.write("second/inner.h", "#define INNER 5\n")
@@ -133,7 +130,6 @@ def test_compilation_is_not_cached_if_a_file_changes_meanwhile(project: Project)
 
 
 def test_cache_gives_the_ptx_of_nvcc(project: Project) -> None:
-    """After random changes of headers, the cache gives the PTX of nvcc; files are those that nvcc read."""
     draw = random.Random(1)
     names = ("value.h", "near.h", "later.h", "inner.h")
     for step in range(6):

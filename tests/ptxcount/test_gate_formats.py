@@ -21,7 +21,6 @@ def _output(repository: Repository, form: str) -> str:
 
 
 def test_formats_have_the_same_findings(repository: Repository) -> None:
-    """SARIF, JSON and annotations have the same findings; SARIF and JSON follow their schemas."""
     (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
     repository.kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
     half = OTHER.replace("[[launch]]", '[[launch]]\nname = "half"')
@@ -63,7 +62,6 @@ def test_formats_have_the_same_findings(repository: Repository) -> None:
 
 
 def test_long_error_is_one_annotation(repository: Repository) -> None:
-    """An error of nvcc of several lines is one annotation."""
     repository.kernel(2, ("int i =", "i ="))
     code, (annotation,) = repository.run("check", "--format", "github")
     assert code == 2
@@ -93,7 +91,6 @@ COMPARED = [
 def test_compare_prints_changes_since_a_revision(
     stride: int, launch: str, messages: list[str], repository: Repository
 ) -> None:
-    """``compare`` prints a title, and a code block with the changes since a revision's lock file."""
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
@@ -113,7 +110,6 @@ def test_compare_prints_changes_since_a_revision(
 
 
 def test_pytest_fixture_counts_a_kernel(repository: Repository) -> None:
-    """The fixture ``ptxcount`` counts a kernel, or raises, in a test of a user's repository."""
     (repository.folder / "test_scale.py").write_text(
         """import pytest
 from ptxcount import LaunchError

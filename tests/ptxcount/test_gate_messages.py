@@ -16,7 +16,6 @@ THIRD = LAUNCH.replace("= 4", "= 3")
 
 
 def test_warning_does_not_fail_and_names_launches(repository: Repository) -> None:
-    """A warning does not fail ``check``, and names its first launch and the number of further launches."""
     repository.kernel(2, RACE)
     repository.launch(LAUNCH + OTHER + THIRD)
     repository.run("pin", "--accept")
@@ -35,7 +34,6 @@ def test_warning_does_not_fail_and_names_launches(repository: Repository) -> Non
 
 
 def test_pin_prints_warnings(repository: Repository) -> None:
-    """``pin`` prints the warnings of ``check``, except those that a comment waives."""
     repository.kernel(2, RACE)
     code, lines = repository.run("pin", "--accept")
     assert (code, repository.run("check")) == (0, (0, lines[-1:]))
@@ -47,7 +45,6 @@ def test_pin_prints_warnings(repository: Repository) -> None:
 def test_init_leaves_out_known_kernels(
     repository: Repository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``init`` leaves out kernels that ptxcount.toml has, and says how many."""
     (repository.folder / "sum.cu").write_text("__global__ void sum(float* out) { out[threadIdx.x] = 1; }\n")
     repository.launch(LAUNCH.replace("<float>", "< float >"))
     code, lines = repository.run("init", "./scale.cu", "sum.cu")

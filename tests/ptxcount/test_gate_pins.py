@@ -35,7 +35,6 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
 def test_pin_needs_consent_to_higher_counts(
     change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository
 ) -> None:
-    """``pin`` writes changes, but higher counts only with ``--accept``; a full disk leaves the lock file alone."""
     change(repository)
     lock = repository.folder / "ptxcount.lock"
     old_text = lock.read_text()
@@ -58,8 +57,6 @@ def test_pin_needs_consent_to_higher_counts(
 
 
 def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
-    """Launches that run are pinned; a launch that fails is an error, and keeps its counts."""
-
     def read_launches() -> dict[str, Any]:
         launches: dict[str, Any] = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
         return launches
@@ -79,7 +76,6 @@ def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
 
 
 def test_pin_writes_counts_above_a_limit(repository: Repository) -> None:
-    """``pin`` writes counts above a limit, and says that ``check`` will fail."""
     repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
@@ -93,7 +89,6 @@ def test_pin_writes_counts_above_a_limit(repository: Repository) -> None:
 
 
 def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
-    """Launches that ``init`` prints can be pinned."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
     source = '#include "sum.h"\n__global__ void sum(float* out) { out[blockIdx.x * blockDim.x + threadIdx.x] SUM 1; }\n'
@@ -114,10 +109,6 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
 
 
 def test_check_counts_again_only_after_a_change(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of PTX, arrays, launch, ptxcount, nvcc or nvcc's variables makes `check` count again.
-
-    So does a damaged cache file. Comments and limits do not.
-    """
     from ptxcount.gate import compute, count_cache
 
     counted: list[object] = []

@@ -9,7 +9,6 @@ from tests.ptxcount.sources import compile_to_ptx
 
 
 def test_register_limit_makes_ptxas_spill() -> None:
-    """A register limit in nvcc's flags makes ptxas spill. Without machine code, the list of accesses is empty."""
     names = [f"a{n}" for n in range(48)]
     loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
@@ -46,7 +45,6 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
     [("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True)],
 )
 def test_kernel_has_frames_and_spills_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
-    """A kernel has the frames and spills of functions that it may call, and of no others."""
     frame, stores, loads = (
         access["bytes"] for access in list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
     )

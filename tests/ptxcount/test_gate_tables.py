@@ -32,7 +32,6 @@ def _replace_key(key: str, value: str) -> str:
 
 
 def test_odd_values_have_no_traceback(repository: Repository) -> None:
-    """Odd values of each key of a launch are accepted, or refused with an error of the gate."""
     seeded = random.Random(55)
     for key in KEYS:
         for value in seeded.sample(VALUES, 10):
@@ -74,7 +73,6 @@ def test_odd_file_is_an_error(file: str, content: str, message: str, repository:
 
 @pytest.mark.parametrize("argument", ['"n={' + "[" * 5000 + '"', '"n=[1]"', '"in=@/dev/zero"', "'n={\"a\": null}'"])
 def test_odd_argument_is_an_error(argument: str, repository: Repository) -> None:
-    """An argument that is nested too deeply, of another type, or from a device is an error."""
     repository.launch(LAUNCH.replace('"n=int32:1024"', argument))
     code, lines = repository.run("check")
     assert (code, lines[0].startswith("ptxcount.toml:1: error: PC009 LaunchError: ")) == (2, True), lines
@@ -88,7 +86,6 @@ def test_damaged_cache_is_ignored(content: str, repository: Repository) -> None:
 
 
 def test_change_names_a_removed_header() -> None:
-    """A pinned line in a header that nvcc no longer reads is a change at line 1 of that header."""
     access = {"space": "global", "kind": "load", "requests": 1, "sectors": 4}
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}

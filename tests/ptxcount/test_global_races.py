@@ -40,7 +40,6 @@ def _find_race(program: list[Action]) -> int | None:
 
 
 def test_first_race_as_in_lists_of_accesses() -> None:
-    """In random programs of four blocks, the first race is the one that lists of accesses give."""
     rng, clean = np.random.default_rng(5), 0
     for _ in range(100):
         kinds = rng.choice([*GLOBAL, "load"], 6).tolist()
@@ -58,7 +57,6 @@ def test_first_race_as_in_lists_of_accesses() -> None:
 
 @pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
 def test_equal_store_races_only_if_strict(value: int, races: bool) -> None:
-    """A store of the value that is there races with loads only under the strict policy."""
     body = f"""
         ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
     """
@@ -79,7 +77,6 @@ LINES = {
 
 @pytest.mark.parametrize(("lines", "verb"), LINES.items())
 def test_global_race_names_both_lines(lines: str, verb: str) -> None:
-    """A race in global memory names its line, and the line of an earlier access by another instruction."""
     kernels = (f"__global__ void k{n}(int* x) {{ int i = threadIdx.x;\n{each}\n}}\n" for n, each in enumerate(LINES))
     place = [*LINES].index(lines)
     (finding,) = ptxcount.count("".join(kernels), f"k{place}", 1, 64, [np.zeros(128, np.int32)]).findings

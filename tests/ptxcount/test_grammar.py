@@ -17,5 +17,4 @@ from ptxcount.util.grammar import choose_form, count_noun
     ],
 )
 def test_noun_agrees_with_number(number: int, noun: str, text: str) -> None:
-    """Noun and verb agree with the number."""
     assert f"{count_noun(number, noun)} {choose_form(number, 'is', 'are')}" == text

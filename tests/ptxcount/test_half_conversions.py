@@ -58,7 +58,6 @@ def _expect(got: Any, half: str, expected: list[float]) -> None:
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("rounding", ["rn", "rz"])
 def test_halves_are_rounded_and_clamped(rounding: str, half: str, clamps: str) -> None:
-    """Singles are rounded and clamped to one half, or to two halves of a word."""
     expected = [_round(float(number), GRIDS[half], rounding, clamps) for number in F32]
     _expect(evaluate(f"cvt.{rounding}{clamps}.{half}.f32", [F32], np.uint16), half, expected)
     words = evaluate(f"cvt.{rounding}{clamps}.{half}x2.f32", [F32, F32[::-1].copy()], np.uint32)
@@ -72,7 +71,6 @@ _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0
 @pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_each_mode_rounds_once_to_bfloat16(rounding: str, source: str) -> None:
-    """Each mode rounds once to bfloat16, also 64-bit integers with more than the 53 bits of float64."""
     if source[0] == "f":
         dtype = np.dtype(f"f{int(source[1:]) // 8}")
         values = np.array([*list_values(dtype, 250), *TIES], dtype)
@@ -89,7 +87,7 @@ _HALF_PAIRS = [(*pair, mode) for pair in (("f16", "bf16"), ("bf16", "f16")) for 
 
 @pytest.mark.parametrize(("half", "source", "rounding"), [*_HALF_PAIRS, ("f16", "f16", ""), ("bf16", "bf16", "")])
 def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> None:
-    """Halves become halves of the other type, rounded to nearest if the instruction has no mode, as in ptxas."""
+    """Without a mode, ptxas rounds to nearest."""
     values = np.arange(0, 1 << 16, 67).astype(np.uint16)
     got = evaluate(f"cvt{'.' * bool(rounding)}{rounding}.{half}.{source} {{d}}, {{a}}", [values], np.uint16)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -100,7 +98,6 @@ def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> 
 @pytest.mark.parametrize("clamps", CLAMPS)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rna"])
 def test_tf32_is_rounded_and_clamped(rounding: str, clamps: str) -> None:
-    """tf32 is the rounded upper 19 bits; ``.satfinite`` turns infinities into the greatest number."""
     numbers = F32[~np.isnan(F32)]
     bits = numbers.view(np.uint32).astype(np.int64)
     rest, kept = bits & 0x1FFF, bits & ~0x1FFF

@@ -13,7 +13,6 @@ from ptxcount.util import host_memory
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="no /proc/meminfo to compare with")
 def test_total_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Total memory is what Linux reports, or a smaller limit of the container."""
     kilobytes = int(Path("/proc/meminfo").read_text(encoding="ascii").split()[1])
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(host_memory, "LIMIT", limit)
@@ -26,7 +25,6 @@ def test_total_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float32", "uint64", "complex128"])
 @pytest.mark.parametrize("step", [1, 2654435761])
 def test_range_in_blocks_as_in_numpy(dtype: str, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make_range` gives the values of NumPy, also in blocks that do not divide the array."""
     monkeypatch.setattr(host_memory, "BLOCK", 7)
     expected = (np.arange(1000) * np.int64(step)).astype(dtype)
     assert host_memory.make_range(1000, dtype, step).tobytes() == expected.tobytes()
@@ -34,7 +32,7 @@ def test_range_in_blocks_as_in_numpy(dtype: str, step: int, monkeypatch: pytest.
 
 
 def test_range_needs_little_more_than_its_array() -> None:
-    """`make_range` takes at most 1.5 times its array's memory; a direct construction would take nine times."""
+    """A direct construction would take nine times the array's memory."""
     size = 64 << 20
     tracemalloc.start()
     numbers = host_memory.make_range(size, "int8")

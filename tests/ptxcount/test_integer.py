@@ -105,7 +105,6 @@ ROWS = [(name, kind, *row_columns) for name, kinds, *row_columns in CASES for ki
 
 @pytest.mark.parametrize(("name", "kind", "reads", "writes", "oracle"), ROWS, ids=[f"{r[0]}.{r[1]}" for r in ROWS])
 def test_integers_as_in_python(name: str, kind: str, reads: str, writes: str, oracle: Callable[..., int]) -> None:
-    """Results for edge and random operands, at most 1024 combinations, equal Python's, wrapped."""
     wide = f"{kind[0]}{int(kind[1:]) * 2}"
     types = [{"t": kind, "w": wide}.get(role, "u32") for role in reads]
     result = {"t": kind, "w": wide, "u": "u32"}[writes]
@@ -142,7 +141,6 @@ CARRIED: list[tuple[str, str, str, Callable[..., int]]] = [
     [(kind, *instructions) for kinds, *instructions in CARRIED for kind in kinds.split()],
 )
 def test_carry_reaches_the_next_instruction(kind: str, first: str, second: str, oracle: Callable[..., int]) -> None:
-    """A carry or borrow reaches the next instruction: results equal those of twice the width."""
     edges = _edges(kind)
     rows = np.random.default_rng(2).choice(len(edges), (1024, 4))
     operands = [np.array([edges[k] for k in column], _dtype(kind)) for column in rows.T]
@@ -155,7 +153,6 @@ def test_carry_reaches_the_next_instruction(kind: str, first: str, second: str, 
 
 
 def test_mov_packs_words_and_keeps_floats() -> None:
-    """``mov`` packs the first word lowest, and keeps the bits of a float."""
     words = list(np.random.default_rng(9).integers(0, 2**32, (2, 64), dtype=np.uint32))
     packed = evaluate("mov.b64 {d}, {{{a}, {b}}}", words, np.uint64)
     assert packed.tolist() == [x | y << 32 for x, y in zip(*(operand.tolist() for operand in words), strict=True)]

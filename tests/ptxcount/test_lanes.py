@@ -17,7 +17,6 @@ READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize(("operation", "group"), lanes.CASES)
 def test_results_as_on_an_h200(operation: str, group: str) -> None:
-    """Results and predicates equal those of an H200; a read from an inactive lane is a finding."""
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_snippet(text, [out])
@@ -32,13 +31,11 @@ def test_results_as_on_an_h200(operation: str, group: str) -> None:
 
 
 def test_uniformity_of_collectives_is_known() -> None:
-    """Each instruction between lanes but ``shfl`` is listed as uniform or divergent, for warp aggregation."""
     opcodes = {code.split("; ")[-1].split(".")[0] for code in lanes.OPERATIONS.values()}
     assert opcodes - {"shfl"} <= uniformity._UNIFORM_OPCODES | uniformity._DIVERGENT_OPCODES
 
 
 def test_every_measured_case_is_tested() -> None:
-    """Each case measured on an H200 is a case of `lanes`."""
     assert READ.keys() <= {f"{operation}; {group}" for operation, group in lanes.CASES}
 
 
@@ -58,7 +55,6 @@ def test_elect_takes_the_lowest_active_lane(
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
 def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
-    """Inactive lanes do not affect ``redux``, also at the limits of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
@@ -69,7 +65,6 @@ def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
 
 
 def test_finding_names_the_inactive_lane() -> None:
-    """The finding of a read from an inactive lane has its line, its lane, and the inactive lane."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
     (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
@@ -79,7 +74,6 @@ def test_finding_names_the_inactive_lane() -> None:
 
 
 def test_elect_while_others_poll() -> None:
-    """A warp elects its first lane each time, though the elected lane falls behind while another warp polls."""
     rounds = "".join(
         f"elect.sync %r1|%p3, -1; @!%p3 bra SKIP{k}; red.global.add.u32 [%rd1], 1; setp.eq.u32 %p4, %r0, 99; "
         f"@%p4 bra NEXT{k}; red.global.add.u32 [%rd1], 1; NEXT{k}: mbarrier.arrive.shared.b64 _, [bar]; SKIP{k}: "
@@ -96,7 +90,6 @@ def test_elect_while_others_poll() -> None:
 
 
 def test_elect_is_one_instruction() -> None:
-    """``elect.sync`` counts as one instruction, though threads wait before it."""
     text = "mov.u32 %r4, -1; {} ret;"
     counts = [
         execute_snippet(module(text.format(code), 1), [np.zeros(1)]).thread_instructions

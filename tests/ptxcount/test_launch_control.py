@@ -33,7 +33,6 @@ _MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 
 @pytest.mark.parametrize(("multicast", "cluster"), [("", 1), ("", 2), (".multicast::cluster::all", 2)])
 def test_failed_requests_are_a_finding(multicast: str, cluster: int) -> None:
-    """Requests fail, which is a finding; each answered block gets 16 bytes at its mbarrier, and works once."""
     body = _BODY.format(request=_REQUEST + multicast, expected=16, meet=_MEET if cluster > 1 else "")
     if multicast:  # the first block asks for all, the others only wait
         ask = body.index(_REQUEST)
@@ -50,7 +49,6 @@ def test_failed_requests_are_a_finding(multicast: str, cluster: int) -> None:
     ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),
 ])  # fmt: skip
 def test_misplaced_response_is_refused(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
-    """A response must be aligned to its 16 bytes (PTX ISA), and lie in shared memory."""
     body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, {base}; {_REQUEST}.b128 [%r1+{offset}], [bar];"
     with pytest.raises(error, match=message):
         ptxcount.count(module(body, 0, _REGISTERS), None, 1, 1, [])

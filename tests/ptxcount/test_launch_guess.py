@@ -47,7 +47,6 @@ BODIES = {"extern": SHARED, "tiled": TILE, "planar": "x[(blockIdx.y * blockDim.y
 
 @pytest.mark.parametrize(("declared", "options"), DECLARED.items())
 def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The suggested command runs: block, grid and dynamic shared memory fit the kernel and its arrays."""
     source = tmp_path / "k.cu"
     body = next((body for word, body in BODIES.items() if word in declared), BODY)
     source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
@@ -64,7 +63,6 @@ def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, caps
 def test_directives_of_ptx_give_the_block(
     directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The suggested block is that of ``.reqntid``, or the largest that ``.maxntid`` allows."""
     file = tmp_path / "k.ptx"
     text = module("ret;", 1)
     head, bracket, body = text.partition("{")
@@ -78,7 +76,6 @@ def test_directives_of_ptx_give_the_block(
     [(False, 0, (256,)), (False, 1024, (256,)), (True, 0, (32, 8)), (True, 48, (32, 1)), (True, 16, (16, 1))],
 )
 def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple[int, ...]) -> None:
-    """A guessed block is one row of threads, or several rows of 32 for a plane, within the limit."""
     assert guess_block(planar, most) == block
 
 
@@ -87,7 +84,6 @@ def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple
     [("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4")],
 )
 def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
-    """A guessed template argument is the default, or a value of the parameter's kind."""
     assert guess_template_argument(parameter) == argument
 
 
@@ -104,13 +100,11 @@ def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
     ],
 )
 def test_instances_are_guessed(template: str, instance: str) -> None:
-    """A guess has defaults, one type for a parameter pack, and a block's threads for a factor of ``blockIdx``."""
     text = f"template <{template}> __global__ void v(float* x) {{ x[blockIdx.x * N + threadIdx.x] = 0; }}"
     assert guess_instance(*find_declarations(text)) == instance
 
 
 def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``ptxcount init``, and ``ptxcount FILE`` without a grid, mark each guess."""
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")
@@ -136,7 +130,6 @@ __global__ void scale(float* o, Params p, Half h) {
 
 
 def test_members_of_structs_are_found() -> None:
-    """`find_structs` gives type, name and array length of each member, and leaves out structs it cannot read."""
     structs = find_structs(STRUCTS)
     assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
     assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
@@ -158,7 +151,6 @@ NUMBA_ARRAY = "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
 
 
 def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """PTX of Numba needs seven arguments for an array, although its name has one; a float needs one."""
     file, kinds = tmp_path / "kernel.ptx", [*[".u64"] * 7, ".f32"]
     parameters = ", ".join(f".param {kind} p{n}" for n, kind in enumerate(kinds))
     entry = f".visible .entry {NUMBA_ARRAY}({parameters}) {{ ret; }}"
@@ -172,7 +164,6 @@ def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
-    """Guessed arguments have pointers to pointers, also in a struct."""
     file = tmp_path / "kernel.cu"
     source = "struct P { float **rows; int n; };\n"
     file.write_text(source + "__global__ void k(float* o, P p, float ***q) { o[0] = p.n + p.rows[1][2] + q[1][1][3]; }")
@@ -183,7 +174,6 @@ def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
 
 
 def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
-    """A guessed struct has its members, so that the kernel accesses memory."""
     file = tmp_path / "kernel.cu"
     file.write_text(STRUCTS)
     (kernel,) = list_kernels(file)
@@ -255,7 +245,6 @@ INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __glo
 
 
 def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
-    """Blocks, sizes, iterations, indices and constants are guessed from the text; a wrong bound fails the launch."""
     file, head = tmp_path / "uses.cu", "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
     head += "#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
@@ -288,6 +277,5 @@ DIRECTIONS = {
 
 @pytest.mark.parametrize("body", DIRECTIONS)
 def test_direction_follows_from_the_text(body: str) -> None:
-    """Indexed loads and stores in the text say whether a kernel reads or writes an array."""
     (declaration,) = find_declarations(f"__global__ void k(float* x, float* y, S s, int i) {{ {body} }}")
     assert KernelUses(declaration, "").find_direction("x") == DIRECTIONS[body]

@@ -61,7 +61,6 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("entry", "threads", "options", "error"), LAUNCHES)
 def test_only_too_large_block_is_refused(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
-    """A block is refused if it exceeds a multiprocessor, or a bound of its kernel, and else accepted."""
     arguments: list[Any] = [np.ones(4096, np.float32), np.int32(4096)]
     with pytest.raises(LaunchError, match=error) if error else nullcontext():
         assert count(SOURCE, entry, 1, threads, arguments, **options).totals()["store_requests"] > 0
@@ -86,7 +85,6 @@ PTX = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{}\n{
 def test_directives_are_checked_without_ptxas(
     directive: str, block: tuple[int, int], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``.maxntid`` and ``.reqntid`` are checked without ptxas; a block within them is accepted."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     with pytest.raises(LaunchError, match=f"the kernel was {error}") if error else nullcontext():
         assert count(PTX.format(directive), "k", 1, block, []).totals()["load_requests"] == 0
@@ -96,7 +94,6 @@ def test_directives_are_checked_without_ptxas(
     ("sm_75", 65536), ("sm_87", 166912), ("sm_88", 101376), ("sm_103a", 232448), ("sm_110", 232448), ("sm_121", 101376),
 ])  # fmt: skip
 def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
-    """A block may have the shared memory of NVIDIA's tables, and no byte more."""
     count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
     with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory"):
         count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
@@ -113,7 +110,6 @@ def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
     ],
 )
 def test_limits_are_those_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """Limits are of the PTX's target, or of an ``arch`` with another number; an unknown target is a finding."""
     ptx = PTX.format("").replace("sm_90", target)
     if message:
         with pytest.raises(LaunchError, match=message):
@@ -126,7 +122,6 @@ def test_limits_are_those_of_the_target(target: str, arch: str | None, size: int
 def test_unknown_target_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``check`` of a target without known limits warns, and passes."""
     monkeypatch.chdir(tmp_path)
     Path("k.ptx").write_text(write_copy([".param .u64"] * 2).replace("sm_90a", "sm_70"), encoding="utf-8")
     table = "[[launch]]\nfile = 'k.ptx'\ngrid = 1\nblock = 32\narguments = ['x=float32[8]', 'o=float32[8]']\n"
@@ -140,7 +135,6 @@ def test_unknown_target_is_a_warning(
 def test_exit_codes_of_an_impossible_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An impossible launch ends ``pin`` and ``check`` with exit code 2, and ``ptxcount FILE`` with 1."""
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SOURCE, encoding="utf-8")
     launch = "file = 'k.cu'\nkernel = 'heavy'\ngrid = 1\nblock = 1024"
@@ -157,7 +151,6 @@ def test_exit_codes_of_an_impossible_launch(
 
 
 def test_advised_registers_are_the_most_that_fit() -> None:
-    """`fit_registers` gives the most registers that fit, for every number of warps."""
     for threads in range(32, 1025, 32):
         registers = architectures.fit_registers(threads)
         assert 32 * architectures.fit_warps(registers) >= threads
@@ -165,5 +158,4 @@ def test_advised_registers_are_the_most_that_fit() -> None:
 
 
 def test_blocks_without_shared_memory_fit() -> None:
-    """Shared memory does not limit blocks that have none, also where the driver reserves none."""
     assert architectures.MULTIPROCESSORS["sm_75"].fit_blocks(64, 0) == 16

@@ -40,7 +40,6 @@ CALLS = [
 
 @pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
 def test_functions_have_their_own_registers(code: str, guard: str, expected: list[int]) -> None:
-    """Each call of a function has registers, labels and exits of its own."""
     functions = TWICE.format(code)
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
@@ -67,13 +66,11 @@ BARRIERS = [
 
 @pytest.mark.parametrize(("code", "expected"), BARRIERS)
 def test_barriers_order_threads_and_reduce(code: str, expected: list[int]) -> None:
-    """Barriers of all or some warps, with predicates, numbers, arrivals or reductions, order threads and reduce."""
     assert _run(f"{BEFORE} st.shared.u32 [%r1], %r0; {code}").tolist() == expected
 
 
 @pytest.mark.parametrize("code", ["@%p2 bar.sync 3, 64;", "@%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 96;"])
 def test_incomplete_barrier_is_an_error(code: str) -> None:
-    """A barrier that too few threads reach is an error with its number and its threads."""
     with pytest.raises(
         errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which never arrive"
     ):
@@ -93,7 +90,6 @@ GROUPED = [
 
 @pytest.mark.parametrize(("code", "expected"), GROUPED)
 def test_lanes_of_a_mask_are_a_group(code: str, expected: object) -> None:
-    """Lanes with different masks act in separate groups, as tiles of cooperative groups do."""
     assert callable(expected)
     masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
     groups = [range(first, first + 8) for first in range(0, 64, 8)]
@@ -101,14 +97,12 @@ def test_lanes_of_a_mask_are_a_group(code: str, expected: object) -> None:
 
 
 def test_partial_copy_needs_full_alignment() -> None:
-    """A copy of 16 bytes must be aligned to 16, even if it reads only 4 bytes."""
     code = ".shared .align 16 .b8 s[16]; cp.async.cg.shared.global [s], [%rd1+4], 16, 4;"
     with pytest.raises(errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4: a multiple of 16 is needed"):
         _run(code, threads=1)
 
 
 def test_parameters_are_read_by_address() -> None:
-    """A parameter is read by its address in parameter space, or a generic one; behind it is out of bounds."""
     for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
                  "mov.b64 %rd2, p0; cvta.param.u64 %rd4, %rd2; ld.u64 %rd3, [%rd4];"):  # fmt: skip
         assert _run(f"{code} setp.eq.u64 %p2, %rd3, %rd5; selp.u32 %r5, 1, 3, %p2;").tolist() == [3] * 64
@@ -130,7 +124,6 @@ COPIES = [
 
 @pytest.mark.parametrize(("size", "source_size", "read"), COPIES)
 def test_cp_async_counts_as_load_and_copy(size: int, source_size: str, read: Callable[[int], int]) -> None:
-    """A copy counts as a load and a copy, not a store; it reads its source size, and stores zeros behind it."""
     words = range(0, size, 4)
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"

@@ -27,7 +27,6 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 @pytest.fixture(scope="module")
 def nvdisasm() -> Path:
-    """Return the path of nvdisasm, beside nvcc; skip the test without it."""
     path = Path(find_nvcc()).resolve().with_name("nvdisasm")
     if not path.exists():
         pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
@@ -72,7 +71,6 @@ def predict(text: str) -> dict[str, Accesses]:
 
 
 def test_accesses_merge_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
-    """Accesses are merged as ptxas merges them, in kernels for every rule."""
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
     predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
     names = {f"k{number}": code for number, code in enumerate(KERNELS)}
@@ -85,7 +83,6 @@ def test_accesses_merge_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["ld", "st"])
 def test_all_subsets_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
-    """Every subset of eight adjacent words, and every order of four, is merged as by ptxas."""
     choices = [choice for count in range(1, 9) for choice in itertools.combinations(range(8), count)]
     choices += itertools.permutations(range(4))
     text = _HEADER + "".join(

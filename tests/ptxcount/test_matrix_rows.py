@@ -55,7 +55,6 @@ def _pack_rows(content: Array, bits: int) -> Array:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_rows_as_in_cutlass(name: str, kind: str) -> None:
-    """Registers and rows agree with CUTLASS's layouts; an access is one request, with a wavefront for eight rows."""
     opcode, shape, number, *trans = name.split(".")
     rows, bits = _find_bits(name)
     count = rows.shape[1] // 32

@@ -58,7 +58,6 @@ class Form(NamedTuple):
 
 
 def draw(rng: np.random.Generator, name: str, extent: tuple[int, int]) -> Array:
-    """Draw small numbers that every type holds."""
     low = 0 if name[0] == "u" else -3
     return rng.integers(low, 4, extent).astype(TYPES[name][2])
 
@@ -135,7 +134,6 @@ def run(form: Form, registers: dict[str, Array], text: str = "") -> Array:
 
 
 def assemble_result(form: Form, out: Array) -> Array:
-    """Return the matrix, (16, 8), that the lanes stored."""
     values = out.view({"f32": np.float32, "f16": np.float16, "s32": np.int32}[form.result]).reshape(-1)
     matrix = np.zeros(128, values.dtype)
     places = Layout((4, 8), (32, 1)).offsets()[:, None] + Layout((2, 2), (16, 8)).offsets()
@@ -193,13 +191,12 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_products_are_exact(form: Form) -> None:
-    """Products of every kind, type, selector and position of scales are exact, as all numbers are small."""
     registers, expected = draw_product(form)
     np.testing.assert_array_equal(run(form, registers).astype(np.float64), expected)
 
 
 def test_scales_may_be_in_braces() -> None:
-    """A register of scales may be in braces, as CUTLASS and cuTile write it."""
+    """CUTLASS and cuTile write braces around a register of scales."""
     form = Form("e2m1", "e2m1", 64, "mxf4", 2, places=(2, 1, 0, 3))
     registers, expected = draw_product(form)
     text, count = re.subn(r", (%x\d+), \{", r", {\1}, {", write_product(form, registers))
@@ -217,7 +214,6 @@ def test_scales_may_be_in_braces() -> None:
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_undefined_products_are_refused(form: Form, why: str) -> None:
-    """Products that the PTX ISA does not define are refused."""
     count = form.k * form.bits(form.left) // 128
     registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)

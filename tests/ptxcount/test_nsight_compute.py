@@ -49,7 +49,6 @@ NEAR = {
 
 @pytest.mark.parametrize("device_launch", LAUNCHES, ids=[device_launch.name for device_launch in LAUNCHES])
 def test_counters_as_on_an_h200(device_launch: DeviceLaunch) -> None:
-    """Global, shared (merged as by ptxas), texture and surface counters equal those of an H200, except as listed."""
     readings = READINGS[device_launch.name]
     counters = device_launch.run_on_cpu(device_launch.copy_arguments())
     totals = counters.totals()

@@ -44,7 +44,6 @@ def _integers(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", [f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)])
 def test_integers_compare_as_in_python(kind: str) -> None:
-    """``setp`` and ``set`` of integers at limits of types equal Python's comparisons, alone and combined."""
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:
@@ -67,7 +66,6 @@ def test_integers_compare_as_in_python(kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "flushes"), [*((kind, False) for kind in FLOATS), ("f16", True), ("f32", True)])
 def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
-    """``setp`` and ``set`` of zeros, numbers, infinities and NaN follow the PTX ISA, also for pairs of halves."""
     dtype, encoded, decoded = FLOATS[kind]
     a, b = (encoded(column) for column in zip(*product(NUMBERS, NUMBERS), strict=True))
     tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
@@ -100,7 +98,6 @@ def _sign_extend(value: int, bits: int) -> int:
 
 
 def _split(word: int, bits: int, signed: bool) -> list[int]:
-    """Split a word into numbers of `bits` bits, lowest first."""
     parts = [word >> place & (1 << bits) - 1 for place in range(0, 32, bits)]
     return [_sign_extend(part, bits) for part in parts] if signed else parts
 
@@ -207,7 +204,6 @@ ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x
 
 @pytest.mark.parametrize(("instruction", "count", "oracle"), WORDS, ids=[row[0] for row in WORDS])
 def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., int]) -> None:
-    """Results equal Python's at limits of 8, 16, 24 and 32 bits; with three operands, also for random words."""
     rng = np.random.default_rng(len(instruction))
     rows = [row for row in product(ENDS, ENDS) if count == 2]
     rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
@@ -217,7 +213,6 @@ def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., 
 
 
 def test_fns_finds_the_nth_set_bit() -> None:
-    """``fns`` finds the n-th set bit upwards or downwards, or the bit at its base, or none."""
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]

@@ -21,7 +21,6 @@ from tests.ptxcount.languages import Arrays, Record, make_cubin, stand_in, write
 
 
 def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
-    """``.reqntid`` is the default block; without it, the error names the missing block."""
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
     with pytest.raises(LaunchError, match=r"^block is None, but the kernel has no \.reqntid: give a block$"):
@@ -30,7 +29,6 @@ def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An array becomes pointers, lengths and strides. Numba queries no GPU; a release that would is refused."""
     tools = Record(**({"_cached_cc": None} if known else {}))
     ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
 
@@ -118,7 +116,6 @@ class Outer(ctypes.Structure):
 
 
 def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A struct of Warp has the numbers of its C type, and the arrays of its attributes; other types are refused."""
     content = Outer(n=-1, bias=0.5, inner=Inner(scale=0x3E00, offset=(1, 2, 3)))
     kinds = dict.fromkeys(("n", "bias", "scale", "offset"), Record()) | dict.fromkeys(
         ("table", "unset"), Record(ndim=1)
@@ -147,7 +144,6 @@ def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pyte
 
 
 def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The grid is the ``dim`` of Warp's launch, an array a struct; a module is compiled once for a block size."""
     blocks: list[int] = []
     ptx = write_copy([BOUNDS, ARRAY, ARRAY], (1, 0), (2, 0))
     kernel = make_warp_kernel(monkeypatch, blocks, ptx, x=Record(ndim=1), o=Record(ndim=1))
@@ -185,14 +181,12 @@ def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.
     (0, r'has no PTX: compile it with options="--keep-ptx"'),
 ])  # fmt: skip
 def test_function_of_cute_takes_arrays(size: int, message: str, arrays: Arrays) -> None:
-    """A function of CuTe DSL takes arrays as static or dynamic tensors; another size, or no PTX, is refused."""
     ptx = write_copy([f".param .align 8 .b8|[{size}]"] * 2) if size else None
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(Record(kernel_info={}, __ptx__=ptx))
 
 
 def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
-    """A cubin, as a file or as bytes, is counted by its embedded PTX, without cuTile's listing after it."""
     pytest.importorskip("elftools")
     ptx = write_copy([".param .u64"] * 2)
     cubin = make_cubin(f"{ptx}.nv_intermediate_source_section {{ entry @copy }}\n")
@@ -208,14 +202,12 @@ def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
 
 
 def test_cubin_needs_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error for a cubin names pyelftools if it is not installed."""
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
     with pytest.raises(LaunchError, match="to extract its PTX, run: pip install pyelftools"):
         arrays.count(make_cubin(""))
 
 
 def test_kernel_of_tilelang_takes_names(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A kernel of tilelang takes arguments by name, as its CUDA C++ has another order of parameters."""
     source = 'extern "C" __global__ void copy_kernel(float* output, const float* source) {\n' \
         "if (threadIdx.x < 8) output[threadIdx.x] = source[threadIdx.x]; }"  # fmt: skip
     attributes = {"thread_extent": {"threadIdx.x": 32, "threadIdx.y": 1}, "dyn_shared_memory_buf": 512}
@@ -242,7 +234,6 @@ def test_kernel_of_tilelang_takes_names(arrays: Arrays, monkeypatch: pytest.Monk
 
 
 def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A tensor map of tilelang is made from the array that a user passes; another shape is refused."""
     numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
     head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
     call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
@@ -273,8 +264,6 @@ def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_arrays_of_other_packages_are_viewed(arrays: Arrays) -> None:
-    """Arrays that NumPy can view without a copy are arguments; the error for others names the type."""
-
     class Tensor:
         dtype = "float32"
 
@@ -294,6 +283,5 @@ def test_arrays_of_other_packages_are_viewed(arrays: Arrays) -> None:
 
 
 def test_arguments_by_name_are_refused_for_ptx(arrays: Arrays) -> None:
-    """PTX takes no arguments by name."""
     with pytest.raises(LaunchError, match="arguments by name are only for Triton and tilelang"):
         ptxcount.count(write_copy([".param .u64"] * 2), None, 1, None, {"x": arrays.source})

@@ -36,7 +36,6 @@ def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def test_package_imports_its_dependencies() -> None:
-    """The package imports its declared dependencies, and pyelftools in one module; the command loads only NumPy."""
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
     imports = {(name.partition(".")[0], file) for file in files for name, level, _ in _imports(file) if not level}
     assert [file.relative_to(PACKAGE) for name, file in imports if name == "elftools"] == [
@@ -52,7 +51,6 @@ def test_package_imports_its_dependencies() -> None:
 
 
 def test_no_circular_imports() -> None:
-    """Modules do not import each other in a circle, not even in functions."""
     needs: dict[Path, list[Path]] = {}
     for file in PACKAGE.rglob("*.py"):
         if file == PACKAGE / "__init__.py":
@@ -66,7 +64,6 @@ def test_no_circular_imports() -> None:
 
 
 def test_modules_load_on_demand() -> None:
-    """A plain kernel loads no modules for textures, matrices or Hopper."""
     script = f"""
 import sys
 import numpy as np
@@ -93,7 +90,6 @@ def empty_environment(tmp_path: Path) -> Path:
 
 
 def test_installed_package_is_typed_and_runs(empty_environment: Path, tmp_path: Path) -> None:
-    """``pip install ./ptxcount`` gives a typed package and a working command."""
     copied = shutil.copytree(ROOT, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     python = str(empty_environment / "python")
@@ -124,7 +120,6 @@ _IMPORT = re.compile(r"^(?:from (\S+) )?import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def test_tests_need_numpy_and_pytest() -> None:
-    """Tests of ptxcount, and the repository's modules that they import, need only NumPy and pytest besides."""
     root, folder = ROOT.parent, Path(__file__).parent
     pending, seen, packages = [root / "tests" / "conftest.py", *folder.rglob("*.py")], set[Path](), set[str]()
     while pending:

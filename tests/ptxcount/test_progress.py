@@ -50,24 +50,18 @@ LOCKS = {
 
 
 def _add_one(name: str) -> str:
-    """Write the code of a thread that adds one under a lock."""
     addition = "atomicAdd(sum, 1)" if name == "one held, two wanted" else "*(volatile int*)sum += 1"
     return f"{LOCKS[name][0]} {addition}; __threadfence(); {LOCKS[name][1]}"
 
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_locks_are_exclusive(name: str) -> None:
-    """Each thread that takes the lock adds one to a sum; no addition is lost."""
     total, ptx = np.zeros(1, np.int32), _compile("int* lock, int* sum", *map(_add_one, LOCKS))
     ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
 def test_retried_locks_are_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread's first try for a lock is a request; later tries are polls.
-
-    Other counts do not depend on how many failed polls the scheduler allows.
-    """
     ptx, requests = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
     for place in range(len(LOCKS)):
         runs = []
@@ -82,7 +76,6 @@ def test_retried_locks_are_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_changing_retries_are_no_polls() -> None:
-    """Loops whose operands change, and atomics that change memory each time, are counted each time."""
     ptx = _compile(
         "int* a", "int old = a[1], assumed; do { assumed = old; old = atomicCAS(a, assumed, assumed + 1); } "
         "while (assumed != old);", "while (atomicAdd(a, 1) < 9);",
@@ -92,7 +85,6 @@ def test_changing_retries_are_no_polls() -> None:
 
 
 def test_unreleased_lock_is_a_deadlock() -> None:
-    """A lock that is never released raises NoProgressError at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
     for blocks, threads, waits in ((2, 64, "128 threads wait"), (1, 1, "1 thread waits")):
         match = f"deadlock: it polls a location that no thread writes; {waits} at"
@@ -110,7 +102,6 @@ BARRIERS = [
 
 @pytest.mark.parametrize(("count", "code", "state"), BARRIERS)
 def test_deadlock_names_the_mbarrier(count: int, code: str, state: str) -> None:
-    """The error for a deadlock at an mbarrier has its address, its arrivals, and its pending bytes."""
     wait = "W: mbarrier.test_wait.parity.shared.b64 %p2, [s+16], 0; @!%p2 bra W;"
     begin = ".shared .align 8 .b8 s[32]; setp.ne.u32 %p1, %r0, 0; @%p1 bra ON;"
     begin += f"mbarrier.init.shared.b64 [s+16], {count}; {code} ON: bar.sync 0;"
@@ -153,7 +144,6 @@ def _count(name: str) -> LaunchCounters:
 
 @pytest.mark.parametrize("name", POLLS)
 def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts other than polls do not depend on the scheduler's patience."""
     runs = []
     for patience, impatience in ((200, 4), (7, 3)):
         monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
@@ -166,7 +156,6 @@ def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_reports_have_the_number_of_polls() -> None:
-    """Table, listing and JSON have the number of polls; costs omit them."""
     counters = _count("a flag of another block")
     polls = counters.polls
     assert f"polling: {polls} repeated load requests, in no total" in format_table(counters)
@@ -196,7 +185,6 @@ LOOPS = {
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch without progress ends with the places of its threads; a launch with progress continues."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
@@ -214,7 +202,6 @@ def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.Monkey
 def test_only_long_launch_logs_an_estimate(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A long launch logs an estimate of its time, and continues; a short launch logs nothing."""
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
@@ -237,7 +224,6 @@ SEARCHES = {
 
 
 def test_threads_that_leave_a_loop_run_at_once() -> None:
-    """Threads that leave a loop early run the code after it at once, if other threads may read its results."""
     head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
     bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
     ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)

@@ -23,14 +23,12 @@ Action = tuple[str, int, int, int, int]
 
 
 def list_words(action: Action) -> list[tuple[int, int]]:
-    """List pairs of a thread of an action and a word that it accesses."""
     kind, first, stop, factor, shift = action
     words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
     return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
 
 
 def draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: list[int]) -> Action:
-    """Draw the threads and words of an action."""
     first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
     return kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice(shifts))
 
@@ -79,7 +77,6 @@ def _find_faults(program: list[Action]) -> dict[str, int]:
 
 @pytest.mark.parametrize("parted", [False, True])
 def test_first_faults_as_in_lists_of_accesses(parted: bool) -> None:
-    """The first race and the first unwritten read are those of lists of accesses, also after blocks diverged."""
     rng, clean = np.random.default_rng(5), 0
     apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
     for turn in range(100):
@@ -101,7 +98,6 @@ def test_first_faults_as_in_lists_of_accesses(parted: bool) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_race_of_one_block_is_reported(first: int) -> None:
-    """A race in one block is reported although another block has none."""
     body = f"""
         {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
         @%p1 bra WAITS;
@@ -114,7 +110,6 @@ def test_race_of_one_block_is_reported(first: int) -> None:
 
 
 def test_reserved_memory_hides_no_race() -> None:
-    """Threads that race are found although another thread accesses reserved shared memory."""
     place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
     with pytest.raises(errors.SharedRaceError):
         words_after(f"{place} st.shared.u32 [%r5], %r0;")
@@ -122,7 +117,6 @@ def test_reserved_memory_hides_no_race() -> None:
 
 @pytest.mark.parametrize("first", [0, 300])
 def test_race_names_both_threads(first: int) -> None:
-    """The error names both racing threads, at any place in a block."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
     with pytest.raises(errors.SharedRaceError, match=rf" races with thread \({first + 1}, 0, 0\)") as caught:
         words_after(body, threads=512, size=512)
@@ -148,7 +142,6 @@ SAME = [
 @pytest.mark.parametrize("parted", [False, True])
 @pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
 def test_stores_that_change_nothing_do_not_race(prelude: str, stores: str, races: bool, parted: bool) -> None:
-    """Stores of equal values, or of the value that is there, race only with atomics, also after blocks diverged."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     with pytest.raises(errors.SharedRaceError) if races else nullcontext():
@@ -185,7 +178,6 @@ FLAGS = [
 
 @pytest.mark.parametrize("mask", ["-1", "%r8"])
 def test_flags_order_accesses(mask: str) -> None:
-    """Strong accesses do not race; a flag orders accesses before its release and behind its acquire."""
     lines = [
         "bar.sync 0; @!%p1 st.shared.v4.u32 [%r7], {0, 0, 0, 0}; bar.sync 0; @%p2 bra C; @%p1 bra E; "
         f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
@@ -216,7 +208,6 @@ VOLATILE = [
 @pytest.mark.parametrize(("code", "is_race"), VOLATILE)
 @pytest.mark.parametrize("races", ["strict", "report"])
 def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, races: str) -> None:
-    """``races="strict"`` reports volatile accesses by lanes of one warp without a barrier in between, except polls."""
     text = module(
         f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
         xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;
@@ -229,7 +220,6 @@ def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, ra
 
 @pytest.mark.parametrize("races", ["report", "off"])
 def test_kernel_continues_after_a_race(races: str) -> None:
-    """After a race the kernel continues; ``races="report"`` has one finding a line, ``"off"`` none."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
     counters = execute_snippet(text, [out], threads=64, blocks=3, races=races)
@@ -253,7 +243,6 @@ INVALIDATIONS = {
 
 @pytest.mark.parametrize(("code", "codes"), INVALIDATIONS.items())
 def test_invalidated_mbarrier_is_unwritten(code: str, codes: list[str]) -> None:
-    """``mbarrier.inval`` does not race with arrivals; an invalidated mbarrier is unwritten memory."""
     text = module(
         ".shared .b64 b; setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 40; @%p1 mbarrier.init.shared.b64 [b], 999;"
         f"bar.sync 0; mbarrier.arrive.shared.b64 _, [b]; {code}", 0
@@ -272,7 +261,6 @@ SCANS = {
 @pytest.mark.parametrize(("write", "is_race"), SCANS.items())
 @pytest.mark.parametrize("ends_loop", [True, False])
 def test_loop_that_another_thread_ends(write: str, is_race: bool, ends_loop: bool) -> None:
-    """A loop that a plain load ends is a finding if another thread strongly changes the loaded word."""
     text = module(
         f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
         f"L: ld.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; {'@%p1 bra D;' * ends_loop}\n"

@@ -35,7 +35,6 @@ def _pack(name: str, first: Any, second: Any) -> Any:
 
 
 def _list_finite(name: str) -> tuple[Any, Any]:
-    """Return all finite numbers of a type, and their codes."""
     dtype = TYPES[name][0]
     codes = np.arange(1 << {"e2m1": 4, "e2m3": 6, "e3m2": 6}.get(name, 8), dtype=np.uint8)
     numbers = codes.view(dtype).astype(np.float32)
@@ -44,10 +43,6 @@ def _list_finite(name: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_representable_numbers_do_not_change(name: str) -> None:
-    """Random bits do not change numbers that the type represents.
-
-    Numbers beyond its range are clamped, and NaN stays NaN.
-    """
     numbers, codes = _list_finite(name)
     greatest, nan = numbers.argmax(), TYPES[name][2]
     beyond = [numbers[greatest] * 1.01, 1e9, np.inf, np.nan]
@@ -61,7 +56,6 @@ def test_representable_numbers_do_not_change(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_zero_bits_round_towards_zero(name: str) -> None:
-    """Without random bits, numbers are rounded towards zero; ``.relu`` makes negative ones zero."""
     numbers, codes = _list_finite(name)
     order = np.argsort(numbers[: len(numbers) // 2])
     sizes, codes = numbers[order], codes[order]
@@ -76,7 +70,6 @@ def test_zero_bits_round_towards_zero(name: str) -> None:
 @pytest.mark.parametrize(("name", "upper"), [("e4m3", 0xFFFF0000), ("e3m2", 0xFFFF0000), ("e2m1", 0xFF00FF00)])
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_inexact_numbers_need_zero_bits(name: str, upper: int, place: int) -> None:
-    """A number between two of the type is refused if a random bit of its pair of results is set."""
     letters = ["{b}"] * 4
     letters[place] = "{a}"
     form = f"cvt.rs.satfinite.{name}x4.f32 {{d}}, {{{{{', '.join(letters)}}}}}, {{c}}"

@@ -41,7 +41,6 @@ def _make_patterns(block: str) -> Iterator[str]:
 def test_commands_print_their_output(
     source: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A command prints the lines of its block, in order."""
     (tmp_path / "particles.cu").write_text(source)
     monkeypatch.chdir(tmp_path)
     command, output = block.split("\n", 1)
@@ -55,7 +54,6 @@ def test_commands_print_their_output(
 
 
 def test_python_example_prints_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example of Python prints the text below it."""
     (tmp_path / "particles.cu").write_text(_blocks(README, "cuda")[0])
     monkeypatch.chdir(tmp_path)
     example, output = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]

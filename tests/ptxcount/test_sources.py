@@ -32,7 +32,6 @@ PTX = """.version 8.0
     ],
 )
 def test_ptx_is_recognized_by_content(text: str, expected: bool, tmp_path: Path) -> None:
-    """PTX is recognized by its content, in a text or in a file of any name."""
     file = tmp_path / "kernel.txt"
     file.write_text(text, encoding="utf-8")
     assert (is_ptx(text), is_ptx(file)) == (expected, expected)
@@ -58,7 +57,6 @@ def test_trailing_nul_is_ignored(name: str, tmp_path: Path, capsys: pytest.Captu
 def test_foreign_files_are_refused(
     name: str, content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A binary or a pipe is refused in one line, with its name and kind."""
     file = tmp_path / name
     if content is None:
         os.mkfifo(file)
@@ -70,7 +68,6 @@ def test_foreign_files_are_refused(
 
 
 def test_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A device, which may have no end, is refused."""
     assert main(["/dev/zero"]) == 1
     assert capsys.readouterr().err == "LaunchError: /dev/zero is a device; give a regular file\n"
 
@@ -86,7 +83,6 @@ def test_lines_in_allowed_folders_are_shown(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Source lines are shown if their file is in the current folder, or in an allowed folder."""
     (tmp_path / "b").mkdir()
     (tmp_path / "kernel.py").write_text("import it\nout[0] = 7\n")
     text = PTX.replace("mov", "\n.loc 1 2 0\nmov") + f'.file 1 "{tmp_path / "kernel.py"}"\n'

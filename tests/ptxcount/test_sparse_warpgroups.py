@@ -116,7 +116,6 @@ def _launch(text: str, arrays: list[Array]) -> None:
 
 
 def run(form: Form, stored: Array, b: Array, words: Array, launch: Launcher = _launch) -> Array:
-    """Execute a product; return the result, (64, columns)."""
     left, right = (lay_out(matrix, "32" if form.turned else "64", mn_major=form.turned) for matrix in (stored, b))
     image, strides = np.concatenate([left.image, right.image]), ~(1 << 46)
     text = write_product(form, len(image), len(left.image), (left.descriptor & strides, right.descriptor & strides))
@@ -142,13 +141,10 @@ def check_product(form: Form, launch: Launcher = _launch) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_sparse_products_are_exact(form: Form) -> None:
-    """Sparse ``wgmma`` is exact for all types and selectors, with the left factor in shared memory or registers."""
     check_product(form)
 
 
 def test_block_without_a_product() -> None:
-    """A block that jumps over the product reads no factors; the other block's product is right."""
-
     def launch(text: str, arrays: list[Array]) -> None:
         jump = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra DONE;\n"
         text = text.replace("ld.param", f"{jump}ld.param", 1).replace("ret;", "DONE: ret;")
@@ -167,7 +163,6 @@ def test_block_without_a_product() -> None:
     ],
 )
 def test_undefined_products_are_refused(form: Form, word: int, why: str) -> None:
-    """Selectors and metadata that the PTX ISA does not define are refused."""
     stored, b = make_factor(64, 256 // form.bits, form.left), make_factor(_COLUMNS, 512 // form.bits, form.right)
     with pytest.raises(UnsupportedInstructionError, match=why):
         run(form, stored, b, np.full(128, word, np.uint32))

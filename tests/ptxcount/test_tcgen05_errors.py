@@ -35,19 +35,17 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
     ],
 )  # fmt: skip
 def test_wrong_descriptors_are_errors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
-    """An undefined descriptor is a fault that names its field; an unsupported one is refused."""
     with pytest.raises(error, match=text):
         _run_changed(descriptor, shape)
 
 
 def test_base_offset_without_swizzle_has_no_effect() -> None:
-    """A base offset, which Triton sets also without a swizzle, has no effect there."""
+    """Triton sets a base offset also without a swizzle."""
     _run_changed(4 << 49)
 
 
 @pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
 def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
-    """A result at a lane that its shape does not allow is a fault, which names the allowed lanes."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
     code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
@@ -104,13 +102,11 @@ _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
     ],
 )
 def test_unsupported_forms_are_refused(form: str, text: str) -> None:
-    """The error for an unsupported form names the instruction and the reason."""
     with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
 
 
 def test_store_without_wait_is_a_fault() -> None:
-    """A product needs ``wait::st`` before it adds to stored words."""
     factor = make_factor(128, 16, "f16")
     before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
     message = r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"

@@ -35,7 +35,6 @@ def _lay_out_scales(codes: Array, first: int) -> Array:
 
 
 def _write_code(images: list[Factor], tables: list[list[Factor]], kind: str, shape: int, columns: int) -> str:
-    """Write code that copies the tables of scales to tensor memory, and multiplies."""
     starts = np.cumsum([0, *(len(image.image) for image in [*images, *tables[0], *tables[1]])]).tolist()
     lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
     pairs = zip(("%a", "%b"), images, starts, strict=False)
@@ -55,7 +54,6 @@ def _split_nibbles(matrix: Array) -> Array:
 
 
 def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle: str = "none") -> tuple[Array, Array]:
-    """Run a product; return its result and NumPy's."""
     count = 96 // block
     matrices = [RNG.integers(0, 256, (rows, 48), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
@@ -82,20 +80,18 @@ def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle:
     [(32, (0, 0), "ue8m0"), (32, (3, 1), "ue8m0"), (32, (2, 3), "ue8m0"), (16, (0, 2), "ue4m3"), (16, (2, 0), "ue8m0")],
 )
 def test_long_products_as_in_numpy(block: int, firsts: tuple[int, int], scale: str, columns: int) -> None:
-    """Products equal NumPy's for scales of 16 or 32 elements, which begin at the descriptor's byte."""
     out, expected = _run(columns, block, firsts, scale)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("swizzle", ["64", "128"])
 def test_rows_within_swizzle_lines_as_in_numpy(swizzle: str) -> None:
-    """Products equal NumPy's if a row of 48 bytes lies within a line of the swizzle pattern."""
     out, expected = _run(64, 32, (0, 0), "ue8m0", swizzle)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 def test_row_across_lines_is_refused() -> None:
-    """A row that crosses the end of its line is refused: another descriptor field says where the row goes on."""
+    """Another field of the descriptor says where such a row goes on."""
     with pytest.raises(
         UnsupportedInstructionError,
         match="a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes",

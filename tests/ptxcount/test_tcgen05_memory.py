@@ -42,7 +42,6 @@ def _expect_registers(shape: str, number: int, first: int, warp: int) -> Any:
     [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAPES[shape][2] << power <= 128],
 )
 def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
-    """``tcgen05.ld`` fills registers as in the figures of the PTX ISA; ``tcgen05.st`` stores them back."""
     lanes, registers, width, *_ = SHAPES[shape]
     count = registers * number
     columns = width * number
@@ -68,7 +67,6 @@ def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
 
 
 def test_load_reads_the_quarter_of_its_warp() -> None:
-    """A load from lanes of the first quarter reads the warp's own quarter."""
     body = (
         f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
@@ -79,7 +77,6 @@ def test_load_reads_the_quarter_of_its_warp() -> None:
 
 
 def test_upper_lanes_access_columns_at_the_split() -> None:
-    """With ``.16x32bx2``, lanes 16 to 31 access the columns that the split operand adds."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
@@ -91,7 +88,6 @@ def test_upper_lanes_access_columns_at_the_split() -> None:
 
 
 def test_halves_are_packed_and_unpacked() -> None:
-    """``.pack::16b`` joins lower halves of adjacent columns, ``.unpack::16b`` separates them."""
     body = (
         f"{fill(8)}add.u32 %r5, %d, %quarter;\n"
         "tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {%v0, %v1, %v2, %v3}, [%r5];\n"
@@ -106,7 +102,6 @@ def test_halves_are_packed_and_unpacked() -> None:
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_shift_moves_rows(group: int) -> None:
-    """``tcgen05.shift`` moves 32 bytes into each row but a warp's last, in one block or both of a pair."""
     barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=group)
     if group == 2:
@@ -187,7 +182,6 @@ RELINQUISHING = [
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize(("place", "allocates", "again", "is_fault"), RELINQUISHING)
 def test_relinquish_ends_allocation(place: str, allocates: bool, again: bool, is_fault: bool, group: int) -> None:
-    """After ``relinquish_alloc_permit`` by any warp, ``alloc`` is a fault; columns stay usable until ``dealloc``."""
     pair = f"cta_group::{group}.sync.aligned"
     relinquish = f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.{pair};\n"
     second = _SECOND + _ALLOC.format(32).replace("cta_group::1", f"cta_group::{group}") if again else ""

@@ -35,7 +35,6 @@ from tests.ptxcount.tcgen05_products import (
     [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results],
 )
 def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: str, rows: int) -> None:
-    """Products of each pair of types, some of them negated, equal NumPy's."""
     results, products = KINDS[kind][1:]
     a, b = make_factor(rows, products, left_type), make_factor(32, products, right_type)
     codes, negates = (TYPES[left_type][1], TYPES[right_type][1], results[result]), kind != "i8"
@@ -47,20 +46,17 @@ def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: s
 @pytest.mark.parametrize("majors", [(a, b) for a in (False, True) for b in (False, True)])
 @pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
 def test_orders_and_swizzles_as_in_numpy(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
-    """Products of factors in every order and swizzle equal NumPy's."""
     a, b = (make_factor(128, KINDS[kind][2], KINDS[kind][0][0]) for _ in range(2))
     np.testing.assert_array_equal(multiply(a, b, kind, swizzle=swizzle, majors=majors), multiply_exactly(a, b))
 
 
 def test_swizzle_of_32_byte_units_as_in_numpy() -> None:
-    """Products of MN-major tf32 factors equal NumPy's, with a swizzle in units of 32 bytes."""
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
     out = multiply(a, b, "tf32", codes=(2, 2, 1), swizzle="128_32", majors=(True, True))
     np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
 def test_steps_along_a_row_accumulate() -> None:
-    """Four instructions at steps of 32 bytes multiply a row of 128 bytes; all but the first accumulate."""
     a, b = make_factor(128, 64, "f16"), make_factor(32, 64, "f16")
     left, right = (lay_out(m, "128", mn_major=False) for m in (a, b))
     mma = "@%p tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %r7, {};\n"
@@ -81,7 +77,6 @@ _MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000
     [("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127])],
 )
 def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]) -> None:
-    """The old result is ignored, added, or scaled and added; lanes in the mask keep it."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
     words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
     old = words.view(np.float32).astype(np.float64)
@@ -92,7 +87,6 @@ def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]
 
 @pytest.mark.parametrize("rows", [64, 128])
 def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
-    """The left factor may be in tensor memory: two f16 per column, in the lanes of the result."""
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
@@ -107,7 +101,6 @@ def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
 
 
 def test_narrow_types_are_padded() -> None:
-    """Products of 4- and 6-bit types equal NumPy's; 16 elements take 16 bytes, with padding."""
     for name, bits, code in (("float4_e2m1fn", 4, 5), ("float6_e2m3fn", 6, 3), ("float6_e3m2fn", 6, 4)):
         numbers = np.arange(1 << bits, dtype=np.uint8).view(getattr(ml_dtypes, name)).astype(np.float64)
         codes = RNG.integers(0, 1 << bits, (2, 128, 32))
@@ -128,7 +121,6 @@ def test_narrow_types_are_padded() -> None:
 
 @pytest.mark.parametrize("negate", range(4))
 def test_descriptor_negates_factors(negate: int) -> None:
-    """The descriptor negates either factor, or both."""
     a, b = make_factor(128, 16, "f16"), make_factor(32, 16, "f16")
     out = multiply(a, b, fields={"negate": negate})
     np.testing.assert_array_equal(out, (-1) ** negate.bit_count() * multiply_exactly(a, b))
@@ -136,7 +128,6 @@ def test_descriptor_negates_factors(negate: int) -> None:
 
 @pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
 def test_integer_sums_wrap_or_saturate(saturate: int, expected: int) -> None:
-    """Integer sums wrap around, or saturate."""
     factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
     before = f"mov.u32 %m0, {2**31 - 1};\n{store(['%m0'] * 8)}"
     shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)

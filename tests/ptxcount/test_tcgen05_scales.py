@@ -38,7 +38,6 @@ COPIES = {
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b6x16_p32", 6), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("shape", COPIES)
 def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
-    """``tcgen05.cp`` copies rows to the lanes of its shape; 16 elements of 4 or 6 bits become bytes."""
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
@@ -56,7 +55,6 @@ def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("lane", [0, 31])
 def test_copy_of_four_rows_reaches_all_quarters(lane: int, packing: str, bits: int) -> None:
-    """``tcgen05.cp.4x256b`` copies four rows, one to a lane of each quarter."""
     matrix = RNG.integers(0, 1 << 32, (8, 8), dtype=np.uint32)
     factor = lay_out(matrix, "none", mn_major=False)
     copy = f"@%p tcgen05.cp.cta_group::1.4x256b{packing} [%d+{lane << 16 | 4}], %a;\n"
@@ -86,7 +84,6 @@ SCALED = [
 def test_scales_multiply_parts_of_a_row(
     kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int
 ) -> None:
-    """Each scale multiplies its part of a row; descriptor and address select the byte where scales begin."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
@@ -133,7 +130,6 @@ def test_scales_multiply_parts_of_a_row(
     ],
 )
 def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) -> None:
-    """Scales that differ between quarters, and an address with another byte than the descriptor, are refused."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     body = (
         f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
@@ -199,7 +195,6 @@ ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 
 
 
 def test_copies_of_a_pair_signal_one_barrier() -> None:
-    """Both blocks of a pair copy rows and signal the even block's barrier."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
     registers = ".shared .align 128 .b8 rows[1024]; .shared .align 8 .b64 barrier; .reg .b16 %h;"

@@ -24,7 +24,6 @@ BASE, SECTORS = 1 << 40, 64
     ],
 )
 def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int], written: bool) -> None:
-    """An access notes exactly the sectors of the addresses of all blocks and threads."""
     flags = np.zeros(SECTORS, bool)
     region = Region(
         BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags

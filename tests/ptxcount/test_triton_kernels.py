@@ -23,13 +23,11 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
 def test_only_scratch_pointers_need_no_arguments(
     parameters: list[str], more: list[None], message: str, arrays: Arrays
 ) -> None:
-    """One or two scratch pointers at the end of Triton's parameter list need no arguments; all others do."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 
 
 def test_compiled_kernel_gets_scratch_pointers(arrays: Arrays) -> None:
-    """`count_compiled`, of the command line, the gate and the pytest plugin, adds the scratch pointers, too."""
     count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
 
@@ -91,7 +89,6 @@ def _make_jit_function(*parameters: Record) -> Record:
 def test_functions_are_specialized_as_by_triton(
     value: Any, options: dict[str, Any], kind: str, constant: bool, divisible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A function is specialized as by a launch of Triton with this argument."""
     triton = Triton(write_copy([POINTER] * (3 - constant)))
     stand_in(monkeypatch, **triton.modules())
     adapted = adapt_kernel(_make_jit_function(_parameter("x", **options)), None, [value], "sm_120")
@@ -104,7 +101,6 @@ def test_functions_are_specialized_as_by_triton(
 
 @pytest.mark.parametrize(("grid", "blocks"), [(3, 6), ((2, 3), 12)])
 def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program of Triton has ``num_ctas`` blocks along x."""
     triton = Triton(write_copy([POINTER] * 2))
     stand_in(monkeypatch, **triton.modules())
     keywords = {"x": arrays.source, "o": arrays.output, "num_ctas": 2, "num_warps": 1}
@@ -113,7 +109,6 @@ def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, mon
 
 
 def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function takes arguments and options by name, and values of heuristics; errors name what is wrong."""
     triton = Triton(write_copy([POINTER] * 4))
     stand_in(monkeypatch, **triton.modules())
     parameters = [_parameter("x"), _parameter("o"), _parameter("SIZE", is_constexpr=True), _parameter("n")]
@@ -139,7 +134,6 @@ def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch:
 
 @pytest.mark.parametrize("padding", ["zero", "nan"])
 def test_tensor_descriptors_of_triton(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A descriptor becomes a tensor map, or for sm_80 an array; then its shape and strides."""
     triton = Triton(write_copy([POINTER] * 2))
     stand_in(monkeypatch, **triton.modules())
     function, rows = _make_jit_function(_parameter("x")), np.zeros((8, 64), np.float32)

@@ -196,7 +196,6 @@ def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int
 
 @pytest.mark.parametrize(("declarations", "code", "instruction", "why"), SNIPPETS)
 def test_unsupported_instruction_must_be_reached(declarations: str, code: str, instruction: str, why: str) -> None:
-    """A kernel fails only if a thread reaches the unsupported instruction; other kernels of the file run."""
     text = _MODULE.format(declarations=declarations, code=code)
     assert _run(text, "other") == 9
     assert _run(text, "snippet", np.uint32(0)) == 7
@@ -216,7 +215,6 @@ def test_unsupported_instruction_must_be_reached(declarations: str, code: str, i
      ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'")],
 )  # fmt: skip
 def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
-    """An instruction with a syntax error raises PtxSyntaxError, only if a thread reaches it."""
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(0)) == 7
     line = text.splitlines().index(code) + 1
@@ -226,7 +224,6 @@ def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])
 def test_false_predicate_avoids_the_error(guard: str) -> None:
-    """An unsupported instruction or jump whose predicate is false is no error."""
     for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;"):
         text = _MODULE.format(declarations="", code=f"setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
         fulfilled = 5 if guard == "%p0" else 4
@@ -236,7 +233,6 @@ def test_false_predicate_avoids_the_error(guard: str) -> None:
 
 
 def test_one_thread_is_enough() -> None:
-    """An error needs only one thread that reaches the instruction."""
     code = "mov.u32 %r1, %tid.x;\nadd.u32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 64;\n@%p1 bra AROUND;\nfrobnicate;"
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(1), threads=63) == 7
@@ -245,7 +241,6 @@ def test_one_thread_is_enough() -> None:
 
 
 def test_shared_memory_of_other_kernels_does_not_count() -> None:
-    """The shared memory of a kernel does not count for other kernels of the file."""
     text = _MODULE.format(declarations=".shared .align 4 .b8 huge[300000];", code="st.shared.u32 [huge], 1;")
     assert _run(text, "other") == 9
     with pytest.raises(LaunchError, match="300000 bytes of static shared memory"):
@@ -258,7 +253,6 @@ def test_shared_memory_of_other_kernels_does_not_count() -> None:
     (".texref x", "parameter x: .texref is not supported"), (".texref x[]", "parameter x: .texref is not supported"),
 ])  # fmt: skip
 def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
-    """A kernel with an unsupported parameter is refused; other kernels of the file run."""
     text = _MODULE.format(declarations=f".entry odd(.param .u32 n, .param {parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
     with pytest.raises(UnsupportedInstructionError, match=f"PTX line 6: '.entry odd' is not supported: {problem}"):
@@ -266,7 +260,6 @@ def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
 
 
 def test_fetch_without_a_texture_is_an_error() -> None:
-    """A fetch without a texture is an error with its line, only if a thread reaches it."""
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
     args: list[Argument] = [out, np.uint64(7)]

@@ -38,7 +38,6 @@ def _wrap(value: int, bits: int) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_sums_compare_like_arrays(name: str, kind: str) -> None:
-    """`compare_sums` compares like the arrays, also where numbers wrap, or gives None."""
     rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
     for _ in range(500):
         first, second = _operands(kind, rng)
@@ -52,7 +51,6 @@ def test_sums_compare_like_arrays(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["s32", "s64"])
 def test_wrapping_sums_are_not_exact(kind: str) -> None:
-    """`split_exact` takes a sum with the greatest number, and none that wraps."""
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
         number = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
@@ -70,7 +68,6 @@ ORACLES = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ORACLES)
 def test_sums_wrap_like_arrays(name: str, kind: str) -> None:
-    """Additions, products and shifts of sums wrap like the arrays."""
     rng, sort, kept = np.random.default_rng(2), TYPES[kind], 0
     for _ in range(200):
         first, second = _operands(kind, rng)
@@ -89,7 +86,6 @@ def test_sums_wrap_like_arrays(name: str, kind: str) -> None:
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_sums_convert_like_arrays(source: str, target: str) -> None:
-    """`convert_sum` converts like the array, or gives None if the sum may have wrapped."""
     rng, kept = np.random.default_rng(3), 0
     for _ in range(300):
         number, _ = _operands(source, rng)
@@ -105,7 +101,6 @@ def test_sums_convert_like_arrays(source: str, target: str) -> None:
 @pytest.mark.parametrize("blocks", [2, 16, 40])
 @pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])
 def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
-    """`ArrayPart.gather` reads the unit of each thread, for any distance of lanes, up to the array's end."""
     rng = np.random.default_rng(1)
     region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", True)
     lanes = rng.permutation(32) if stride is None else np.arange(32) * stride - min(31 * stride, 0)

@@ -120,7 +120,6 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
 
 
 def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
-    """Count a program; return its counters, PTX, and the line of each step."""
     address, number, locate = {
         "shared": ("%r6", "%r0", "mad.lo.u32 %r6, %r6, 4, %r7;"),
         "global": ("%rd2", "%r3", "mad.wide.u32 %rd2, %r6, 4, %rd1;"),
@@ -147,7 +146,6 @@ def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCou
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_first_race_is_first_unordered_access(space: str, blocks: int) -> None:
-    """The first reported race is the first access that no barrier orders."""
     rng, clean = np.random.default_rng(7), 0
     kinds = ["load", "load", "store", "store", *MASKS, "block", *["atomic"] * (space == "shared")]
     for _ in range(75):
@@ -175,10 +173,6 @@ PATHS = [
 
 @pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
 def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
-    """A warp barrier, or ``elect.sync``, waits for lanes of its mask that have not exited, on any path.
-
-    Lanes that wait at another barrier are a finding.
-    """
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
         st.shared.u32 [%r1], %r0; {second_code} bra END;
@@ -195,7 +189,6 @@ def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_
 
 @pytest.mark.parametrize(("wait", "races"), [("bar.warp.sync -1;", 0), ("elect.sync %r5|%p2, -1;", 1)])
 def test_elect_orders_no_memory(wait: str, races: int) -> None:
-    """``elect.sync`` waits, but only ``bar.warp.sync`` orders accesses."""
     text = module(f"{PLACES} st.shared.u32 [%r1], %r0; {wait} ld.shared.u32 %r5, [%r7+124];", 1, SHARED)
     counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=32, races="strict")
     assert [finding.code for finding in counters.findings] == ["shared-race"] * races
@@ -212,7 +205,6 @@ MASKED = [
 @pytest.mark.parametrize("instruction", MASKED)
 @pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
 def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times: int) -> None:
-    """A thread that is not in its own mask is a finding, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
     counters = execute_snippet(text, [np.zeros(1)], blocks=2)
     findings = [(finding.code, finding.times) for finding in counters.findings]
@@ -220,7 +212,6 @@ def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times
 
 
 def test_register_of_a_barrier_stays_live() -> None:
-    """The register with a barrier's number stays live until all threads have arrived."""
     body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;"""
     words_after(body)
@@ -241,7 +232,6 @@ TILES = [
 
 @pytest.mark.parametrize(("number", "races"), [(number, races) for number, (*_, races) in enumerate(TILES)])
 def test_tiles_wait_for_their_own_lanes(number: int, races: bool) -> None:
-    """In compiled CUDA C++, tiles of a warp wait for their own lanes only."""
     kernels = [
         f"__global__ void k{n}(int* out) {{ __shared__ int s[64]; int t = threadIdx.x, lane = t & 31; "
         f"s[t] = t; {wait}; out[t] = s[t ^ {far}]; }}"

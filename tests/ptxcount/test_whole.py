@@ -20,7 +20,7 @@ def test_mode_of_a_file_stays(tmp_path: Path) -> None:
 
 
 def test_special_files_stay(tmp_path: Path) -> None:
-    """A pipe, such as /dev/stdout or a shell's >(command), is written to and stays."""
+    """A pipe may be /dev/stdout or a shell's >(command)."""
     path, read = tmp_path / "pipe", []
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_text()))
@@ -33,7 +33,6 @@ def test_special_files_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("owner", "step"), [(os, "fsync"), (Path, "replace")])
 def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error before the rename leaves the file unchanged, and no temporary file."""
     path = tmp_path / "file"
     path.write_text("before")
 
@@ -48,7 +47,7 @@ def test_error_leaves_the_file(owner: object, step: str, tmp_path: Path, monkeyp
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
-    """A link at the temporary name, which another user may have guessed, is not followed."""
+    """Another user may have guessed the temporary name."""
     path, theirs = tmp_path / "file", tmp_path / "theirs"
     theirs.write_text("before")
     (tmp_path / f"file.{threading.get_native_id()}{atomic_write.UNFINISHED}").symlink_to(theirs)

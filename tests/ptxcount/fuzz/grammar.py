@@ -185,15 +185,12 @@ class _Writer:
 
 
 def kernel(seed: int, name: str) -> str:
-    """Write the source of the kernel of a seed."""
     return _Writer(seed).kernel(name)
 
 
 def name(seed: int) -> str:
-    """Return the name of a seed's kernel in `module`."""
     return f"fuzz_{seed}"
 
 
 def module(seeds: list[int]) -> str:
-    """Write the source of several kernels."""
     return "\n\n".join(kernel(seed, name(seed)) for seed in seeds) + "\n"

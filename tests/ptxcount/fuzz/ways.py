@@ -64,14 +64,12 @@ def memory(seed: int) -> Memory:
 
 
 def compile_ptx(seeds: list[int], folder: Path) -> str:
-    """Compile the kernels of these seeds to PTX."""
     source = folder / "fuzz.cu"
     source.write_text(grammar.module(seeds), encoding="utf-8")
     return compile_to_ptx(source, FLAGS)
 
 
 def executor(ptx: str, seed: int) -> Memory:
-    """Execute the kernel of a seed with ptxcount; return its arrays."""
     buffers = memory(seed)
     grid, block = (grammar.BLOCKS, 1, 1), (grammar.BLOCK, 1, 1)
     execute_kernel(ptx, grammar.name(seed), grid, block, [*buffers.arrays(), np.int32(STORES)])
