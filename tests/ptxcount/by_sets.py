@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxcount.counting.counters import Access
 from ptxcount.lanes.symbolic_values import Value, dense
+from ptxcount.lanes.warps import Array
 
-Array = npt.NDArray[Any]
 #: Addresses of the lanes of a warp; None for an inactive or missing lane.
 Lanes = Sequence["int | None"]
 

@@ -16,7 +16,11 @@ from ptxcount.gate import compilations
 from ptxcount.source import cuda_compiler, ptxas
 from ptxcount.source.cuda_compiler import ARCH, Compilation
 from ptxcount.util.errors import CompileError
+from tests.ptxcount.compiled_project import project
+from tests.ptxcount.gate_repository import repository
 from tests.ptxcount.languages import Arrays
+
+__all__ = ["project", "repository"]
 
 _compile = cuda_compiler.compile_source
 #: Output or error of nvcc by source and other inputs, with the folder of the source.

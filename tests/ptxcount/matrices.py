@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
 
-Array = npt.NDArray[Any]
 RNG = np.random.default_rng(5)
 _REGISTERS = {"f32": "f32", "s32": "b32", "f64": "f64"}
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
+from ptxcount.lanes.warps import Array
 from ptxcount.machine.argument_layout import KernelArgument
-
-Array = npt.NDArray[Any]
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

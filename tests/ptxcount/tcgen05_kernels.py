@@ -8,12 +8,11 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.snippets import list_registers, module
 
-Array = npt.NDArray[Any]
 _REGISTERS = """
 .shared .align 1024 .b8 factors[{size}]; .shared .align 8 .b64 barrier; .shared .align 4 .b32 base;
 .reg .pred %p, %done, %no, %yes; .reg .b32 %t, %w, %d, %quarter, %v<256>, %m<8>; .reg .b64 %a, %b, %out;

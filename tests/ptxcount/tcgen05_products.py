@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
     FIRST_THREAD,
-    Array,
     Factor,
     describe_product,
     finish,

@@ -1,17 +1,16 @@
-"""bfloat16 and 8-bit floats against ml_dtypes; test_half_conversions.py has roundings to bfloat16 and tf32."""
+"""bfloat16 and 8-bit floats against ml_dtypes; test_conversions.py has roundings to bfloat16 and tf32."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate
 
-Array = npt.NDArray[Any]
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 
 

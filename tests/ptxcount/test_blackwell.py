@@ -8,16 +8,15 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import ptxcount
 from ptxcount.isa.ptx_releases import RELEASED_FORMS, ReleasedForm, explain_release
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.exact_floats import assert_same, list_values, multiply_add
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate, list_registers, module
 
-Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
 #: Single-precision numbers, among them ties, subnormals, NaN, infinities and numbers beyond narrow formats.
 NUMBERS = np.concatenate([np.array(list_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ptxcount.counting import transactions
@@ -22,7 +21,6 @@ from ptxcount.ptx.alignment import Residue
 from tests.ptxcount import by_sets, sources
 from tests.ptxcount.snippets import execute_snippet, module
 
-Array = npt.NDArray[Any]
 RULES = (
     "count_global", "count_global_atomics", "count_load_wavefronts", "count_store_wavefronts", "count_shared_atomics",
     "count_local_sectors",

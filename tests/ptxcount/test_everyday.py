@@ -8,13 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ptxcount.engine.execute import execute_kernel
+from ptxcount.lanes.warps import Array
 from tests.ptxcount import by_sets, sources
 
-Array = npt.NDArray[Any]
 RNG = np.random.default_rng(31)
 N = 1000
 X = RNG.normal(size=N).astype(np.float32)

@@ -9,13 +9,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.exact_floats import ROUNDINGS, assert_same, list_values, multiply_add, round_fraction
 from tests.ptxcount.snippets import evaluate
 
-Array = npt.NDArray[Any]
 DTYPES: dict[str, np.dtype[Any]] = {"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8")}
 NAN, INF = math.nan, math.inf
 #: The smallest normal float32, and the greatest subnormal one.

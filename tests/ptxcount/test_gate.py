@@ -7,10 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ptxcount.command_line import main
-from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository, repository
-
-__all__ = ["repository"]
-
+from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository
 
 BODY = "if (i < n) out[i] = 2 * in[i * STRIDE];"
 NAMED = f'{LAUNCH}name = "one"\n'

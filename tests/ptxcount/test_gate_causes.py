@@ -8,9 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from ptxcount.gate import input_hashes
-from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
-__all__ = ["repository"]
 #: Headers; the kernel reads all but the last.
 HEADERS = ("include/tile.cuh", "include/more.cuh", "include/most.cuh", "include/unused.cuh")
 FLAGS = 'flags = "-I include"\n'

@@ -10,9 +10,7 @@ import pytest
 
 from ptxcount.gate import compilations, compute
 from ptxcount.source.cuda_compiler import Compilation
-from tests.ptxcount.compiled_project import FILES, FLAGS, SOURCE, Project, project
-
-__all__ = ["project"]
+from tests.ptxcount.compiled_project import FILES, FLAGS, SOURCE, Project
 
 
 def _write(name: str, text: str) -> Callable[[Project], None]:

@@ -12,10 +12,8 @@ import pytest
 
 from ptxcount.gate import compilations, count_cache, inclusions
 from ptxcount.source.cuda_compiler import find_nvcc
-from tests.ptxcount.compiled_project import Project, project
-from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
-
-__all__ = ["project", "repository"]
+from tests.ptxcount.compiled_project import Project
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
 
 def test_variables_of_compilers_are_in_the_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,8 @@ from importlib.resources import files
 
 import pytest
 
-from tests.ptxcount.gate_repository import KERNEL, LAUNCH, OTHER, Repository, repository
+from tests.ptxcount.gate_repository import KERNEL, LAUNCH, OTHER, Repository
 
-__all__ = ["repository"]
 SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from ptxcount.gate.count_cache import cache_folder
 from ptxcount.gate.pins import iter_changes
-from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
-__all__ = ["repository"]
 KEYS = (
     "file", "name", "kernel", "grid", "block", "arguments", "variables", "flags", "arch", "dynamic_shared", "cluster",
     "limits", "odd",

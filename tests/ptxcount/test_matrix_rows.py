@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.snippets import list_registers, module
-from tests.ptxcount.tcgen05_kernels import Array, Layout
+from tests.ptxcount.tcgen05_kernels import Layout
 
 RNG = np.random.default_rng(8)
 _TURNED = Layout((4, 8), (256, 8))

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
-from tests.ptxcount.tcgen05_kernels import Array, Layout
+from tests.ptxcount.tcgen05_kernels import Layout
 
 #: Type of an element -> its bits in a register, the shift to its place there, and NumPy's type.
 TYPES: dict[str, tuple[int, int, Any]] = {

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.snippets import list_registers, module
-from tests.ptxcount.tcgen05_kernels import Array, Layout, lay_out
+from tests.ptxcount.tcgen05_kernels import Layout, lay_out
 from tests.ptxcount.tcgen05_products import TYPES, make_factor
 
 RNG = np.random.default_rng(9)

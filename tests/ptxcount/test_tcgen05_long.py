@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import decode_scales, ml_dtypes
-from tests.ptxcount.tcgen05_kernels import FIRST_THREAD, Array, Factor, finish, launch, lay_out, write_kernel
+from tests.ptxcount.tcgen05_kernels import FIRST_THREAD, Factor, finish, launch, lay_out, write_kernel
 
 RNG = np.random.default_rng(11)
 _KIND = "mxf4nvf4.block_scale.block"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
-from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, store, write_kernel
+from tests.ptxcount.tcgen05_kernels import Layout, describe_product, launch, lay_out, store, write_kernel
 from tests.ptxcount.tcgen05_products import (
     TYPES,
     decode,

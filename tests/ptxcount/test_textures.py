@@ -7,17 +7,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import ptxcount
 from ptxcount.cli.argument_words import make_arguments
 from ptxcount.engine.execute import execute_kernel
+from ptxcount.lanes.warps import Array
 from ptxcount.report.suggested_launches import format_overview
 from ptxcount.util.errors import LaunchError, OutOfBoundsError
 from tests.ptxcount import sources
 
-Array = npt.NDArray[Any]
 RNG = np.random.default_rng(11)
 COUNT = 128
 

@@ -6,21 +6,19 @@ import ctypes
 import subprocess
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ptxcount.counting import rule_sums
 from ptxcount.engine import execute, schedule
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes import symbolic_values
+from ptxcount.lanes.warps import Array
 from ptxcount.machine.block_memory import SharedMemory
 from tests.ptxcount.fuzz import grammar
 from tests.ptxcount.sources import compile_to_ptx
 
-Array = npt.NDArray[Any]
 #: Compilers differ in contraction of a * b + c, so it is off.
 FLAGS = "-w -fmad=false"
 _THREADS = grammar.BLOCK * grammar.BLOCKS
