@@ -1,7 +1,5 @@
 """Launches whose counters are compared with those of a GPU."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Compilations and arrays that tests of `ptxcount` share."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -21,7 +19,6 @@ from tests.ptxcount.gate_repository import repository
 from tests.ptxcount.languages import Arrays
 
 __all__ = ["project", "repository"]
-
 _compile = cuda_compiler.compile_source
 #: Output or error of nvcc by source and other inputs, with the folder of the source.
 _compilations: dict[object, tuple[Compilation | CompileError, Path]] = {}

@@ -1,7 +1,5 @@
 """Exact results of floating-point instructions, as fractions that are rounded once, and numbers to try."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Launches of one warp of ``tests/kernels/narrow.cu``, and their counters by Nsight Compute's names."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path

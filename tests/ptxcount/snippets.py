@@ -1,7 +1,5 @@
 """Single PTX instructions as kernels: one thread for each row of operands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,9 +24,8 @@ def module(
     `target` has the PTX version and the architecture.
     """
     version, arch = target.split()
-    params = ", ".join(
-        f".param .align 64 .b8 p{k}[128]" if k < maps else f".param .u64 p{k}" for k in range(parameters)
-    )
+    kinds = [f".align 64 .b8 p{k}[128]" if k < maps else f".u64 p{k}" for k in range(parameters)]
+    params = ", ".join(f".param {kind}" for kind in kinds)
     return (
         f".version {version}\n.target {arch}\n.address_size 64\n{functions}"
         f".visible .entry snippet({params})\n{{\n"
@@ -54,20 +51,11 @@ def _run_on_cpu(text: str, threads: int, arrays: list[Array]) -> None:
 def evaluate(
     instruction: str, operands: list[Array], result: Any, launch: Callable[[str, int, list[Array]], None] = _run_on_cpu
 ) -> Array:
-    """Return the results of an instruction for many operands.
+    """Return the results of an instruction, one thread for each element of the operands, at most 1024.
 
-    Parameters
-    ----------
-    instruction : str
-        Instruction with ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands. An opcode
-        alone gets all of them in this order.
-    operands : list of ndarray
-        One array for each operand, one element a thread, at most 1024; bool for a predicate.
-    result : dtype
-        Type of the destination; bool for a predicate.
-    launch : callable, optional
-        Runs a module's kernel: takes the text, the number of threads, and arrays that it changes. The default
-        executes the kernel on the CPU.
+    The instruction has ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands; an opcode
+    alone gets all of them in this order. The type bool is a predicate. `launch` takes the text, the number of threads,
+    and arrays that it changes.
     """
     count, lines, declared, names = len(operands[0]), [], [], {}
     result = np.dtype(result)

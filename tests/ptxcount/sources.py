@@ -1,7 +1,5 @@
 """CUDA sources of the tests, compiled to PTX once per process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

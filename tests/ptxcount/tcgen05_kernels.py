@@ -1,7 +1,5 @@
 """Kernels of ``tcgen05``, and factors in the canonical layouts of the PTX ISA."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import prod

@@ -1,7 +1,5 @@
 """The pull request check of action.yml: annotations, summary, exit code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Arguments on the command line: types, stored arrays, and words."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -59,10 +57,8 @@ ORDERED = [
 def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: Path) -> None:
     header = tmp_path / "k.h"
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
-    error = pytest.raises(
-        LaunchError, match=rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
-    )
-    with error if labels else nullcontext():
+    message = rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
+    with pytest.raises(LaunchError, match=message) if labels else nullcontext():
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
 
 
@@ -70,29 +66,20 @@ def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: 
 MISMATCHED = [
     ("Pf", "in=int32:4", "argument in=int32:4 is int32, but the kernel takes float*; pass in=float32[N]"),
     ("P7__half2", "a=float64[4]", "argument a=float64[4] is float64, but the kernel takes __half2*; pass float16"),
-    (
-        "7__half2",
-        "a=int32:1",
-        'argument a=int32:1 is int32, but the kernel takes __half2; pass a={"x": "float16:7", "y": "float16:7"}',
-    ),
-    (
-        "P14__nv_bfloat162",
-        "a=float16[4]",
-        "argument a=float16[4] is float16, but the kernel takes __nv_bfloat162*; pass uint16",
-    ),
+    ("7__half2", "a=int32:1",
+     'argument a=int32:1 is int32, but the kernel takes __half2; pass a={"x": "float16:7", "y": "float16:7"}'),
+    ("P14__nv_bfloat162", "a=float16[4]",
+     "argument a=float16[4] is float16, but the kernel takes __nv_bfloat162*; pass uint16"),
     ("13__nv_bfloat16", "a=float32:1", "argument a=float32:1 is float32, but the kernel takes __nv_bfloat16"),
     ("P13__nv_bfloat16", "a=uint16[4]", ""),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),
-    (
-        "1P",
-        'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
-        "p has the members n, x, q; struct P has x, n, q in",
-    ),
+    ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
+     "p has the members n, x, q; struct P has x, n, q in"),
     ("1P", 'p={"x": "float32:1", "n": "int32:1", "q": "float32[4]"}', ""),
     ("P1P", 'p={"*": {"x": "float32:1"}}', ""),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mangled", "word", "error"), MISMATCHED)
@@ -130,16 +117,12 @@ def test_arrays_beyond_memory_are_refused(
     assert main(words) == 0
     capsys.readouterr()
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 639)
-    assert (
-        "memory: 640 bytes of memory are needed; this machine or its container allows 639; use smaller"
-        in read_error(capsys, *words)
-    )
+    problem = "memory: 640 bytes of memory are needed; this machine or its container allows 639; use smaller"
+    assert problem in read_error(capsys, *words)
 
 
-WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)]
-
-WHOLE += [("uint" + str(n), 0, (1 << n) - 1) for n in (8, 16, 32, 64)]
-
+KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+WHOLE = [(kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in KINDS]
 #: Word of an argument, and its value or its error.
 ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),

@@ -1,7 +1,5 @@
 """``red.async`` and ``st.bulk``, and small forms of barriers, copies and atomics that CCCL's ``cuda/ptx`` lists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from typing import Any

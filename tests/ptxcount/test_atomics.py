@@ -1,7 +1,5 @@
 """Counts of atomics of one warp: sectors and wavefronts, as on an H200."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +12,9 @@ from tests.ptxcount.snippets import execute_snippet, module
 
 #: Code that computes %r1, the element of a lane, from its number %r0.
 PLACES = {
-    "one address": "and.b32 %r1, %r0, 0;",
-    "neighbours": "mov.u32 %r1, %r0;",
-    "two a place": "shr.u32 %r1, %r0, 1;",
-    "stride 8": "shl.b32 %r1, %r0, 3;",
-    "four places": "and.b32 %r1, %r0, 3;",
-}
+    "one address": "and.b32 %r1, %r0, 0;", "neighbours": "mov.u32 %r1, %r0;", "two a place": "shr.u32 %r1, %r0, 1;",
+    "stride 8": "shl.b32 %r1, %r0, 3;", "four places": "and.b32 %r1, %r0, 3;",
+}  # fmt: skip
 #: Atomic, its width, and counts for each of `PLACES`: sectors in global memory, wavefronts in shared memory. None: not
 #: measured (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
 READ = [
@@ -39,16 +34,15 @@ def _count_atomic(
     atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1, end: str = ""
 ) -> dict[str, int]:
     """Return the totals of a kernel whose threads store the results of an atomic at element %r1."""
-    base = (
-        "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
-    )
-    address = "%r6" if space == "shared" else "%rd2"
+    base, address = f"mad.wide.u32 %rd2, %r1, {width}, %rd1;", "%rd2"
+    if space == "shared":
+        base, address = f"mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {width}, %r7;", "%r6"
     body = f"""
         .shared .align 8 .b8 s[2048]; ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, 3; mov.u64 %rd6, 3;
         cvt.u64.u32 %rd8, %r0;
         mad.lo.u32 %r8, %r0, 64, %r7; mov.u64 %rd9, 0;
         {"".join(f"st.shared.u64 [%r8+{8 * k}], %rd9;" for k in range(8))}
-        bar.sync 0; {code} {base.format(width)} atom.{space}.{atomic.replace("A", address)};
+        bar.sync 0; {code} {base} atom.{space}.{atomic.replace("A", address)};
         mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
         {end}
     """
@@ -233,12 +227,9 @@ def test_lanes_aggregate_if_ptxas_knows_the_address(code: str, is_seen: bool) ->
 
 #: Indices of elements from the numbers of 3000 threads; some threads share an element.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
-    "one address": lambda n: 0 * n,
-    "four": lambda n: n % 4,
-    "one and many": lambda n: np.where(n % 3, 0, n),
-    "runs": lambda n: n // 77,
-    "none": lambda n: n,
-}
+    "one address": lambda n: 0 * n, "four": lambda n: n % 4, "one and many": lambda n: np.where(n % 3, 0, n),
+    "runs": lambda n: n // 77, "none": lambda n: n,
+}  # fmt: skip
 #: Operation, dtype, and limit of random operands.
 ORDERS = [
     ("add", "u4", 2**32), ("add", "u8", 2**63), ("add", "f4", 1000), ("min", "i4", 1000), ("max", "u8", 1000),
@@ -255,11 +246,9 @@ def test_atomics_execute_in_thread_order(name: str, dtype: str, below: int, meet
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))
     limits = 700 if name in ("inc", "dec") else 0
-    operands = [
-        rng.integers(0, below, 3000).astype(dtype) + np.dtype(dtype).type(limits) for _ in range(operation.operands)
-    ]
-    memory, expected = (rng.integers(0, 9, 3000).astype(dtype) for _ in range(2))
-    expected[:] = memory
+    operands = [(limits + rng.integers(0, below, 3000)).astype(dtype) for _ in range(operation.operands)]
+    memory = rng.integers(0, 9, 3000).astype(dtype)
+    expected = memory.copy()
     old = apply_operation(operation, memory, index, operands, returns=True)
     with np.errstate(over="ignore"):
         for thread, place in enumerate(index):

@@ -1,7 +1,5 @@
 """bfloat16 and 8-bit floats against ml_dtypes; test_conversions.py has roundings to bfloat16 and tf32."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -79,9 +77,8 @@ def test_bfloat_converts_to_other_types(target: str) -> None:
 
 def test_vote_suffixes_in_either_order() -> None:
     got = evaluate("vote.ballot.sync.b32 {d}, {a}, -1", [np.arange(64) % 3 == 0], np.uint32)
-    assert got.tolist() == [
-        sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32) for _ in range(32)
-    ]
+    ballots = [sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32)]
+    assert got.tolist() == np.repeat(ballots, 32).tolist()
 
 
 @pytest.mark.parametrize(
@@ -90,15 +87,14 @@ def test_vote_suffixes_in_either_order() -> None:
 def test_8_bit_floats_saturate_and_convert_exactly(kind: str, dtype: Any, most: int) -> None:
     rng = np.random.default_rng(7)
     upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
-    expected = [
-        np.clip(numbers, -most, most).astype(dtype).view(np.uint8).astype(np.uint16) for numbers in (lower, upper)
-    ]
-    got = evaluate(f"cvt.rn.satfinite.{kind}x2.f32", [upper, lower], np.uint16)
-    np.testing.assert_array_equal(got, expected[0] | expected[1] << 8)
-    halves = np.clip(np.stack([lower, upper], axis=-1), -60000, 60000).astype(np.float16)
-    small = np.clip(halves.astype(np.float32), -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
-    got = evaluate(f"cvt.rn.satfinite.{kind}x2.f16x2", [halves.view(np.uint32)[:, 0]], np.uint16)
-    np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
+    floats = np.stack([lower, upper], axis=-1)
+    halves = np.clip(floats, -60000, 60000).astype(np.float16)
+    for numbers, source, words in (
+        (floats, "f32", [upper, lower]), (halves.astype(np.float32), "f16x2", [halves.view(np.uint32)[:, 0]]),
+    ):  # fmt: skip
+        small = np.clip(numbers, -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
+        got = evaluate(f"cvt.rn.satfinite.{kind}x2.{source}", words, np.uint16)
+        np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
     codes = np.arange(256, dtype=np.uint16)
     got = evaluate(f"cvt.rn.f16x2.{kind}x2", [codes | (codes[::-1] << 8)], np.uint32)
     exact = codes.astype(np.uint8).view(dtype).astype(np.float16)

@@ -1,7 +1,5 @@
 """Arithmetic and conversions from sm_100 on against fractions, NumPy and ml_dtypes; parameters of PTX 9.x."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import reduce
@@ -43,9 +41,7 @@ def test_redux_of_floats_gives_the_extreme(modifiers: str) -> None:
     values[2, 3], values[3] = np.nan, np.nan
     got = evaluate(f"redux.sync.{modifiers}.f32 {{d}}, {{a}}, -1", [values.reshape(-1)], F32).reshape(8, 32)
     name, sizes = modifiers[:3], np.abs(values) if "abs" in modifiers else values
-    expected = sizes[:, 0]
-    for lane in range(1, 32):
-        expected = getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}")(expected, sizes[:, lane])
+    expected = reduce(getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}"), sizes.T)
     assert_same(got, np.repeat(expected[:, None], 32, axis=1))
 
 
@@ -88,26 +84,26 @@ def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
     assert_same(got, np.array(expected, F32))
 
 
-NARROW = {
-    "e2m1x2": ml_dtypes.float4_e2m1fn,
-    "e2m3x2": ml_dtypes.float6_e2m3fn,
-    "e3m2x2": ml_dtypes.float6_e3m2fn,
-}
+NARROW = {"e2m1x2": ml_dtypes.float4_e2m1fn, "e2m3x2": ml_dtypes.float6_e2m3fn, "e3m2x2": ml_dtypes.float6_e3m2fn}
+
+
+def _encode(numbers: Array, kind: str) -> Array:
+    """Return the codes of rounded and clamped numbers; NaN becomes the largest number."""
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
+    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
+    return np.asarray(clamped.astype(NARROW[kind]).view(np.uint8))
 
 
 @pytest.mark.parametrize("kind", NARROW)
 def test_singles_round_to_narrow_floats(kind: str) -> None:
     instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
     if kind == "e2m1x2":
-        instruction = (
-            f"{{{{ .reg .b8 %q; cvt.rn.satfinite.{kind}.f32 %q, {{a}}, {{b}}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
-        )
+        conversion = instruction.replace("{d}", "%q")
+        instruction = f"{{{{ .reg .b8 %q; {conversion}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
     got = evaluate(instruction, [NUMBERS, PARTNERS], np.uint16)
     bits = 4 if kind == "e2m1x2" else 8
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
     for numbers, shift in ((NUMBERS, bits), (PARTNERS, 0)):
-        clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
-        assert (((got >> shift) & (2**bits - 1)) == clamped.astype(NARROW[kind]).view(np.uint8)).all()
+        assert (((got >> shift) & (2**bits - 1)) == _encode(numbers, kind)).all()
 
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
@@ -156,7 +152,6 @@ def test_32_bytes_a_thread_are_a_sector_each(load: str) -> None:
     assert (counters.loads.requests, counters.loads.sectors, counters.stores.sectors) == (1, 32, 32)
 
 
-_STORE = "st.global.u64 [%rd2], %rd3;"
 #: Name -> code that reads the first of two parameters of 8 bytes.
 PARAMETERS = {
     "entry": "ld.param::entry.u64 %rd3, [p0];",
@@ -169,12 +164,14 @@ PARAMETERS = {
 @pytest.mark.parametrize("way", PARAMETERS)
 @pytest.mark.parametrize("hidden", ["", ".hidden "])
 def test_parameter_by_name_and_address(way: str, hidden: str) -> None:
-    text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} {_STORE}", 2).replace(
-        ".param .u64 p0", f"{hidden}.param .u64 p0"
-    )
+    text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} st.global.u64 [%rd2], %rd3;", 2)
+    text = text.replace(".param .u64 p0", f"{hidden}.param .u64 p0")
     result = np.zeros(1, np.uint64)
     ptxcount.count(text, None, 1, 1, [np.uint64(77), result])
     assert result[0] == 77
+    if way == "address":
+        with pytest.raises(ptxcount.OutOfBoundsError, match="byte 8 of p0 of 8 bytes"):
+            ptxcount.count(text.replace("[%rd4]", "[%rd4+8]"), None, 1, 1, [np.uint64(77), result])
 
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
@@ -211,9 +208,7 @@ def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
 def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
     words, numbers = _pack_halves(NUMBERS, dtype)
     got = evaluate(f"cvt.rn.satfinite.{kind}.{source}", [words], np.uint16)
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
-    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
-    codes = clamped.astype(NARROW[kind]).view(np.uint8)
+    codes = _encode(numbers, kind)
     assert (got == (np.roll(codes, 1) | (codes.astype(np.uint16) << 8))).all()
 
 

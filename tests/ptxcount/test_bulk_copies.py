@@ -1,7 +1,5 @@
 """Bulk copies and tiles: splitting at 128 bytes of shared memory, copies of a warp, conditions; and advice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -40,10 +38,9 @@ def test_copies_split_at_128_bytes(size: int) -> None:
 #: Offsets in array and shared memory of a copy of 1,024 bytes, its sectors, and the advice.
 ADVICE = [
     (16, 0, 40, "; 33.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
-    (16, 16, 33, ""),
-    (0, 0, 32, ""),
+    (16, 16, 33, ""), (0, 0, 32, ""),
     (0, 16, 40, "; 32.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
@@ -88,10 +85,8 @@ def _find_launch(name: str) -> ChipLaunch:
 @pytest.mark.parametrize("name", WARPS)
 def test_equal_lanes_share_stores_only(name: str) -> None:
     totals = _find_launch(name).execute().totals()
-    counts = (
-        sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) for what in ("requests", "sectors")
-    )
-    assert (*counts,) == WARPS[name]
+    for what, count in zip(("requests", "sectors"), WARPS[name], strict=True):
+        assert sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) == count
 
 
 def test_equal_lanes_each_reduce() -> None:
@@ -202,7 +197,6 @@ def test_tile_store_with_negative_start_faults(x: int, y: int) -> None:
 
 
 def test_reduction_needs_numbers() -> None:
-    with pytest.raises(
-        UnsupportedInstructionError, match=r"the elements of the tensor map are \|V4; a reduction needs"
-    ):
+    message = r"the elements of the tensor map are \|V4; a reduction needs"
+    with pytest.raises(UnsupportedInstructionError, match=message):
         _boxes(0, 0, np.zeros((64, 64), "V4"))

@@ -1,7 +1,5 @@
 """Compiled kernels, for features of the language and of earlier defects: their outputs and findings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -80,9 +78,8 @@ def test_deadlock_names_threads_and_line() -> None:
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
 def test_equal_stores_race_only_if_strict(races: str, codes: list[str]) -> None:
-    counters = sources.execute(
-        "cases", "one_by_one", [_zeros(1), INT(1)], threads=1, blocks=2, races=races, distinct=True
-    )
+    options: dict[str, Any] = {"threads": 1, "blocks": 2, "races": races, "distinct": True}
+    counters = sources.execute("cases", "one_by_one", [_zeros(1), INT(1)], **options)
     assert [finding.code for finding in counters.findings] == codes
 
 

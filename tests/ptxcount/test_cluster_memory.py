@@ -1,7 +1,5 @@
 """Shared memory of other blocks of a cluster: requests and sectors, races, limits."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import Any

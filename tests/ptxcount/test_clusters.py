@@ -1,7 +1,5 @@
 """Barriers in shared memory, bulk copies, clusters and their launch control, cooperative grids, and warpgroups."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Constant memory: values and counts apart from global loads."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -115,7 +113,7 @@ def test_ambiguous_or_unused_variable_is_refused(kernel: str, name: str, message
         ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
 
 
-def test_full_name_selects_its_variable() -> None:
+def test_full_name_selects_its_variable() -> None:  # although another name ends in it
     x = np.zeros(4, np.float32)
     ptxcount.count(TWO_TAPS, "both", 1, 4, [x], variables={"one": np.float32(2)})
     assert x.tolist() == [3, 3, 3, 3]
@@ -136,13 +134,10 @@ __global__ void k(float* out, const int* at) { int i = threadIdx.x; out[i] = tab
 """
 
 
-@pytest.mark.parametrize(
-    ("fill", "addresses", "shown"),
-    [
-        ("zeros", 1, []),
-        ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses per request, ideal 1"]),
-    ],
-)
+@pytest.mark.parametrize(("fill", "addresses", "shown"), [
+    ("zeros", 1, []),
+    ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses per request, ideal 1"]),
+])  # fmt: skip
 def test_scattered_constant_addresses_are_listed(
     fill: str, addresses: int, shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

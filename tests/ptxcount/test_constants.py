@@ -1,7 +1,5 @@
 """Integer constants of C++ text, and expressions of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from ptxcount.source.constants import CONSTANTS, VARIABLES, evaluate_constant

@@ -1,7 +1,5 @@
 """``cvt`` to halves, tf32 and narrow floats against exact arithmetic: roundings, ``.relu`` and ``.satfinite``."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from fractions import Fraction
 from math import copysign, inf, isnan, nan

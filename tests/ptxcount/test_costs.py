@@ -1,7 +1,5 @@
 """Costs of a launch: order of arrays and lines, patterns of addresses, pictures of requests."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path
@@ -240,23 +238,16 @@ def test_ideal_of_fetches_is_at_most_their_sectors() -> None:
 LOCAL = """
 ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2;
 mov.u64 %rd3, array; and.b64 %rd4, %rd2, 252; add.u64 %rd5, %rd3, %rd4;
-st.local.u32 [%rd3], %r0;
-st.local.u32 [%rd3+4], %r0;
-st.local.u32 [%rd3+8], %r0;
-st.local.u32 [%rd3+12], %r0;
-ld.local.u32 %r2, [{}];
-st.global.u32 [%rd1], %r2;
+st.local.u32 [%rd3], %r0; st.local.u32 [%rd3+4], %r0; st.local.u32 [%rd3+8], %r0; st.local.u32 [%rd3+12], %r0;
+ld.local.u32 %r2, [{}]; st.global.u32 [%rd1], %r2;
 """
 
 
-@pytest.mark.parametrize(
-    ("place", "has_nvcc", "first", "caveat"),
-    [
-        ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
-        ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
-        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
-    ],
-)
+@pytest.mark.parametrize(("place", "has_nvcc", "first", "caveat"), [
+    ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
+    ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
+    ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
+])  # fmt: skip
 def test_costs_include_local_memory(
     place: str, has_nvcc: bool, first: str, caveat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

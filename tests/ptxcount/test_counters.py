@@ -1,7 +1,5 @@
 """Counters against a count with sets; test_fuzz.py and test_everyday.py do the same for whole kernels."""
 
-from __future__ import annotations
-
 import operator
 import tracemalloc
 from collections.abc import Callable
@@ -46,18 +44,15 @@ def test_rules_count_as_sets_do(name: str, width: int) -> None:
         count = int(rng.integers(1, 33))
         lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
         lanes[count:], lanes[int(rng.integers(0, count))] = False, True
-        expected = getattr(by_sets, name)(
-            [int(a) if is_active else None for a, is_active in zip(places, lanes, strict=True)], width
-        )
+        expected = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
         alone = places[None, :count], lanes[None, :count], (1, count)
         masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
         for address, active, shape in (alone, masked):
             assert total(rule, address, active, shape, width) == expected
         if lanes[:count].all():
             assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == expected
-            assert total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width) == [
-                3 * amount for amount in expected
-            ]
+            three = total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width)
+            assert three == [3 * amount for amount in expected]
 
 
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
@@ -66,7 +61,7 @@ def test_far_addresses_are_distinct(first: int, apart: int) -> None:
     lanes = np.arange(32) % 3 > 0
     addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
     for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
-        active = [int(address) if is_active else None for address, is_active in zip(rows, lanes, strict=True)]
+        active = [int(address) if on else None for address, on in zip(rows, lanes, strict=True)]
         counts = [int(count[0]) for count in transactions.count_global(rows[None, :], lanes[None, :], 4)]
         assert counts == by_sets.count_global(active, 4)
 
@@ -131,14 +126,8 @@ def test_code_of_headers_has_lines_of_the_kernel() -> None:
 #: A number is the offset of a load from %r1, or from the register before it, and has the type before it. None means
 #: that ptxas merges nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
-    "0 4 8 12": (1, 4),
-    "0 8 12": (1, 4),
-    "4 8": (2, 8),
-    "8 12 16 20": (2, 8),
-    "0 4 32 36": (2, 8),
-    "0 4 add.u32%r3,%r1,0; 8 12": (1, 4),
-    "0 4 mov.u32%r1,%r2; 8 12": (2, 8),
-    "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
+    "0 4 8 12": (1, 4), "0 8 12": (1, 4), "4 8": (2, 8), "8 12 16 20": (2, 8), "0 4 32 36": (2, 8),
+    "0 4 add.u32%r3,%r1,0; 8 12": (1, 4), "0 4 mov.u32%r1,%r2; 8 12": (2, 8), "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
     **{
         f"0 4 {between} 8 12": (2, 8)
         for between in ("bar.sync0;", "fence.acq_rel.gpu;", "membar.cta;", "cp.async.wait_all;",
@@ -146,15 +135,9 @@ MERGED: dict[str, tuple[int, int] | None] = {
     },
     "0 4 cp.async.commit_group; 8 12": (1, 4),
     "%r7 0 4 8 12": (1, 2),  # all lanes equal
-    "%r6 0 4": (1, 2),  # pairs of lanes
-    "%r6 0 4 8 12": (1, 2),
+    "%r6 0 4": (1, 2), "%r6 0 4 8 12": (1, 2),  # pairs of lanes
     "%r9 0 16": (2, 4),  # two words per bank; four as 8 bytes
-    "4 0 12 8": (1, 4),
-    "b16 0 2": (1, 4),
-    "b16 2 4": (2, 8),
-    "b16 0 4 6": (1, 4),
-    "s16 0 2": None,
-    "u8 0 1": None,
+    "4 0 12 8": (1, 4), "b16 0 2": (1, 4), "b16 2 4": (2, 8), "b16 0 4 6": (1, 4), "s16 0 2": None, "u8 0 1": None,
     "u64 0 8": (1, 4),
 }  # fmt: skip
 TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}

@@ -1,7 +1,5 @@
 """Kernels of cuTile, by stand-ins, and their tensor maps, with the fields that tileiras 13.4 writes."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 
@@ -56,10 +54,8 @@ class Tile:
 
 def test_cutile_kernel_gets_arrays_and_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
-    kernel = Record(
-        _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
-        _compiler_options=None,
-    )
+    annotations = [Record(constant=place == 2) for place in range(3)]
+    kernel = Record(_annotated_function=Record(parameter_annotations=annotations), _compiler_options=None)
     tile = Tile(write_copy(parameters, output=(3, 0)))
     stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
     arrays.count(kernel, 64, arch="sm_80")
@@ -105,9 +101,8 @@ def test_map_has_the_fields_of_its_words(
 ])  # fmt: skip
 def test_unknown_maps_are_refused(words: dict[int, int | None]) -> None:
     cubin = make_cubin("", make_host_section(ROWS | words))
-    with pytest.raises(
-        LaunchError, match=r"^cuTile made a tensor map of .* of an array of \(64, 80\); ptxcount does not know"
-    ):
+    message = r"^cuTile made a tensor map of .* of an array of \(64, 80\); ptxcount does not know"
+    with pytest.raises(LaunchError, match=message):
         make_tensor_maps(cubin, [FLOATS[:, :80], np.int32(1)], 1)
 
 

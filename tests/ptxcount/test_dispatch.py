@@ -1,7 +1,5 @@
 """Binders of instructions: the step of an instruction does not depend on the order of the binders."""
 
-from __future__ import annotations
-
 import pytest
 
 from ptxcount.isa.dispatch import bind_instruction

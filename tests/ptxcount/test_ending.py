@@ -1,7 +1,5 @@
 """Commands that a signal ends; `test_command_line` covers unwritable outputs."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 
@@ -15,8 +13,6 @@ NUMPY = """import os, pathlib, time
 pathlib.Path(os.environ["FOLDER"], "begun").touch()
 time.sleep(60)
 """
-
-
 #: Signal -> exit code and standard error of the command that it ends.
 ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "")}
 

@@ -1,7 +1,5 @@
 """Common kernels compiled by nvcc: outputs equal NumPy's, to rounding."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise
@@ -175,7 +173,6 @@ F, INT = np.float32, np.int32
 BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
 DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
 FULL_COPY = ROWS.ravel()[:768].reshape(6, 32, 4)
-
 #: Kernel; grid, block and bytes of shared memory; arguments; function of the first argument afterwards; tolerance.
 Case = tuple[str, tuple[Any, ...], list[Any], Callable[[], Any], float]
 CASES: list[Case] = [

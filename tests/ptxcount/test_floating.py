@@ -1,8 +1,7 @@
 """Floating-point instructions and conversions against exact fractions, rounded once."""
 
-from __future__ import annotations
-
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -62,17 +61,10 @@ def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
 
 #: Operation -> number of operands, and function of the exact result; for ``sqrt``, of its square.
 EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
-    "add": (2, lambda a, b: a + b),
-    "sub": (2, lambda a, b: a - b),
-    "mul": (2, lambda a, b: a * b),
-    "fma": (3, lambda a, b, c: a * b + c),
-    "mad": (3, lambda a, b, c: a * b + c),
-    "div": (2, lambda a, b: a / b),
-    "rcp": (1, lambda a: 1 / a),
+    "add": (2, operator.add), "sub": (2, operator.sub), "mul": (2, operator.mul), "div": (2, operator.truediv),
+    "fma": (3, lambda a, b, c: a * b + c), "mad": (3, lambda a, b, c: a * b + c), "rcp": (1, lambda a: 1 / a),
     "sqrt": (1, lambda a: a),
-}
-
-
+}  # fmt: skip
 #: Operation, type and rounding mode; halves have fewer operations, rounded to nearest only.
 ROUNDED = [(name, kind, mode) for name in EXACT for kind in ("f32", "f64") for mode in ROUNDINGS]
 ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
@@ -219,16 +211,14 @@ def test_conversions_extend_and_saturate(
     assert got.tolist() == expected
 
 
-@pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
+KINDS: dict[str, Callable[[float], bool]] = {
+    "finite": math.isfinite, "infinite": math.isinf, "number": lambda x: not math.isnan(x), "notanumber": math.isnan,
+    "normal": lambda x: math.isfinite(x) and abs(x) >= 2.0**-126, "subnormal": lambda x: 0 < abs(x) < 2.0**-126,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_testp_tells_kinds_of_numbers(name: str) -> None:
     values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38, TINY, -TINY, BELOW_TINY]
-    oracle: dict[str, Callable[[float], bool]] = {
-        "finite": math.isfinite,
-        "infinite": math.isinf,
-        "number": lambda x: not math.isnan(x),
-        "notanumber": math.isnan,
-        "normal": lambda x: math.isfinite(x) and abs(x) >= 2.0**-126,
-        "subnormal": lambda x: 0 < abs(x) < 2.0**-126,
-    }
     got = evaluate(f"testp.{name}.f32", [np.array(values, np.float32)], bool)
-    assert got.tolist() == [oracle[name](x) for x in values]
+    assert got.tolist() == [KINDS[name](x) for x in values]

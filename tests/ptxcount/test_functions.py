@@ -1,7 +1,5 @@
 """Function pointers, virtual functions, heap, addresses as initial values, device runtime."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from importlib.resources import files

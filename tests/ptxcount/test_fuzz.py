@@ -1,7 +1,5 @@
 """Random kernels: outputs as of the same code compiled by g++ for the host, counts as with sets."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

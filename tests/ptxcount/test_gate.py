@@ -1,7 +1,5 @@
 """``ptxcount pin`` and ``check`` in a repository: findings and exit codes after changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -140,11 +138,7 @@ def test_check_has_a_line_for_each_finding(
 
 #: Text of ptxcount.toml, line in the error, and reason.
 REFUSED = [
-    (
-        LAUNCH.replace("block = [256]", "blocks = 4"),
-        1,
-        "launch 1: Object contains unknown field `blocks`",
-    ),
+    (LAUNCH.replace("block = [256]", "blocks = 4"), 1, "launch 1: Object contains unknown field `blocks`"),
     (LAUNCH.replace("[256]", '"256"'), 1, "Expected `int | array`, got `str` - at `$.block`; the keys of a launch are"),
     (LAUNCH.replace("grid = 4", ""), 1, "launch 1: Object missing required field `grid`"),
     (LAUNCH.replace("grid = 4", "grid = []"), 1, "Expected `array` of length >= 1 - at `$.grid`"),
@@ -166,14 +160,11 @@ REFUSED = [
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
     ("launch = 1", 1, "only tables [[launch]] are allowed"),
-    (
-        LAUNCH.replace("[[launch]]", "[[launches]]"),
-        1,
-        "only tables [[launch]] are allowed, and at least one is needed; found: launches",
-    ),
+    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1,
+     "only tables [[launch]] are allowed, and at least one is needed; found: launches"),
     ("{", 1, "PC009 Invalid statement (at line 1"),
     ("", 1, "only tables [[launch]] are allowed, and at least one is needed; found: nothing"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
@@ -216,8 +207,8 @@ def test_compile_error_is_reported_once(repository: Repository) -> None:
     repository.kernel(2, ("2 * in[", "2 * inn["))
     for command in ("pin", "check"):
         code, lines = repository.run(command)
-        assert (code, [line[:52] for line in lines if " PC0" in line]) == (
-            2, ["scale.cu:6: error: PC009 CompileError: nvcc failed: "])  # fmt: skip
+        (line,) = [line for line in lines if " PC0" in line]
+        assert (code, line[:52]) == (2, "scale.cu:6: error: PC009 CompileError: nvcc failed: ")
 
 
 @pytest.mark.parametrize("form", ["text", "github"])

@@ -1,7 +1,5 @@
 """`check` names the inputs that changed since `pin`: headers, source, compiler, settings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

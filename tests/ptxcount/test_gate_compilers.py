@@ -1,7 +1,5 @@
 """Cached compilations: compilers and environment variables that they depend on, and processes that they save."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -89,11 +87,10 @@ def test_script_as_nvcc_is_always_called(own_nvcc: Path, cached: Project) -> Non
     assert cached.is_compiled()
 
 
-@pytest.mark.parametrize(
-    ("options", "folders"),
-    [(["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
-     (["-Xcompiler=-I/usr/include,-O2"], [])],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "folders"), [
+    (["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
+    (["-Xcompiler=-I/usr/include,-O2"], []),
+])  # fmt: skip
 def test_folder_of_an_option_is_no_system_folder(options: list[str], folders: list[str]) -> None:
     assert inclusions._list_system_folders(["/usr/include"], options) == folders
 

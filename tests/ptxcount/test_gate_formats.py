@@ -1,7 +1,5 @@
 """Formats of `check` (SARIF, JSON, annotations), Markdown of `compare`, and pytest's fixture."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -29,17 +27,13 @@ def test_formats_have_the_same_findings(repository: Repository) -> None:
     findings = []
     for result in run["results"]:
         place = result["locations"][0]["physicalLocation"]
-        findings.append(
-            (result["ruleId"], result["level"], place["artifactLocation"]["uri"], place["region"]["startLine"])
-        )
+        file, line = place["artifactLocation"]["uri"], place["region"]["startLine"]
+        findings.append((result["ruleId"], result["level"], file, line))
     assert findings == [
-        ("PC003", "error", "scale.cu", 6),
-        ("PC101", "warning", "scale.cu", 6),
-        ("PC005", "error", "scale.cu", 4),
-        ("PC005", "error", "a%20b%23%25.cu", 4),
-        ("PC101", "warning", "a%20b%23%25.cu", 6),
+        ("PC003", "error", "scale.cu", 6), ("PC101", "warning", "scale.cu", 6), ("PC005", "error", "scale.cu", 4),
+        ("PC005", "error", "a%20b%23%25.cu", 4), ("PC101", "warning", "a%20b%23%25.cu", 6),
         ("PC007", "error", "scale.cu", 7),
-    ]
+    ]  # fmt: skip
     assert run["results"][0]["message"]["text"].endswith(" [launch scale<float> (launch 1)]")
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {code for code, *_ in findings}
 

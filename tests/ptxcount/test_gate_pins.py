@@ -1,7 +1,5 @@
 """``ptxcount pin``, ``init``, warnings, and the cache of counts."""
 
-from __future__ import annotations
-
 import json
 import resource
 from collections.abc import Callable
@@ -55,9 +53,8 @@ def test_pin_needs_consent_to_higher_counts(
 
 
 def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
-    def read_launches() -> dict[str, Any]:
-        launches: dict[str, Any] = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
-        return launches
+    def read_launches() -> Any:
+        return json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
 
     named = LAUNCH.replace("]]\n", ']]\nname = "first"\n')
     repository.launch(named + OTHER)
@@ -77,11 +74,8 @@ def test_pin_writes_counts_above_a_limit(repository: Repository) -> None:
     repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
-    assert (code, limit[:44], line[:26]) == (
-        0,
-        "scale.cu:6: error: PC001 load_sectors_per_re",
-        "scale.cu:6: error: PC002 r",
-    )
+    begins = ("scale.cu:6: error: PC001 load_sectors_per_re", "scale.cu:6: error: PC002 r")
+    assert (code, limit[:44], line[:26]) == (0, *begins)
     assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts above a limit"
     assert repository.run("check") == (1, [limit, line])
 

@@ -1,7 +1,5 @@
 """Copies of four rows of a matrix, ``tile::gather4`` and ``tile::scatter4``, which Triton writes for sm_100."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

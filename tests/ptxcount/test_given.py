@@ -1,7 +1,5 @@
 """Pointers in arguments: into the middle of arrays, in structs, and in memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`ptxcount.count` on files and texts, by any name of a kernel."""
 
-from __future__ import annotations
-
 import doctest
 from itertools import product
 from pathlib import Path

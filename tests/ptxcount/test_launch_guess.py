@@ -1,7 +1,5 @@
 """Guessed launches in listings of files and in ``ptxcount init``."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any
@@ -19,21 +17,18 @@ from tests.ptxcount.snippets import module
 
 #: Text before the kernel's name -> options of the suggested command.
 DECLARED = {
-    "__global__ void": "--block 256",
-    "__global__ void __launch_bounds__(128)": "--block 128",
+    "__global__ void": "--block 256", "__global__ void __launch_bounds__(128)": "--block 128",
     "__launch_bounds__(64, 2) __global__ void": "--block 64",
     "template <typename T> __global__ void __launch_bounds__(32)": "--block 32",
     "extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void": "--block 256",
     "/* tiled */ __global__ void": "--grid 8,8 --block 32,8",
     "/* planar */ __global__ void": "--grid 8,32 --block 32,8",
-}
+}  # fmt: skip
 BODY = "x[threadIdx.x] += 1;"
 SHARED = (
     "own[threadIdx.x % 3] = 1; buffer[threadIdx.x] = x[threadIdx.x]; __syncthreads(); "
     "x[threadIdx.x] = buffer[threadIdx.x ^ 1] + own[threadIdx.x % 2];"
 )
-
-
 #: A block of 32 x 8 threads transposes a tile of 32 x 32.
 TILE = """\
     __shared__ float tile[32][33];
@@ -64,9 +59,7 @@ def test_directives_of_ptx_give_the_block(
     directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "k.ptx"
-    text = module("ret;", 1)
-    head, bracket, body = text.partition("{")
-    file.write_text(f"{head}{directive}\n{bracket}{body}")
+    file.write_text(module("", 1).replace("{", f"{directive}\n{{", 1))
     assert main([str(file)]) == 0
     assert f"--block {block} " in capsys.readouterr().out
 
@@ -79,26 +72,19 @@ def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple
     assert guess_block(planar, most) == block
 
 
-@pytest.mark.parametrize(
-    ("parameter", "argument"),
-    [("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4")],
-)
+@pytest.mark.parametrize(("parameter", "argument"), [
+    ("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4"),
+])  # fmt: skip
 def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
     assert guess_template_argument(parameter) == argument
 
 
-@pytest.mark.parametrize(
-    ("template", "instance"),
-    [
-        ("typename... Ts", "v<float>"),
-        ("bool B, typename T = double", "v<true, double>"),
-        ("int N", "v<256>"),
-        ("int N = (2 * 8)", "v<(2 * 8)>"),
-        ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
-        ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
-        ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
-    ],
-)
+@pytest.mark.parametrize(("template", "instance"), [
+    ("typename... Ts", "v<float>"), ("bool B, typename T = double", "v<true, double>"), ("int N", "v<256>"),
+    ("int N = (2 * 8)", "v<(2 * 8)>"), ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
+    ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
+    ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
+])  # fmt: skip
 def test_instances_are_guessed(template: str, instance: str) -> None:
     text = f"template <{template}> __global__ void v(float* x) {{ x[blockIdx.x * N + threadIdx.x] = 0; }}"
     assert guess_instance(*find_declarations(text)) == instance
@@ -147,20 +133,14 @@ def test_members_of_structs_are_found() -> None:
     assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
 
 
-NUMBA_ARRAY = "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
-
-
 def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, kinds = tmp_path / "kernel.ptx", [*[".u64"] * 7, ".f32"]
-    parameters = ", ".join(f".param {kind} p{n}" for n, kind in enumerate(kinds))
-    entry = f".visible .entry {NUMBA_ARRAY}({parameters}) {{ ret; }}"
-    file.write_text(f".version 8.0\n.target sm_90\n.address_size 64\n{entry}\n")
+    file, name = tmp_path / "kernel.ptx", "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
+    file.write_text(module("", 8).replace("snippet", name).replace(".u64 p7", ".f32 p7"))
     (kernel,) = list_kernels(file)
     assert kernel.arguments == [*(f"p{n}=float32[262144]" for n in range(7)), "p7=float32:1"]
-    numbers = ["0", "0", "64", "4", "x=float32[64]", "64", "4", "float32:2"]
-    words = [number if "=" in number or ":" in number else f"int64:{number}" for number in numbers]
-    assert main([str(file), "--grid", "1", "--block", "32", *words]) == 0
-    assert "0 requests" in capsys.readouterr().out
+    words = "int64:0 int64:0 int64:64 int64:4 x=float32[64] int64:64 int64:4 float32:2"
+    assert main([str(file), "--grid", "1", "--block", "32", *words.split()]) == 0
+    assert "0 requests: no thread reached a load or a store" in capsys.readouterr().out
 
 
 def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
@@ -258,21 +238,14 @@ def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
 
 #: Statement -> the direction of x; empty where another name may have its address.
 DIRECTIONS = {
-    "y[0] = x[i];": "in",
-    "y[0] = a > x[p->x[x[1]]] && x[i] == 3 || x[i] <= x[j];": "in",
+    "y[0] = x[i];": "in", "y[0] = a > x[p->x[x[1]]] && x[i] == 3 || x[i] <= x[j];": "in",
     "y[0] = __ldg(&x[i]) + __ldcs(x + 1);": "in",
-    "x[i] = y[x[0]];": "in and out",
     "x[i] = y[i] = 2; x[2][i + y[y[1]]].w = 3; __stcs(&x[i], 4);": "out",
-    "x [ i ] += 1;": "in and out",
-    "--x[i];": "in and out",
-    "x[i] <<= 1;": "in and out",
-    "atomicAdd(&x[i], y[i]);": "in and out",
-    "float& r = x[i]; r = 2;": "",
-    "float* r = &x[i]; *r = 2;": "",
-    "store(x, i, 2); x[0] = 1;": "",
-    "reinterpret_cast<float4*>(x)[i] = v;": "",
-    "y[0] = s.x[0] + s->x[0];": "",
-}
+    **dict.fromkeys(
+        ("x[i] = y[x[0]];", "x [ i ] += 1;", "--x[i];", "x[i] <<= 1;", "atomicAdd(&x[i], y[i]);"), "in and out"),
+    "float& r = x[i]; r = 2;": "", "float* r = &x[i]; *r = 2;": "", "store(x, i, 2); x[0] = 1;": "",
+    "reinterpret_cast<float4*>(x)[i] = v;": "", "y[0] = s.x[0] + s->x[0];": "",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("body", DIRECTIONS)

@@ -1,7 +1,5 @@
 """Tables and listings of counters, in full."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -45,7 +43,6 @@ LAUNCH = LaunchCounters(
     thread_instructions=160,
     warp_instructions=5,
 )
-
 LISTING = """\
 kernel.cu:
 >>    1  text 1
@@ -76,7 +73,6 @@ gone.cuh:
       6
          ^ shared atomic: 2.00 wavefronts per request, 2.00 without bank conflicts; 1.00 lanes on one address; \
 retries between warps are not counted"""
-
 TABLE = """\
 global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
@@ -108,10 +104,8 @@ def test_listing_has_two_lines_of_context() -> None:
 
 
 def test_instructions_of_a_line_share_a_row() -> None:
-    loads = [
-        _access(1, "global", "load", requests=n, sectors=4 * n + n // 3, lines=n, useful_bytes=128 * n)
-        for n in (1, 2, 3)
-    ]
+    counts = [{"requests": n, "sectors": 4 * n + n // 3, "lines": n, "useful_bytes": 128 * n} for n in (1, 2, 3)]
+    loads = [_access(1, "global", "load", **counted) for counted in counts]
     stray = _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256)
     bulk = [_access(1, "bulk", "load", requests=1, sectors=9, shifted_sectors=[9, 8]) for _ in range(2)]
     bulk.append(_access(1, "bulk", "load", requests=1, sectors=10))  # by a tensor map: no advice
@@ -159,11 +153,8 @@ def test_json_has_totals_and_caveats() -> None:
     assert printed == {**without.totals(), **nothing}
     printed = json.loads(listing.format_json(LAUNCH))
     assert printed.pop("lines")[-1]["file"] == OTHER
-    assert printed == {
-        **LAUNCH.totals(),
-        **nothing,
-        "caveats": {"shared atomic": "retries between warps are not counted", "local store": LOCAL_CAVEATS[None]},
-    }
+    nothing["caveats"]["shared atomic"] = "retries between warps are not counted"
+    assert printed == {**LAUNCH.totals(), **nothing}
 
 
 @pytest.mark.parametrize(("together", "is_told"), [(96, True), (3, False)])
@@ -198,15 +189,9 @@ def test_unreadable_files_are_not_shown(name: str, tmp_path: Path, monkeypatch: 
     assert listing.read_source_lines(shown)(name) is None
 
 
-def test_table_says_if_nothing_moves() -> None:
-    assert "0 requests: no thread reached a load or a store" in format_table(LaunchCounters(32, [], 64, 2))
-    assert "0 requests" not in format_table(LAUNCH)
-
-
-@pytest.mark.parametrize(
-    ("sources", "shown"),
-    [(["."], ["a.py"]), ([".", "../b"], ["a.py", "b.py"]), (["../b/b.txt"], ["b.txt"]), ([], [])],
-)
+@pytest.mark.parametrize(("sources", "shown"), [
+    (["."], ["a.py"]), ([".", "../b"], ["a.py", "b.py"]), (["../b/b.txt"], ["b.txt"]), ([], []),
+])  # fmt: skip
 def test_only_named_sources_are_shown(
     sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,7 +1,5 @@
 """Calls, partial barriers and partial votes: small PTX kernels against plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -71,14 +69,13 @@ def test_barriers_order_threads_and_reduce(code: str, expected: list[int]) -> No
 
 @pytest.mark.parametrize("code", ["@%p2 bar.sync 3, 64;", "@%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 96;"])
 def test_incomplete_barrier_is_an_error(code: str) -> None:
-    with pytest.raises(
-        errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which never arrive"
-    ):
+    message = r"waits at barrier 3 for (64|96) threads, which never arrive"
+    with pytest.raises(errors.DivergentBarrierError, match=message):
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 
 
 #: Instruction of the lanes of a mask, and function of its result from their numbers.
-GROUPED = [
+GROUPED: list[tuple[str, Callable[[range], int]]] = [
     ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
     ("redux.sync.max.u32 %r5, %r0, %r2;", max),
     ("vote.sync.ballot.b32 %r5, %p1, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes if lane < 40)),
@@ -89,8 +86,7 @@ GROUPED = [
 
 
 @pytest.mark.parametrize(("code", "expected"), GROUPED)
-def test_lanes_of_a_mask_are_a_group(code: str, expected: object) -> None:
-    assert callable(expected)
+def test_lanes_of_a_mask_are_a_group(code: str, expected: Callable[[range], int]) -> None:
     masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
     groups = [range(first, first + 8) for first in range(0, 64, 8)]
     assert _run(masks + code).tolist() == [int(expected(group)) for group in groups for _ in group]
@@ -102,24 +98,11 @@ def test_partial_copy_needs_full_alignment() -> None:
         _run(code, threads=1)
 
 
-def test_parameters_are_read_by_address() -> None:
-    for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
-                 "mov.b64 %rd2, p0; cvta.param.u64 %rd4, %rd2; ld.u64 %rd3, [%rd4];"):  # fmt: skip
-        assert _run(f"{code} setp.eq.u64 %p2, %rd3, %rd5; selp.u32 %r5, 1, 3, %p2;").tolist() == [3] * 64
-    with pytest.raises(errors.OutOfBoundsError, match="byte 8 of p0 of 8 bytes"):
-        _run("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2+8];")
-
-
 #: Bytes of a copy, operand for the source size, and function of the bytes that a thread reads.
 COPIES = [
-    (16, "", lambda t: 16),
-    (8, "", lambda t: 8),
-    (4, ", 4", lambda t: 4),
-    (4, ", 0", lambda t: 0),
-    (16, ", 7", lambda t: 7),
-    (8, ", %r3", lambda t: t % 8),
-    (16, ", %p1", lambda t: 0 if t < 40 else 16),
-]
+    (16, "", lambda t: 16), (8, "", lambda t: 8), (4, ", 4", lambda t: 4), (4, ", 0", lambda t: 0),
+    (16, ", 7", lambda t: 7), (8, ", %r3", lambda t: t % 8), (16, ", %p1", lambda t: 0 if t < 40 else 16),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("size", "source_size", "read"), COPIES)

@@ -1,7 +1,5 @@
 """Tensor cores against NumPy: register products by the PTX ISA's formulas, and compiled kernels."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

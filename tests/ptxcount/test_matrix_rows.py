@@ -3,8 +3,6 @@
 A layout maps threads and their bits to bits of the matrix: of rows in shared memory, and of registers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Compare-and-swap loops on halves, and indexed constant memory, against an H200's counters."""
 
-from __future__ import annotations
-
 from ptxcount.counting.access import CAS_LOOP_CAVEAT, RETRY_CAVEAT
 from tests.ptxcount.chip_counters import describe_differences
 from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured

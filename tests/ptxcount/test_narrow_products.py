@@ -4,8 +4,6 @@ Registers are filled by CUTLASS 4's layouts (``mma_traits_sm80.hpp``, ``mma_trai
 ``mma_traits_sm120_sparse.hpp``, ``host_reorder.h``), which are written by other rules than the PTX ISA's.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from typing import Any, NamedTuple
@@ -69,9 +67,9 @@ def pack(form: Form, matrix: Array, name: str, *, left: bool) -> Array:
     per, shift = 32 // bits, 0 if form.bits(name) == 4 else TYPES[name][1]
     threads = Layout((4, 8), (outer * per, 1))
     tiles = matrix.shape[1] // (4 * per)
-    values = (
-        Layout((per, 2, tiles), (outer, 8, 4 * per * outer)) if left else Layout((per, tiles), (outer, 4 * per * 8))
-    )
+    values = Layout((per, tiles), (outer, 4 * per * 8))
+    if left:
+        values = Layout((per, 2, tiles), (outer, 8, 4 * per * outer))
     places = threads.offsets()[:, None] + values.offsets()
     codes = matrix.T.reshape(-1)[places]
     raw = codes.view(f"u{codes.itemsize}").astype(np.uint64) & (2**bits - 1)
@@ -107,8 +105,7 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
     kind = "f32" if form.result == "f32" else "b32"
     total = sum(map(len, registers.values()))
     load = "".join(f"ld.global.b32 %x{r}, [%rd1+{128 * r}];" for r in range(total))
-    first = 0
-    groups = {}
+    first, groups = 0, {}
     for name, part in registers.items():
         groups[name] = list_registers("%x", len(part), first)
         first += len(part)
@@ -116,7 +113,7 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
     for side in (0, 1) if form.scales else ():
         byte, thread = form.places[2 * side : 2 * side + 2]
         rest += f", {groups[f'scale{side}'][1:-1]}, {{{byte}, {thread}}}"
-    zeros = "{" + ", ".join(["%z"] * count) + "}"
+    zeros = f"{{{', '.join(['%z'] * count)}}}"
     body = (
         f"ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 4, %rd1;"
         f"mad.wide.u32 %rd2, %r0, {4 * count}, %rd2; {load} mov.b32 %z, 0;"
@@ -176,9 +173,7 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
     factors = [a.astype(np.float64), b.astype(np.float64)]
     for side, rows in enumerate((16, 8) if form.scales else ()):
         byte, thread = form.places[2 * side : 2 * side + 2]
-        codes = (
-            rng.integers(124, 130, (rows, form.scales)) if form.scale == "ue8m0" else rng.integers(48, 64, (rows, 4))
-        )
+        codes = rng.integers(*((124, 130) if form.scale == "ue8m0" else (48, 64)), (rows, form.scales))
         words = rng.integers(0, 2**32, 32, dtype=np.uint32).astype(np.uint64)
         for row, number in product(range(rows), range(form.scales)):
             lane = 4 * (row % 8) + (row // 8 + 2 * thread if rows == 16 else thread)

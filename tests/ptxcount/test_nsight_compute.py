@@ -1,7 +1,5 @@
 """Counters against Nsight Compute's on an H200, from `tests/data`; no GPU needed."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from tests.gpu.launches import LAUNCHES, DeviceLaunch
 _FILE = Path(__file__).parents[1] / "data" / "nsight-compute-launches-h200.csv"
 _ROWS = csv.DictReader(line for line in _FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
 READINGS = {row.pop("launch"): {name: int(value or 0) for name, value in row.items()} for row in _ROWS}
-
 LOADS, STORES = {"load_requests", "load_sectors"}, {"store_requests", "store_sectors"}
 ATOMICS = {"atomic_requests", "atomic_sectors"}
 #: Counters that differ; docs/evidence/counter.md has the reasons.

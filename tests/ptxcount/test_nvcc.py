@@ -1,7 +1,5 @@
 """The search for nvcc, its errors, its time limit, file names with special characters; resources by ptxas."""
 
-from __future__ import annotations
-
 import importlib.machinery
 import importlib.util
 import re
@@ -34,11 +32,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    compilers = {
-        "NVCC": tmp_path / "own" / "nvcc",
-        "wheel": wheels / "cu13" / "bin" / "nvcc",
-        "PATH": tmp_path / "bin" / "nvcc",
-    }
+    compilers = {"NVCC": tmp_path / "own" / "nvcc", "PATH": tmp_path / "bin" / "nvcc"}
+    compilers["wheel"] = wheels / "cu13" / "bin" / "nvcc"
     ignored = [wheels / name / "bin" / "nvcc" for name in ("cu9", "cu10", "cu11", "cu12", "other")]
     for path in (*compilers.values(), *ignored):
         _executable(path)
@@ -57,14 +52,12 @@ def test_search_for_nvcc_in_order(places: dict[str, Path], monkeypatch: pytest.M
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert cuda_compiler.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
-    with pytest.raises(
-        NvccNotFoundError, match=f"^there is no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"
-    ):
+    message = f"^there is no nvcc in NVCC, in this Python environment or on PATH; {ADVICE}"
+    with pytest.raises(NvccNotFoundError, match=message):
         cuda_compiler.compile_source("")
     # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount
-    assert cuda_compiler.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(
-        encoding="utf-8"
-    )
+    project = sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml"
+    assert cuda_compiler.WHEEL in project.read_text(encoding="utf-8")
 
 
 def test_variable_without_a_compiler_is_refused(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,10 +147,9 @@ def test_source_without_dependencies_is_the_only_file(tmp_path: Path, monkeypatc
 
 #: Value of NVCC_TIME_LIMIT, and its seconds; None if invalid.
 LIMITS = [
-    ("", 300),
-    ("2.5", 2.5),
+    ("", 300), ("2.5", 2.5),
     *((text, None) for text in ("0", "0.0", "12345678", "x", "-1", "nan", "1e9", "inf", "9" * 5000)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "limit"), LIMITS)
@@ -200,13 +192,11 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
 """
 
 
-@pytest.mark.parametrize(
-    ("entry", "least", "most", "spills"),
-    [("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True)],
-)
+@pytest.mark.parametrize(("entry", "least", "most", "spills"), [
+    ("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True),
+])  # fmt: skip
 def test_kernel_has_frames_and_spills_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
-    frame, stores, loads = (
-        access["bytes"] for access in list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
-    )
+    accesses = list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
+    frame, stores, loads = (access["bytes"] for access in accesses)
     assert least <= frame <= most
     assert (stores > 100, loads > 100) == (spills, spills)

@@ -1,7 +1,5 @@
 """Tables of opcodes: comparisons of every type, and integer instructions at limits of types."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable
@@ -58,10 +56,8 @@ def test_integers_compare_as_in_python(kind: str) -> None:
         for logic in COMBINATIONS:
             third = np.arange(len(a)) % 2 == 0
             combined = evaluate(f"setp.{name}.{logic}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], "?")
-            assert combined.tolist() == [
-                getattr(operator, f"{logic}_" if logic != "xor" else "xor")(x, y)
-                for x, y in zip(expected, (~third).tolist(), strict=True)
-            ]
+            combine = getattr(operator, f"{logic}_" if logic != "xor" else "xor")
+            assert combined.tolist() == [*map(combine, expected, (~third).tolist())]
 
 
 @pytest.mark.parametrize(("kind", "flushes"), [*((kind, False) for kind in FLOATS), ("f16", True), ("f32", True)])
@@ -83,13 +79,11 @@ def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
             outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind}", [a, b], bits)
             assert outcomes.tolist() == [true * outcome for outcome in expected], (name, result)
         if kind in ("f16", "bf16"):
-            words = [
-                operand.view("u2").astype("u4") | np.roll(operand.view("u2"), 1).astype("u4") << 16
-                for operand in (a, b)
-            ]
+            low, high = ([np.roll(x.view("u2"), step).astype("u4") for x in (a, b)] for step in (0, 1))
+            words = [x | y << 16 for x, y in zip(low, high, strict=True)]
             outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2", words, "u4")
             halves = zip(expected, np.roll(expected, 1).tolist(), strict=True)
-            assert outcomes.tolist() == [0xFFFF * low | 0xFFFF0000 * high for low, high in halves]
+            assert outcomes.tolist() == [0xFFFF * first | 0xFFFF0000 * second for first, second in halves]
 
 
 def _sign_extend(value: int, bits: int) -> int:
@@ -135,10 +129,7 @@ def _logic(table: int) -> Callable[[int, int, int], int]:
 
 
 def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int], int]:
-    """Return the function of ``dp4a``, ``dp2a.lo`` or ``dp2a.hi``.
-
-    ``dp4a`` multiplies bytes; ``dp2a`` multiplies 16-bit numbers by the lower or upper two bytes.
-    """
+    """Return ``dp4a``, the sum of products of bytes, or ``dp2a``, of 16-bit numbers and the lower or upper bytes."""
     bits, skipped = (8, 0) if name == "dp4a" else (16, 2 * name.endswith("hi"))
     return lambda a, b, c: c + sum(map(operator.mul, _split(a, bits, first), _split(b, 8, second)[skipped:]))
 

@@ -3,8 +3,6 @@
 `python -m experiments.generators` counts kernels of the packages themselves.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from contextlib import nullcontext
@@ -37,30 +35,24 @@ def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monke
         assert types in (("float32", "float32"), "s")
         return ptx, None
 
-    stand_in(
-        monkeypatch,
-        numba_cuda_mlir__cuda=Record(compile_ptx=compile_ptx),
-        numba_cuda_mlir__tools=tools,
-        numba_cuda_mlir__numba_cuda__typing__typeof=Record(typeof=lambda argument: str(argument.dtype)),
-    )
+    typeof = Record(typeof=lambda argument: str(argument.dtype))
+    stand_in(monkeypatch, numba_cuda_mlir__cuda=Record(compile_ptx=compile_ptx), numba_cuda_mlir__tools=tools)
+    stand_in(monkeypatch, numba_cuda_mlir__numba_cuda__typing__typeof=typeof)
     kernel = type("Dispatcher", (), {"py_func": len, "targetoptions": {}, "__module__": "numba_cuda_mlir.descriptor"})()
     if known:
         arrays.count(kernel)
         assert tools._cached_cc is None
         matrix = np.zeros((4, 6), np.float32)[:, :3]
-        *_, offset, rows, columns, row_step, column_step, scalar, flag = adapt_kernel(
-            kernel, "s", [matrix, 2, True], "sm_90"
-        ).arguments
-        assert [offset, rows, columns, row_step, column_step, scalar, flag] == [0, 4, 3, 6, 1, 2, 1]
-        assert [type(scalar), type(flag)] == [np.int64, np.bool_]
+        parts = adapt_kernel(kernel, "s", [matrix, 2, True], "sm_90").arguments[-7:]
+        assert [*parts] == [0, 4, 3, 6, 1, 2, 1]  # offset, rows, columns, two steps, and two scalars
+        assert [*map(type, parts[-2:])] == [np.int64, np.bool_]
         fields = np.zeros(4, [("x", "f4"), ("y", "f8")])
         assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
         with pytest.raises(LaunchError, match=r"8-byte elements has the strides \(12,\)"):
             adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
     else:
-        with pytest.raises(
-            LaunchError, match="this release of Numba is not supported: it has no _cached_cc; pass the PTX"
-        ):
+        message = "this release of Numba is not supported: it has no _cached_cc; pass the PTX"
+        with pytest.raises(LaunchError, match=message):
             arrays.count(kernel)
 
 
@@ -125,9 +117,8 @@ def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pyte
     )
     of_outer.vars["inner"].type = of_inner
     interface = Record(__array_interface__=arrays.source.__array_interface__)
-    inner = Record(
-        _cls=of_inner, scale=1.5, offset=content.inner.offset, table=interface, __ctype__=lambda: content.inner
-    )
+    numbers: dict[str, Any] = {"scale": 1.5, "offset": content.inner.offset}
+    inner = Record(_cls=of_inner, table=interface, __ctype__=lambda: content.inner, **numbers)
     outer = Record(_cls=of_outer, n=-1, bias=0.5, inner=inner, unset=None, __ctype__=lambda: content)
     place = Outer.inner.offset + Inner.table.offset
     ptx = write_copy([BOUNDS, f".param .align 8 .b8|[{ctypes.sizeof(Outer)}]", ARRAY], (1, place), (2, 0))
@@ -135,9 +126,8 @@ def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pyte
     ptxcount.count(kernel, None, 8, 32, [outer, arrays.output])
     assert (arrays.output == arrays.source).all()
     struct: Any = adapt_kernel(kernel, None, [outer, arrays.output], "sm_90", 8, 32).arguments[1]
-    assert (struct["n"], struct["bias"], struct["inner"]["scale"], struct["inner"]["offset"]) == (
-        -1, 0.5, 0x3E00, [1, 2, 3],
-    )  # fmt: skip
+    assert (struct["n"], struct["bias"]) == (-1, 0.5)
+    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (0x3E00, [1, 2, 3])
     for other in (3, inner):
         with pytest.raises(LaunchError, match=r"argument s has the type .*; pass an array or a NumPy scalar"):
             ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
@@ -238,13 +228,10 @@ def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp
     head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
     call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
     attributes = {"tma_descriptor_args": Record(items=lambda: [(head[1], call)])}
-    kernel = Record(
-        kernel_source='extern "C" __global__ void rows_kernel(const CUtensorMap x_desc, float* y) {}',
-        device_mod=Record(
-            functions=Record(items=lambda: [(Record(name_hint="rows_kernel"), Record(attrs={"thread_extent": {}}))])
-        ),
-        host_mod=Record(functions={"main": Record(attrs=attributes)}),
-    )
+    functions = Record(items=lambda: [(Record(name_hint="rows_kernel"), Record(attrs={"thread_extent": {}}))])
+    source = 'extern "C" __global__ void rows_kernel(const CUtensorMap x_desc, float* y) {}'
+    kernel = Record(kernel_source=source, device_mod=Record(functions=functions))
+    kernel.host_mod = Record(functions={"main": Record(attrs=attributes)})
     stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
     x, y = np.zeros((8, 64), np.float32), np.zeros(8, np.float32)
     tensor_map: Any
@@ -253,14 +240,14 @@ def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp
     assert (tensor_map.box, tensor_map.swizzle, tensor_map.steps, tensor_map.fills_nan) == ((4, 32), 128, (2, 1), True)
     assert output is y
     refusals: list[tuple[dict[str, Any], str]] = [
-        ({"y": y, "x": x[:7]}, r"argument x has the shape \(7, 64\); the kernel is for \(8, 60\)"),
-        ({"y": y, "x": x[:, :60]}, "argument x is no contiguous array, .*; pass one"),
-        ({"y": y, "x": np.float32(1)}, "argument x is no contiguous array, .*; pass one"),
-        ({"y": y}, "takes a dict of arguments with these names: x, y"),
+        ({"x": x[:7]}, r"argument x has the shape \(7, 64\); the kernel is for \(8, 60\)"),
+        ({"x": x[:, :60]}, "argument x is no contiguous array, .*; pass one"),
+        ({"x": np.float32(1)}, "argument x is no contiguous array, .*; pass one"),
+        ({}, "takes a dict of arguments with these names: x, y"),
     ]
     for arguments, message in refusals:
         with pytest.raises(LaunchError, match=message):
-            adapt_kernel(kernel, None, arguments, "sm_90")
+            adapt_kernel(kernel, None, {"y": y, **arguments}, "sm_90")
 
 
 def test_arrays_of_other_packages_are_viewed(arrays: Arrays) -> None:

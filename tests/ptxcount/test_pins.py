@@ -1,7 +1,5 @@
 """Differences between pinned counts and today's, against a slow comparison by text; thresholds."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -163,11 +161,7 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
 
 
-#: Limit on sectors, and the line that its finding names.
-LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
-
-
-@pytest.mark.parametrize(("limit", "line"), LIMIT_LINES)
+@pytest.mark.parametrize(("limit", "line"), [(99, 2), ("1 x ideal", 3)])
 def test_broken_limit_names_the_worst_line(limit: float | str, line: int) -> None:
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
     counted = _make_counts(rows)._replace(

@@ -4,8 +4,6 @@ Registers and metadata are filled by CUTLASS 4's layouts (``mma_traits_sm90_gmma
 ``mma_traits_sm90_gmma_sparse.hpp``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,8 +26,6 @@ METADATA = {
     16: (Layout((2, 2, 8, 4), (1024, 0, 1, 16)), Layout((16, 2), (64, 8))),
     32: (Layout((2, 2, 8, 4), (512, 0, 1, 16)), Layout((8, 2), (64, 8))),
 }
-
-
 #: A function that launches a kernel's text with its arrays.
 Launcher = Callable[[str, list[Array]], None]
 
@@ -51,9 +47,8 @@ class Form(NamedTuple):
         return 8 * int(np.dtype(TYPES[self.left][0]).itemsize)
 
     def __str__(self) -> str:
-        return (
-            f"wgmma.mma_async.sp.sync.aligned.m64n{_COLUMNS}k{512 // self.bits}.{self.result}.{self.left}.{self.right}"
-        )
+        shape = f"m64n{_COLUMNS}k{512 // self.bits}"
+        return f"wgmma.mma_async.sp.sync.aligned.{shape}.{self.result}.{self.left}.{self.right}"
 
 
 FORMS = [
@@ -154,15 +149,12 @@ def test_block_without_a_product() -> None:
     check_product(Form("f32", "f16", "f16"), launch)
 
 
-@pytest.mark.parametrize(
-    ("form", "word", "why"),
-    [
-        (Form("f32", "f16", "f16", selector=2), 0x44444444, "the sparsity selector must be a number from 0 to 1"),
-        (Form("f32", "e4m3", "e4m3", selector=1), 0x44444444, "the sparsity selector must be a number from 0 to 0"),
-        (Form("f32", "f16", "f16"), 0x44444494 ^ 0xC0, "the metadata 0b0101 of a group of elements is undefined"),
-        (Form("f32", "tf32", "tf32"), 0x44444494, "the metadata 0b1001 of a group of elements is undefined"),
-    ],
-)
+@pytest.mark.parametrize(("form", "word", "why"), [
+    (Form("f32", "f16", "f16", selector=2), 0x44444444, "the sparsity selector must be a number from 0 to 1"),
+    (Form("f32", "e4m3", "e4m3", selector=1), 0x44444444, "the sparsity selector must be a number from 0 to 0"),
+    (Form("f32", "f16", "f16"), 0x44444494 ^ 0xC0, "the metadata 0b0101 of a group of elements is undefined"),
+    (Form("f32", "tf32", "tf32"), 0x44444494, "the metadata 0b1001 of a group of elements is undefined"),
+])  # fmt: skip
 def test_undefined_products_are_refused(form: Form, word: int, why: str) -> None:
     stored, b = make_factor(64, 256 // form.bits, form.left), make_factor(_COLUMNS, 512 // form.bits, form.right)
     with pytest.raises(UnsupportedInstructionError, match=why):

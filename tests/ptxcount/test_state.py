@@ -1,7 +1,5 @@
 """State between instructions: registers, accesses, written memory, steps."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 
@@ -98,9 +96,8 @@ def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, e
             red.shared.{operation} [%r5], {operand}; bar.sync 0;
             ld.shared.u64 %rd4, [%r5]; @%p1 st.global.u32 [%rd1], %rd4;
         """
-    assert words_after(place + body, size=32 if space == "global" else 64)[:32].tolist() == [
-        expected(i) for i in range(32)
-    ]
+    out = words_after(place + body, size=32 if space == "global" else 64)
+    assert out[:32].tolist() == [*map(expected, range(32))]
 
 
 def test_word_behind_a_wide_store_is_unwritten() -> None:
@@ -142,10 +139,10 @@ def _expect_out_of_bounds(body: str, access: str, message: str, thread: int, siz
 
 #: Special register -> function of its value from thread, block, and number ``t`` of the thread in its block.
 SPECIAL: dict[str, Any] = {
-    **{f"%tid.{axis}": lambda point, place=place: point["thread"][place] for place, axis in enumerate("xyz")},
-    **{f"%ctaid.{axis}": lambda point, place=place: point["block"][place] for place, axis in enumerate("xyz")},
-    **{f"%ntid.{axis}": lambda point, place=place: (5, 4, 3)[place] for place, axis in enumerate("xyz")},
-    **{f"%nctaid.{axis}": lambda point, place=place: (2, 3, 2)[place] for place, axis in enumerate("xyz")},
+    **{f"%tid.{axis}": lambda point, n=n: point["thread"][n] for n, axis in enumerate("xyz")},
+    **{f"%ctaid.{axis}": lambda point, n=n: point["block"][n] for n, axis in enumerate("xyz")},
+    **{f"%ntid.{axis}": lambda point, n=n: (5, 4, 3)[n] for n, axis in enumerate("xyz")},
+    **{f"%nctaid.{axis}": lambda point, n=n: (2, 3, 2)[n] for n, axis in enumerate("xyz")},
     **{f"%cluster_ctaid.{axis}": lambda point, n=n: point["block"][n] % (1, 3, 2)[n] for n, axis in enumerate("xyz")},
     **{f"%clusterid.{axis}": lambda point, n=n: point["block"][n] // (1, 3, 2)[n] for n, axis in enumerate("xyz")},
     **{f"%nclusterid.{axis}": lambda point, n=n: (2, 1, 1)[n] for n, axis in enumerate("xyz")},

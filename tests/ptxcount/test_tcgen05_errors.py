@@ -1,7 +1,5 @@
 """Errors of ``tcgen05.mma``: descriptors, lanes, unwritten factors, unsupported forms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -21,19 +19,16 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, a[:64]))
 
 
-@pytest.mark.parametrize(
-    ("descriptor", "shape", "error", "text"),
-    [
-        (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
-        (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
-        (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
-        (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
-        (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "factors, 7 and 0, or of the result, 1,"),
-        (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
-        (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
-        (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("descriptor", "shape", "error", "text"), [
+    (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
+    (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
+    (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
+    (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
+    (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "factors, 7 and 0, or of the result, 1,"),
+    (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
+    (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
+    (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
+])  # fmt: skip
 def test_wrong_descriptors_are_errors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         _run_changed(descriptor, shape)
@@ -73,34 +68,20 @@ def test_unwritten_factor_is_a_fault() -> None:
 _LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
 
 
-@pytest.mark.parametrize(
-    ("form", "text"),
-    [
-        ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; only lane 0 is supported"),
-        (
-            "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
-            "the PTX ISA does not tell if the product reads the rows before or after their shift",
-        ),
-        (
-            f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
-            r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed",
-        ),
-        (
-            "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]",
-            "it has 1 register; 2 are needed",
-        ),
-        (
-            f"mov.u32 %r7, {_LONG};\n"
-            "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
-            r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec",
-        ),
-        (
-            f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"
-            "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
-            "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("form", "text"), [
+    ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; only lane 0 is supported"),
+    ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
+     "the PTX ISA does not tell if the product reads the rows before or after their shift"),
+    (f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
+     r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed"),
+    ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; 2 are needed"),
+    (f"mov.u32 %r7, {_LONG};\n"
+     "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
+     r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec"),
+    (f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"
+     "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
+     "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata"),
+])  # fmt: skip
 def test_unsupported_forms_are_refused(form: str, text: str) -> None:
     with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):
         launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))

@@ -4,8 +4,6 @@ A row has three or six scales. Those beyond a word are four columns later for ev
 (``sm103_blockscaled_mma_warpspecialized.hpp``) copies four scales of 128 rows to four columns.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -60,19 +58,17 @@ def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle:
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     codes = [RNG.integers(*low, (rows, count), dtype=np.uint8) for rows in (128, columns)]
     factors = [lay_out(matrix, swizzle, mn_major=False) for matrix in matrices]
-    words = [_lay_out_scales(each, first) for each, first in zip(codes, firsts, strict=True)]
-    tables = [
-        [lay_out(part, "none", mn_major=False) for part in np.split(each, each.shape[1] // 4, 1)] for each in words
-    ]
+    tables = []
+    for scales, first in zip(codes, firsts, strict=True):
+        words = _lay_out_scales(scales, first)
+        tables.append([lay_out(part, "none", mn_major=False) for part in np.split(words, words.shape[1] // 4, 1)])
     code = _write_code(factors, tables, f"{_KIND}{block}", _describe(columns, firsts, scale), min(columns, 128))
     image = np.concatenate([factor.image for factor in [*factors, *tables[0], *tables[1]]])
     out = np.zeros((128, min(columns, 128)), np.uint32)
     launch(write_kernel(code, columns=512, size=len(image)), image, out)
-    numbers = [
-        _split_nibbles(matrix) * np.repeat(decode_scales(each, scale), block, axis=1)
-        for matrix, each in zip(matrices, codes, strict=True)
-    ]
-    return out.view(np.float32), (numbers[0] @ numbers[1].T)[:, : out.shape[1]]
+    factors_of_row = [np.repeat(decode_scales(scales, scale), block, axis=1) for scales in codes]
+    left, right = (_split_nibbles(m) * scales for m, scales in zip(matrices, factors_of_row, strict=True))
+    return out.view(np.float32), (left @ right.T)[:, : out.shape[1]]
 
 
 @pytest.mark.parametrize("columns", [64, 192])
@@ -93,10 +89,8 @@ def test_rows_within_swizzle_lines_as_in_numpy(swizzle: str) -> None:
 
 def test_row_across_lines_is_refused() -> None:
     """Another field of the descriptor says where such a row goes on."""
-    with pytest.raises(
-        UnsupportedInstructionError,
-        match="a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes",
-    ):
+    message = "a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes"
+    with pytest.raises(UnsupportedInstructionError, match=message):
         _run(64, 32, (0, 0), "ue8m0", "32")
 
 

@@ -1,7 +1,5 @@
 """Products of ``tcgen05.mma`` against NumPy, with factors in canonical layouts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -28,12 +26,11 @@ from tests.ptxcount.tcgen05_products import (
     run_product,
 )
 
+FORMS = [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results]
+
 
 @pytest.mark.parametrize("rows", [64, 128])
-@pytest.mark.parametrize(
-    ("kind", "left_type", "right_type", "result"),
-    [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results],
-)
+@pytest.mark.parametrize(("kind", "left_type", "right_type", "result"), FORMS)
 def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: str, rows: int) -> None:
     results, products = KINDS[kind][1:]
     a, b = make_factor(rows, products, left_type), make_factor(32, products, right_type)
@@ -72,10 +69,9 @@ def test_steps_along_a_row_accumulate() -> None:
 _MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000000;\n"
 
 
-@pytest.mark.parametrize(
-    ("rest", "scale", "kept"),
-    [("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127])],
-)
+@pytest.mark.parametrize(("rest", "scale", "kept"), [
+    ("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127]),
+])  # fmt: skip
 def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]) -> None:
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
     words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
@@ -109,9 +105,8 @@ def test_narrow_types_are_padded() -> None:
             bit = (matrix[:rows, :, None] >> np.arange(bits)) & 1
             padded = np.zeros((rows, 2, 128), np.uint8)
             padded[:, :, : 16 * bits] = bit.reshape(rows, 2, -1)
-            factors.append(
-                lay_out(np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32), "32", mn_major=False)
-            )
+            packed = np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32)
+            factors.append(lay_out(packed, "32", mn_major=False))
         left, right = factors
         shape = describe_product(128, 64, (code, code, 1))
         out = run_product(left, right, make_code(left, right, "f8f6f4", shape), 64)

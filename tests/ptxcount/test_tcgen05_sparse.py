@@ -4,8 +4,6 @@ Metadata lies in tensor memory as CUTLASS 4 lays it out (``mma_traits_sm100_frag
 128 rows, the other lanes repeat those of the rows (``tmem_e_frg_ws``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tensor maps and bulk copies: outcomes of an H200, conditions of the driver API, maps that a kernel changes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -51,8 +49,6 @@ REFUSALS = {
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
     "bulk_reduce: 64 bytes, shared 0, global 8": "is not a multiple of 16",
 }  # fmt: skip
-
-
 #: Launches that are undefined in PTX and that the GPU runs -> part of ptxcount's error.
 STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",

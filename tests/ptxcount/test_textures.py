@@ -1,7 +1,5 @@
 """Textures and surfaces against NumPy: point and weighted sampling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from typing import Any
@@ -53,10 +51,8 @@ def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, ad
     fixed = [int(x) for x in (np.floor(scaled * 256 + 0.5) - 128 if linear else np.floor(scaled) * 256)]
     total = 0.0
     for choice in product(*[(0, 1) if linear else (0,)] * len(coordinates)):
-        places = [
-            _index(center // 256 + step, extent, address)
-            for center, step, extent in zip(fixed, choice, array.shape, strict=True)
-        ]
+        steps = zip(fixed, choice, array.shape, strict=True)
+        places = [_index(center // 256 + step, extent, address) for center, step, extent in steps]
         if None not in places:
             weight = _weight(choice[::-1], [center % 256 / 256 for center in fixed[::-1]])
             total += float(array[tuple(places)]) * weight
@@ -168,10 +164,8 @@ def test_access_beyond_a_surface_follows_its_mode() -> None:
     sources.execute("textures", "beyond", [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
     np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
-    with pytest.raises(
-        OutOfBoundsError,
-        match=r"thread \(0, 0, 0\): 4 bytes at \[x in bytes, y, ...\] = \[-32\] of a surface of shape",
-    ):
+    message = r"thread \(0, 0, 0\): 4 bytes at \[x in bytes, y, ...\] = \[-32\] of a surface of shape"
+    with pytest.raises(OutOfBoundsError, match=message):
         sources.execute("textures", "trapped", [out, ptxcount.Surface(line), x])
 
 

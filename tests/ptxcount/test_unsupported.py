@@ -1,7 +1,5 @@
 """Unsupported instructions fail their kernel only when a thread reaches them; errors name the lines."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -49,7 +47,6 @@ _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.para
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _UNKNOWN = "it is neither a declared register nor a supported special register"
-
 #: Declarations, code of the kernel, refused instruction, and reason.
 SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0: {_UNKNOWN}"),
@@ -149,21 +146,15 @@ SNIPPETS = [
     *(
         ("", f"{code};", code.split()[0], "%r0 has 32 bits, but an address of this memory has 64")
         for code in (
-            "ld.global.u32 %r1, [%r0]",
-            "ld.u32 %r1, [%r0+4]",
-            "ld.const.u32 %r1, [%r0]",
-            "st.global.u32 [%r0], 5",
-            "red.global.add.u32 [%r0], 5",
-            "atom.add.u32 %r1, [%r0], 5",
+            "ld.global.u32 %r1, [%r0]", "ld.u32 %r1, [%r0+4]", "ld.const.u32 %r1, [%r0]", "st.global.u32 [%r0], 5",
+            "red.global.add.u32 [%r0], 5", "atom.add.u32 %r1, [%r0], 5",
         )
     ),
     *(
         ("", f".reg .b{bits} %c;\n{name} %c, {sources};", name, "")  # ptxas wants .satfinite
         for bits, name, sources in (
-            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"),
-            (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
-            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"),
-            (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
+            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"), (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
+            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"), (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
     ),
     ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32",
@@ -208,12 +199,11 @@ def test_unsupported_instruction_must_be_reached(declarations: str, code: str, i
     assert error.instruction == instruction
 
 
-@pytest.mark.parametrize(
-    ("code", "problem"),
-    [("prefetch.global [%rd1 %r1];", "prefetch.global: expected ']', found '%r1'"),
-     ("mov.u32 %r1, ;", "mov.u32: expected an operand, found ';'"),
-     ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'")],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "problem"), [
+    ("prefetch.global [%rd1 %r1];", "prefetch.global: expected ']', found '%r1'"),
+    ("mov.u32 %r1, ;", "mov.u32: expected an operand, found ';'"),
+    ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'"),
+])  # fmt: skip
 def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(0)) == 7

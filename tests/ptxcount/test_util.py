@@ -1,7 +1,5 @@
 """Usable memory, arrays in little memory, atomic writes, and nouns that agree with a number."""
 
-from __future__ import annotations
-
 import os
 import threading
 import tracemalloc

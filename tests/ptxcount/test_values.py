@@ -1,7 +1,5 @@
 """Sums of a column and a row behave like the arrays they represent, also where integers wrap and as addresses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Launches of one warp of ``tests/kernels/transfers.cu``, and their counters by Nsight Compute's names."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
