@@ -105,6 +105,11 @@ def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
         execute_kernel(sources.ptx("wrong"), *call)
 
 
+def test_too_much_shared_memory_is_refused() -> None:
+    with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
+        sources.execute("wrong", "trapped", [np.zeros(32, INT)], dynamic_shared=233473)
+
+
 @pytest.mark.parametrize(("lane", "barrier"), [(1, "syncwarp"), (32, "syncthreads")])
 def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
     source = f"""__global__ void k(int* o) {{

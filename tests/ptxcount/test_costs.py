@@ -136,20 +136,17 @@ def test_shared_address_is_in_its_array(place: int, name: str) -> None:
 
 
 LANES = np.arange(32)
-HOLES = np.isin(LANES % 5, (0, 1, 3))
+HOLES, NEAR = np.isin(LANES % 5, (0, 1, 3)), "neighbouring lanes at neighbouring elements"
 #: Addresses of lanes; number of active lanes, or their mask; pattern, or None.
 PATTERNS = [
-    (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
-    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
-    (LANES * 4, HOLES & (LANES > 7), "neighbouring lanes at neighbouring elements; inactive lanes leave gaps"),
-    (LANES * 4, (LANES >= 4) & (LANES < 12), "neighbouring lanes at neighbouring elements; inactive lanes leave gaps"),
-    (LANES[::-1] * 4, HOLES & (LANES > 7),
-     "neighbouring lanes at neighbouring elements in descending order; inactive lanes leave gaps"),
-    (LANES[::-1] * 4 + 8, HOLES,
-     "neighbouring lanes at neighbouring elements in descending order; warps start inside a sector"),
-    (LANES * 4 + 12, HOLES, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
+    (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, NEAR),
+    (LANES[::-1] * 4, 32, f"{NEAR} in descending order"), (LANES * 4 + 4, 32, f"{NEAR}; warps start inside a sector"),
+    (LANES * 4, HOLES & (LANES > 7), f"{NEAR}; inactive lanes leave gaps"),
+    (LANES * 4, (LANES >= 4) & (LANES < 12), f"{NEAR}; inactive lanes leave gaps"),
+    (LANES[::-1] * 4, HOLES & (LANES > 7), f"{NEAR} in descending order; inactive lanes leave gaps"),
+    (LANES[::-1] * 4 + 8, HOLES, f"{NEAR} in descending order; warps start inside a sector"),
+    (LANES * 4 + 12, HOLES, f"{NEAR}; warps start inside a sector"),
     (LANES * 2 + 12, LANES % 2 == 0, "active lanes at neighbouring elements; warps start inside a sector"),
-    (LANES[::-1] * 4, 32, "neighbouring lanes at neighbouring elements in descending order"),
     (LANES * 128, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 3 * 64, 32, "irregular addresses"), (LANES * 128, 7, None),

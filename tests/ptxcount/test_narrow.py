@@ -13,11 +13,7 @@ def test_counters_as_on_an_h200() -> None:
 
 
 def test_loops_have_caveats_of_retries() -> None:
-    caveats = {
-        kernel: launch.execute().caveats() for kernel, launch in {each.kernel: each for each in LAUNCHES}.items()
-    }
-    loop = f"{CAS_LOOP_CAVEAT}; {RETRY_CAVEAT}"
-    assert caveats["red_bf16"] == {"global atomic": loop}
-    assert caveats["sh_cas"] == {"shared atomic": loop}
-    assert caveats["loop_f64"] == {"shared atomic": RETRY_CAVEAT}
-    assert caveats["word"] == {}
+    launches, loop = {launch.kernel: launch for launch in LAUNCHES}, f"{CAS_LOOP_CAVEAT}; {RETRY_CAVEAT}"
+    caveats: dict[str, dict[str, str]] = {"red_bf16": {"global atomic": loop}, "sh_cas": {"shared atomic": loop}}
+    for kernel, expected in (caveats | {"loop_f64": {"shared atomic": RETRY_CAVEAT}, "word": {}}).items():
+        assert launches[kernel].execute().caveats() == expected

@@ -15,28 +15,21 @@ ATOMICS = {"atomic_requests", "atomic_sectors"}
 #: Counters that differ; docs/evidence/counter.md has the reasons.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses
-    "summed_by_function": STORES,
-    "tiles": LOADS,
-    "reduced_by_hardware": LOADS,
-    "attention": LOADS,
+    "summed_by_function": STORES, "tiles": LOADS, "reduced_by_hardware": LOADS, "attention": LOADS,
     "sparse_product": LOADS,
     # retries of a second warp; the GPU's wavefronts include generic atomics on global memory
-    "half_atomics": {*ATOMICS, "shared_atomic_wavefronts"},
-    "function halves": {"shared_atomic_wavefronts"},
+    "half_atomics": {*ATOMICS, "shared_atomic_wavefronts"}, "function halves": {"shared_atomic_wavefronts"},
     # order of warps
-    "compacted": {"store_sectors"},
-    "quantised": {"shared_atomic_wavefronts"},
-    "locked_sum": ATOMICS,
+    "compacted": {"store_sectors"}, "quantised": {"shared_atomic_wavefronts"}, "locked_sum": ATOMICS,
     # the GPU includes atomics in another block's memory
     "neighbours": {"shared_atomic_wavefronts"},
     # grid barriers, whose own accesses the GPU counts
     "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
     # indirect calls, and the heap
-    "function shapes": {"load_requests", *STORES},
-    "function chosen": STORES,
+    "function shapes": {"load_requests", *STORES}, "function chosen": STORES,
     "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
     "beyond a surface": {"surface_load_sectors"},
-}
+}  # fmt: skip
 #: Launch -> counter within a relative difference: fetches of eight neighbours, and of four of 16 bytes.
 NEAR = {
     **{name: ("texture_load_sectors", 0.007) for name in READINGS if name.startswith("fetch3") and "linear" in name},
