@@ -137,8 +137,9 @@ def find_first_faults(program: list[Step], blocks: int, space: str) -> dict[str,
 
 def run_program(program: list[Step], blocks: int, space: str, before: str) -> dict[str, int]:
     """Count a program after other code; return the first step of each code of its findings."""
-    number, locate = ("%r0", "mad.lo.u32 %r6, %r6, 4, %r7;") if space == "shared" else (
-        "%r3", "mad.wide.u32 %rd2, %r6, 4, %rd1;")  # fmt: skip
+    number, locate = "%r3", "mad.wide.u32 %rd2, %r6, 4, %rd1;"
+    if space == "shared":
+        number, locate = "%r0", "mad.lo.u32 %r6, %r6, 4, %r7;"
     lines = []
     for step in program:
         kind, first, stop, factor, shift, only = step
