@@ -124,7 +124,8 @@ def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
 def test_far_address_is_in_no_array() -> None:
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
     text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest below, "
-    ptx, arguments = sources.compile_to_ptx(source), [np.zeros(64, INT), np.zeros(64, INT), np.int64(1 << 40)]
+    ptx = sources.compile_to_ptx(source)
+    arguments: list[Any] = [np.zeros(64, INT), np.zeros(64, INT), np.int64(1 << 40)]
     for names, name in (([], "argument 1 of 256"), (["", "in (argument 1)", ""], r"'in' \(argument 1\) of 256")):
         with pytest.raises(errors.OutOfBoundsError, match=text + name):
             execute_kernel(ptx, "k", (1, 1, 1), (1, 1, 1), arguments, names=names)

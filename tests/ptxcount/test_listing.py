@@ -104,8 +104,10 @@ def test_listing_has_two_lines_of_context() -> None:
 
 
 def test_instructions_of_a_line_share_a_row() -> None:
-    counts = [{"requests": n, "sectors": 4 * n + n // 3, "lines": n, "useful_bytes": 128 * n} for n in (1, 2, 3)]
-    loads = [_access(1, "global", "load", **counted) for counted in counts]
+    loads = []
+    for n in (1, 2, 3):
+        counted = {"requests": n, "sectors": 4 * n + n // 3, "lines": n, "useful_bytes": 128 * n}
+        loads.append(_access(1, "global", "load", FILE, **counted))
     stray = _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256)
     bulk = [_access(1, "bulk", "load", requests=1, sectors=9, shifted_sectors=[9, 8]) for _ in range(2)]
     bulk.append(_access(1, "bulk", "load", requests=1, sectors=10))  # by a tensor map: no advice
