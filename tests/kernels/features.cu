@@ -1,4 +1,4 @@
-// Kernels with one feature of the language each; tests/ptxcount/test_features.py has their outputs.
+// Kernels with one feature of the language each; tests/ptxcount/test_cases.py has their outputs.
 
 extern "C" __global__ void collatz(int* steps, const int* start, int n)
 {

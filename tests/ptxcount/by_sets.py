@@ -1,19 +1,16 @@
 """The oracle of every counting rule: a warp's accesses, counted with Python sets straight from the definitions."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxcount.counting.counters import Access
 from ptxcount.lanes.symbolic_values import Value, dense
+from ptxcount.lanes.warps import Array
 
-Array = npt.NDArray[Any]
 #: Addresses of the lanes of a warp; None for an inactive or missing lane.
 Lanes = Sequence["int | None"]
 
@@ -133,8 +130,6 @@ _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] =
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
 }  # fmt: skip
-
-
 #: ``id`` of an access -> counter -> count with sets.
 COUNTS_BY_ACCESS: dict[int, Counter[str]] = {}
 
@@ -169,13 +164,10 @@ class Watched(Access):
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
             atomic_counts = count_shared_atomics(lanes, self.width)
-            return loops | {
-                "together": atomic_counts[0],
-                "wavefronts": turns.per_aggregated if once else atomic_counts[turns.rounds_index] * turns.per_round,
-                "conflict_free": turns.per_aggregated
-                if once
-                else atomic_counts[turns.rounds_index + 3] * turns.per_round,
-            }
+            wavefronts, fewest = (atomic_counts[turns.rounds_index + k] * turns.per_round for k in (0, 3))
+            if once:
+                wavefronts = fewest = turns.per_aggregated
+            return loops | {"together": atomic_counts[0], "wavefronts": wavefronts, "conflict_free": fewest}
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
         return counts | loops | ({"sectors": 1} if once else {})

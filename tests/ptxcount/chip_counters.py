@@ -1,7 +1,5 @@
 """Launches whose counters are compared with those of a GPU."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -55,7 +53,6 @@ class CounterPair(NamedTuple):
 
 
 def describe_differences(pairs: Iterable[CounterPair]) -> list[str]:
-    """Describe each counter that differs."""
     return [
         f"{pair.launch}: {pair.counter} {pair.expectation:g}, the chip {pair.chip:g}"
         for pair in pairs

@@ -1,7 +1,5 @@
 """The command ``ptxcount``: arguments that count the kernel ``row_sums``, and the error of a failing command."""
 
-from __future__ import annotations
-
 import pytest
 
 from ptxcount.command_line import main

@@ -1,7 +1,5 @@
 """A project whose compilations are cached."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,9 +19,7 @@ SOURCE = """\
 #endif
 __global__ void k(int* out) { out[0] = VALUE; out[1] = NEAR; out[2] = LATER; }
 """
-
 FLAGS = "-Ifirst -Isecond -I."
-
 #: Content of each file of the project, by name.
 FILES = {
     "k.cu": SOURCE,
@@ -88,7 +84,6 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a project, and make its folder the current one."""
     project = Project(tmp_path / "project")
     monkeypatch.setattr(compilations, "query_layout", project.query_layout)
     monkeypatch.chdir(project.folder)

@@ -1,7 +1,5 @@
 """Compilations and arrays that tests of `ptxcount` share."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -16,8 +14,11 @@ from ptxcount.gate import compilations
 from ptxcount.source import cuda_compiler, ptxas
 from ptxcount.source.cuda_compiler import ARCH, Compilation
 from ptxcount.util.errors import CompileError
+from tests.ptxcount.compiled_project import project
+from tests.ptxcount.gate_repository import repository
 from tests.ptxcount.languages import Arrays
 
+__all__ = ["project", "repository"]
 _compile = cuda_compiler.compile_source
 #: Output or error of nvcc by source and other inputs, with the folder of the source.
 _compilations: dict[object, tuple[Compilation | CompileError, Path]] = {}
@@ -67,7 +68,6 @@ def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.
 
 @pytest.fixture(autouse=True)
 def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reuse compilations of earlier tests wherever `ptxcount` compiles."""
     monkeypatch.setattr(cuda_compiler, "compile_source", _compile_once)
     monkeypatch.setattr(kernel_counts, "compile_source", _compile_once)
     monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
@@ -82,5 +82,4 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 
 @pytest.fixture
 def arrays() -> Arrays:
-    """Return the arrays of a copy kernel."""
     return Arrays()

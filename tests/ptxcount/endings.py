@@ -1,7 +1,5 @@
 """Commands that wait for a compiler when a signal ends them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

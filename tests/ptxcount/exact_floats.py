@@ -1,7 +1,5 @@
 """Exact results of floating-point instructions, as fractions that are rounded once, and numbers to try."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -21,7 +19,6 @@ def assert_same(got: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
 
 
 def list_values(dtype: np.dtype[Any], count: int) -> list[float]:
-    """Return special values of a dtype, and random ones."""
     limits = np.finfo(dtype)
     special = [0.0, -0.0, 1.0, -1.0, 1.5, 0.1, -2.5, 3.0, inf, -inf, nan, float(limits.tiny), float(limits.max)]
     special += [-float(limits.max), float(limits.smallest_subnormal), float(limits.eps), 1 + float(limits.eps)]

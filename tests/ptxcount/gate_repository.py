@@ -1,7 +1,5 @@
 """A repository with a kernel whose counts are pinned."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable
@@ -20,7 +18,6 @@ __global__ void scale(T* out, const T* in, int n) {
 }
 }
 """
-
 LAUNCH = """\
 [[launch]]
 file = "scale.cu"
@@ -29,7 +26,6 @@ grid = 4
 block = [256]
 arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
 """
-
 ROSE = "scale.cu:6: error: PC003 global load sectors rose from 256 to 1024 (8 to 32 per request, ideal 4)"
 FELL = (
     "scale.cu:6: note: PC004 global load sectors fell from 256 to 128 (8 to 4 per request, ideal 4); "

@@ -4,8 +4,6 @@
 operation needs no results: without a GPU its test is skipped; on a GPU it prints the results to add to that file.
 """
 
-from __future__ import annotations
-
 from tests.ptxcount.snippets import module
 
 #: Initial value of the output.

@@ -1,7 +1,5 @@
 """Stand-ins for kernels of other packages: PTX that copies eight numbers, its arrays, modules of a package."""
 
-from __future__ import annotations
-
 import struct
 import sys
 from types import SimpleNamespace

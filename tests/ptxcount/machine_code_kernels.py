@@ -4,13 +4,10 @@
 loads from [%r6+8]. PTX stands in angle brackets. The kernel stores all loaded values to global memory at its end.
 """
 
-from __future__ import annotations
-
 import re
 
 _WORD = re.compile(r"<[^>]*>|\S+")
 _ACCESS = re.compile(r"(ld|st)(?:\.(v2|v4))?(?:\[(%\w+)\])?:?(\d+)")
-
 _BEGIN = """
 .reg .pred %p<9>; .reg .b16 %h<40>; .reg .b32 %r<90>; .reg .f32 %f<40>; .reg .b64 %d<20>;
 .shared .align 16 .b8 s[8192]; .shared .align 16 .b8 u[8192]; .local .align 4 .b8 l[64];
@@ -47,63 +44,34 @@ _BETWEEN = [
     "atom.acq_rel.gpu.global.add.u32 %r10, [%d3], 1; st.global.u32 [%d3+4], %r10;",
     "red.release.gpu.global.add.u32 [%d3], 1;",
     "ld.acquire.gpu.global.u32 %r10, [%d4]; st.global.u32 [%d3+4], %r10;",
-    "st.local.u32 [l], %r0;",
-    "st.u32 [%d3], %r0;",
-    "ld.u32 %r10, [%d4]; st.global.u32 [%d3+4], %r10;",
-    "ld.shared.u32 %r10, [%r5]; st.global.u32 [%d3+4], %r10;",
-    "st.shared.u32 [%r5], 1;",
-    "atom.shared.add.u32 %r10, [%r5], 1; st.global.u32 [%d3+4], %r10;",
-    "bar.sync 0;",
-    "bar.warp.sync 0xffffffff;",
-    "fence.acq_rel.gpu;",
-    "membar.cta;",
-    "cp.async.commit_group;",
-    "cp.async.wait_group 0;",
-    "cp.async.bulk.commit_group;",
-    "nanosleep.u32 100;",
-    "griddepcontrol.wait;",
-    "griddepcontrol.launch_dependents;",
-    "mbarrier.init.shared.b64 [%r5], 32;",
-    "mbarrier.arrive.shared.b64 %d6, [%r5];",
+    "st.local.u32 [l], %r0;", "st.u32 [%d3], %r0;", "ld.u32 %r10, [%d4]; st.global.u32 [%d3+4], %r10;",
+    "ld.shared.u32 %r10, [%r5]; st.global.u32 [%d3+4], %r10;", "st.shared.u32 [%r5], 1;",
+    "atom.shared.add.u32 %r10, [%r5], 1; st.global.u32 [%d3+4], %r10;", "bar.sync 0;", "bar.warp.sync 0xffffffff;",
+    "fence.acq_rel.gpu;", "membar.cta;", "cp.async.commit_group;", "cp.async.wait_group 0;",
+    "cp.async.bulk.commit_group;", "nanosleep.u32 100;", "griddepcontrol.wait;", "griddepcontrol.launch_dependents;",
+    "mbarrier.init.shared.b64 [%r5], 32;", "mbarrier.arrive.shared.b64 %d6, [%r5];",
     "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%r0};",
     "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r10}, [%r5]; st.global.u32 [%d3+4], %r10;",
-    "pmevent 1;",
-    "shfl.sync.down.b32 %r10, %r0, 1, 31, 0xffffffff; st.global.u32 [%d3+4], %r10;",
-    "@%p1 bra BEHIND; st.global.u32 [%d3], %r0; BEHIND:",
-    "@%p1 bra BEHIND; st.shared.u32 [%r5], 1; BEHIND:",
+    "pmevent 1;", "shfl.sync.down.b32 %r10, %r0, 1, 31, 0xffffffff; st.global.u32 [%d3+4], %r10;",
+    "@%p1 bra BEHIND; st.global.u32 [%d3], %r0; BEHIND:", "@%p1 bra BEHIND; st.shared.u32 [%r5], 1; BEHIND:",
     "@%p1 bra BEHIND; st.global.u32 [%d3], 1; bra END; BEHIND: st.global.u32 [%d3], 2; END:",
-    "@%p1 st.global.u32 [%d3], 1;",
-    "@%p1 ret;",
-    (
-        "mov.u32 %r30, 0; LOOP: add.s32 %r30, %r30, 1; st.global.u32 [%d3], %r30; "
-        "setp.lt.s32 %p2, %r30, %r9; @%p2 bra LOOP;"
-    ),
-]
-
+    "@%p1 st.global.u32 [%d3], 1;", "@%p1 ret;",
+    "mov.u32 %r30, 0; LOOP: add.s32 %r30, %r30, 1; st.global.u32 [%d3], %r30; setp.lt.s32 %p2, %r30, %r9; "
+    "@%p2 bra LOOP;",
+]  # fmt: skip
 #: PTX that computes %r10, an offset in the array ``s``, which is aligned to 16 bytes.
 _NUMBERS = [
-    "ld.global.v2.u32 {%r11, %r12}, [%d4]; shl.b32 %r10, %r11, 4;",
-    "ld.global.v2.u32 {%r10, %r12}, [%d4];",
+    "ld.global.v2.u32 {%r11, %r12}, [%d4]; shl.b32 %r10, %r11, 4;", "ld.global.v2.u32 {%r10, %r12}, [%d4];",
     "shfl.sync.idx.b32 %r11|%p2, %r0, 0, 31, 0xffffffff; shl.b32 %r10, %r11, 4;",
     "shl.b32 %r11, %r0, 4; shfl.sync.idx.b32 %r10, %r11, 0, 31, 0xffffffff;",
     "and.b32 %r11, %r9, 3; mov.u32 %r12, 4; shl.b32 %r10, %r12, %r11;",
-    "mov.u32 %r12, 8; shl.b32 %r10, %r12, %r9;",
-    "shl.b32 %r10, %r2, %r9;",
-    "xor.b32 %r10, %r2, 8;",
-    "shl.b32 %r11, %r9, 4; xor.b32 %r10, %r2, %r11;",
-    "neg.s32 %r10, %r2;",
-    "rem.u32 %r10, %r2, 48;",
-    "bfi.b32 %r10, %r9, 0, 4, 8;",
-    "mul24.lo.u32 %r10, %r0, 16;",
-    "shl.b32 %r11, %r9, 4; min.u32 %r10, %r2, %r11;",
-    "shl.b32 %r11, %r9, 8; shr.u32 %r10, %r11, 2;",
-    "setp.ne.s32 %p2, %r9, 0; selp.b32 %r10, 8, 0, %p2;",
-    (
-        "mov.u32 %r10, 0; LOOP: st.global.u32 [%d3], %r10; ld.global.v2.u32 {%r10, %r12}, [%d4]; "
-        "setp.gt.s32 %p2, %r12, 0; @%p2 bra LOOP;"
-    ),
-]
-
+    "mov.u32 %r12, 8; shl.b32 %r10, %r12, %r9;", "shl.b32 %r10, %r2, %r9;", "xor.b32 %r10, %r2, 8;",
+    "shl.b32 %r11, %r9, 4; xor.b32 %r10, %r2, %r11;", "neg.s32 %r10, %r2;", "rem.u32 %r10, %r2, 48;",
+    "bfi.b32 %r10, %r9, 0, 4, 8;", "mul24.lo.u32 %r10, %r0, 16;", "shl.b32 %r11, %r9, 4; min.u32 %r10, %r2, %r11;",
+    "shl.b32 %r11, %r9, 8; shr.u32 %r10, %r11, 2;", "setp.ne.s32 %p2, %r9, 0; selp.b32 %r10, 8, 0, %p2;",
+    "mov.u32 %r10, 0; LOOP: st.global.u32 [%d3], %r10; ld.global.v2.u32 {%r10, %r12}, [%d4]; setp.gt.s32 %p2, %r12, 0; "
+    "@%p2 bra LOOP;",
+]  # fmt: skip
 #: PTX that computes a value from halfword ``n`` and stores it to global memory.
 _HALFWORD_USES = [
     "cvt.f32.f16 %f{n}, %h{n}; st.global.f32 [%d3+{place}], %f{n};",
@@ -120,7 +88,6 @@ _HALFWORD_USES = [
 
 
 def _use_halfwords(load: str, use: str) -> str:
-    """Write PTX that loads two halfwords and uses both."""
     return f"<{load} {' '.join(use.format(n=n, place=4 * n) for n in (0, 1))}>"
 
 
@@ -128,26 +95,18 @@ def _use_halfwords(load: str, use: str) -> str:
 _WORDS = "<shl.b32 %r10, %r0, 2; add.s32 %r6, %r10, %r1;>"
 _QUAD = "ld.shared.v4.u32 {%r30, %r31, %r32, %r33}, [%r3];"
 _LOAD_BEHIND = "<mov.u32 %r30, 1; @%p1 bra BEHIND; ld.shared.u32 %r30, [%r3+8]; BEHIND: st.global.u32 [%d3], %r30;>"
-
 #: PTX that computes %r6, which is 8 modulo 16; ptxas recognizes that in some cases only.
 _REMAINDERS = [
-    "add.s32 %r6, %r3, 8;",
-    "sub.s32 %r6, %r3, 8;",
-    "mad.lo.s32 %r10, %r9, 16, %r3; add.s32 %r6, %r10, 8;",
-    "or.b32 %r6, %r3, 8;",
-    "xor.b32 %r6, %r3, 8;",
-    "sub.s32 %r10, 8, %r2; add.s32 %r6, %r10, %r1;",
+    "add.s32 %r6, %r3, 8;", "sub.s32 %r6, %r3, 8;", "mad.lo.s32 %r10, %r9, 16, %r3; add.s32 %r6, %r10, 8;",
+    "or.b32 %r6, %r3, 8;", "xor.b32 %r6, %r3, 8;", "sub.s32 %r10, 8, %r2; add.s32 %r6, %r10, %r1;",
     "shl.b32 %r10, %r9, 4; add.s32 %r11, %r10, 8; add.s32 %r6, %r3, %r11;",
     "mad.lo.s32 %r10, %r9, 16, 8; add.s32 %r6, %r10, %r3;",
     "shl.b32 %r10, %r0, 2; add.s32 %r11, %r10, 2; mad.lo.s32 %r6, %r11, 4, %r1;",
     "add.s32 %r10, %r3, 8; add.s32 %r11, %r3, 24; selp.b32 %r6, %r10, %r11, %p1;",
     "add.s32 %r6, %r3, 8; @%p1 bra BEHIND; st.global.u32 [%d3], %r0; add.s32 %r6, %r3, 24; BEHIND:",
-    (
-        "add.s32 %r6, %r3, 8; LOOP: add.s32 %r6, %r6, 16; st.global.u32 [%d3], %r6; setp.lt.s32 %p2, %r6, %r9; "
-        "@%p2 bra LOOP;"
-    ),
-]
-
+    "add.s32 %r6, %r3, 8; LOOP: add.s32 %r6, %r6, 16; st.global.u32 [%d3], %r6; setp.lt.s32 %p2, %r6, %r9; "
+    "@%p2 bra LOOP;",
+]  # fmt: skip
 _UNALIGNED = "<shl.b32 %r11, %r9, 2; add.s32 %r6, %r11, %r1;>"
 _TWICE = "<add.s32 %r12, %r2, {}; mad.lo.s32 %r6, %r12, 4, %r1; mad.lo.s32 %r7, %r2, 4, %r1;>"
 _TURNED = "<mad.lo.s32 %r7, %r2, 4, %r1; add.s32 %r12, %r2, 1; mad.lo.s32 %r6, %r12, 4, %r1;>"
@@ -180,7 +139,6 @@ _THROUGH_SEVERAL = [
     f"{_TURNED} st[%r7]:32 st[%r7]:36 st[%r6]:0",
     f"{_TWICE.format(2)} ld[%r7]:8 ld[%r6]:4", f"{_TWICE.format(2)} ld[%r6]:0 ld[%r7]:0 ld[%r7]:4 ld[%r6]:4",
 ]  # fmt: skip
-
 #: Kernels: orders and widths, alignment proven by wide accesses, unused words, halfwords, control-flow paths.
 KERNELS = [
     "st0 st4 st64 st8 st12", "st0 st64 st4", "st0 st16 st4 st20", "st0 st8 st4", "st0 st4 st16 st20 st8 st12",

@@ -4,18 +4,15 @@ Formulas of the PTX ISA ("Matrix Fragments") place the elements. `tests/gpu/test
 GPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
 
-Array = npt.NDArray[Any]
 RNG = np.random.default_rng(5)
 _REGISTERS = {"f32": "f32", "s32": "b32", "f64": "f64"}
 
@@ -52,11 +49,8 @@ class Product(NamedTuple):
     modifiers: str = ""
 
     def __str__(self) -> str:
-        d, a, b, c = self.types
-        return (
-            f"mma.sync.aligned.m{self.m}n{self.n}k{self.k}.row.col{self.modifiers.partition('/')[0]}.{d}.{a}.{b}.{c}"
-            + (self.modifiers.partition("/")[2])
-        )
+        before, _, behind = self.modifiers.partition("/")
+        return f"mma.sync.aligned.m{self.m}n{self.n}k{self.k}.row.col{before}.{'.'.join(self.types)}{behind}"
 
     def extent(self, role: str) -> tuple[int, int]:
         """Return the rows and columns of a, b, c or d."""
@@ -87,20 +81,15 @@ class Product(NamedTuple):
         kinds = {role: _REGISTERS.get(self.types["dabc".index(role)], "b32") for role in "dabc"}
         lines = ["mul.wide.u32 %rd9, %r0, 4;", "mul.wide.u32 %rd8, %r0, 8;"]
         declared = [f".reg .{kinds[role]} %{role}<{self.registers(role)}>;" for role in "dabc"]
+        steps = {role: 256 if kinds[role] == "f64" else 128 for role in "dabc"}
         for place, role in enumerate("dabc"):
-            wide = kinds[role] == "f64"
-            lines.append(f"ld.param.u64 %rd{place}, [p{place}]; add.u64 %rd{place}, %rd{place}, %rd{8 if wide else 9};")
-            if role != "d":
-                lines += [
-                    f"ld.global.{kinds[role]} %{role}{r}, [%rd{place} + {r * (256 if wide else 128)}];"
-                    for r in range(self.registers(role))
-                ]
+            first = f"%rd{8 if steps[role] == 256 else 9}"
+            lines.append(f"ld.param.u64 %rd{place}, [p{place}]; add.u64 %rd{place}, %rd{place}, {first};")
+            for r in range(self.registers(role) if role != "d" else 0):
+                lines.append(f"ld.global.{kinds[role]} %{role}{r}, [%rd{place} + {r * steps[role]}];")
         groups = [list_registers(f"%{role}", self.registers(role)) for role in "dabc"]
         lines.append(f"{self} {', '.join(groups)};")
-        wide = kinds["d"] == "f64"
-        lines += [
-            f"st.global.{kinds['d']} [%rd0 + {r * (256 if wide else 128)}], %d{r};" for r in range(self.registers("d"))
-        ]
+        lines += [f"st.global.{kinds['d']} [%rd0 + {r * steps['d']}], %d{r};" for r in range(self.registers("d"))]
         return module("\n".join(lines), 4, "\n".join(declared), target="8.4 sm_90")
 
     def inputs(self) -> tuple[list[Array], list[Array]]:
@@ -162,8 +151,6 @@ PRODUCTS = [
     Product(8, 8, 4, ("f64",) * 4),
     *[Product(16, 8, k, ("f64",) * 4) for k in (4, 8, 16)],
 ]  # fmt: skip
-
-
 LAYOUTS = ["row.col", "row.row", "col.col", "col.row"]
 
 

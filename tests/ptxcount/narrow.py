@@ -1,7 +1,5 @@
 """Launches of one warp of ``tests/kernels/narrow.cu``, and their counters by Nsight Compute's names."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,12 +69,10 @@ METRICS = {
 
 
 def encode(kind: str, values: Any) -> Any:
-    """Encode numbers as f16, or truncate them to the bits of bf16."""
     return np.asarray(values, "f2") if kind == "f16" else (np.asarray(values, "f4").view("u4") >> 16).astype("u2")
 
 
 def iter_atomics() -> Iterator[ChipLaunch]:
-    """Yield launches of 16-bit atomics, which are loops of compare-and-swap."""
     for kernel in ("red_f16", "atom_f16", "red_bf16", "cas_b16", "sh_f16", "sh_bf16", "sh_cas"):
         counters = [*METRICS][4:6] if kernel.startswith("sh_") else [*METRICS][:4]
         kind = kernel.rpartition("_")[2]
@@ -113,7 +109,6 @@ def iter_loops() -> Iterator[ChipLaunch]:
 
 
 def iter_constants() -> Iterator[ChipLaunch]:
-    """Yield launches that load an indexed element of constant memory or of a parameter."""
     for kernel in (*VARIABLES, *MEMBERS):
         table = [np.zeros(1, "V2560")[0]] * (kernel in MEMBERS)
         variables = {VARIABLES[kernel]: np.arange(2048, dtype="f4")} if kernel in VARIABLES else {}

@@ -1,7 +1,5 @@
 """ml_dtypes, the oracle of small floating-point types. Test modules that import this one are skipped without it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

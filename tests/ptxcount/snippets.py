@@ -1,18 +1,14 @@
 """Single PTX instructions as kernels: one thread for each row of operands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
+from ptxcount.lanes.warps import Array
 from ptxcount.machine.argument_layout import KernelArgument
-
-Array = npt.NDArray[Any]
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
@@ -28,9 +24,8 @@ def module(
     `target` has the PTX version and the architecture.
     """
     version, arch = target.split()
-    params = ", ".join(
-        f".param .align 64 .b8 p{k}[128]" if k < maps else f".param .u64 p{k}" for k in range(parameters)
-    )
+    kinds = [f".align 64 .b8 p{k}[128]" if k < maps else f".u64 p{k}" for k in range(parameters)]
+    params = ", ".join(f".param {kind}" for kind in kinds)
     return (
         f".version {version}\n.target {arch}\n.address_size 64\n{functions}"
         f".visible .entry snippet({params})\n{{\n"
@@ -40,14 +35,12 @@ def module(
 
 
 def list_registers(name: str, count: int, first: int = 0) -> str:
-    """Write registers of consecutive numbers in braces."""
     return "{" + ", ".join(f"{name}{number}" for number in range(first, first + count)) + "}"
 
 
 def execute_snippet(
     text: str, arguments: Sequence[KernelArgument], *, threads: int = 32, blocks: int = 1, **options: Any
 ) -> LaunchCounters:
-    """Execute the kernel of `module` in one row of blocks."""
     return execute_kernel(text, "snippet", (blocks, 1, 1), (threads, 1, 1), arguments, **options)
 
 
@@ -58,20 +51,11 @@ def _run_on_cpu(text: str, threads: int, arrays: list[Array]) -> None:
 def evaluate(
     instruction: str, operands: list[Array], result: Any, launch: Callable[[str, int, list[Array]], None] = _run_on_cpu
 ) -> Array:
-    """Return the results of an instruction for many operands.
+    """Return the results of an instruction, one thread for each element of the operands, at most 1024.
 
-    Parameters
-    ----------
-    instruction : str
-        Instruction with ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands. An opcode
-        alone gets all of them in this order.
-    operands : list of ndarray
-        One array for each operand, one element a thread, at most 1024; bool for a predicate.
-    result : dtype
-        Type of the destination; bool for a predicate.
-    launch : callable, optional
-        Runs a module's kernel: takes the text, the number of threads, and arrays that it changes. The default
-        executes the kernel on the CPU.
+    The instruction has ``{d}`` for the destination and ``{a}``, ``{b}``, ``{c}``, ``{e}`` for the operands; an opcode
+    alone gets all of them in this order. The type bool is a predicate. `launch` takes the text, the number of threads,
+    and arrays that it changes.
     """
     count, lines, declared, names = len(operands[0]), [], [], {}
     result = np.dtype(result)

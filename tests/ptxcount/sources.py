@@ -1,7 +1,5 @@
 """CUDA sources of the tests, compiled to PTX once per process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +15,6 @@ FOLDER = Path(__file__).parents[1] / "kernels"
 
 
 def compile_to_ptx(source: Path | str, flags: str = "", arch: str = ARCH) -> str:
-    """Compile a file or a text to PTX."""
     return cuda_compiler.compile_source(source, flags, arch).ptx
 
 

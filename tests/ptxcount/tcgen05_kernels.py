@@ -1,19 +1,16 @@
 """Kernels of ``tcgen05``, and factors in the canonical layouts of the PTX ISA."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.snippets import list_registers, module
 
-Array = npt.NDArray[Any]
 _REGISTERS = """
 .shared .align 1024 .b8 factors[{size}]; .shared .align 8 .b64 barrier; .shared .align 4 .b32 base;
 .reg .pred %p, %done, %no, %yes; .reg .b32 %t, %w, %d, %quarter, %v<256>, %m<8>; .reg .b64 %a, %b, %out;
@@ -79,7 +76,6 @@ def fill(columns: int) -> str:
 
 
 def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any) -> ptxcount.LaunchCounters:
-    """Execute a kernel of `write_kernel`."""
     return ptxcount.count(text, "snippet", blocks, 128, [image, out], **options)
 
 

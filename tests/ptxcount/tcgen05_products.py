@@ -1,15 +1,13 @@
 """Products of ``tcgen05.mma``: types, factors, and the words of results."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.tcgen05_kernels import (
     FIRST_THREAD,
-    Array,
     Factor,
     describe_product,
     finish,
@@ -20,14 +18,12 @@ from tests.ptxcount.tcgen05_kernels import (
 )
 
 RNG = np.random.default_rng(5)
-
 #: Type -> dtype of NumPy, and code in the instruction descriptor.
 TYPES: dict[str, tuple[Any, int]] = {
     "f16": (np.float16, 0), "bf16": (ml_dtypes.bfloat16, 1), "tf32": (np.float32, 2),
     "e4m3": (ml_dtypes.float8_e4m3fn, 0),
     "e5m2": (ml_dtypes.float8_e5m2, 1), "u8": (np.uint8, 0), "s8": (np.int8, 1),
 }  # fmt: skip
-
 #: Kind -> types of factors; type of result -> code in the descriptor; K of an instruction.
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, int], int]] = {
     "f16": (("f16", "bf16"), {"f32": 1}, 16),
@@ -94,5 +90,4 @@ def multiply(
 
 
 def multiply_exactly(a: Array, b: Array) -> Array:
-    """Return a @ b.T, computed by NumPy in float64."""
     return np.asarray(a.astype(np.float64) @ b.astype(np.float64).T)

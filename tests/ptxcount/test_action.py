@@ -1,7 +1,5 @@
 """The pull request check of action.yml: annotations, summary, exit code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -64,12 +62,10 @@ class Checkout(Repository):
 
 
 def _begins(log: list[str]) -> list[str]:
-    """Return each line up to its rule, ``PC...``."""
     return [line.partition("PC")[0] for line in log]
 
 
 def test_rise_fails_unless_waived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Equal counts pass, a rise fails with annotations, and a waived rise passes."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
@@ -96,7 +92,6 @@ def test_rise_fails_unless_waived(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_committed_counts_are_not_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Counts that a commit adds to the checkout do not hide a rise; the cache is outside of it."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")

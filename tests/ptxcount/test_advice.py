@@ -1,7 +1,5 @@
 """ADVICE.md: each example gets its advice before the change and none after, with its counts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -35,7 +33,6 @@ def test_each_rule_has_a_chapter() -> None:
 
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_example_has_its_advice_and_numbers(code: str) -> None:
-    """Only the kernel before the change gets the advice; the chapter's numbers are per request of the worst load."""
     numbers = EXAMPLES[code][2:]
     grid, block = BLOCKS.get(code, (4, (256,)))
     words = [*ONE, *MORE.get(code, [])]
@@ -92,7 +89,7 @@ BODIES = [
 
 @pytest.mark.parametrize(("body", "codes"), BODIES)
 def test_access_patterns_get_their_advice(body: str, codes: list[str]) -> None:
-    assert [code for code, _ in _list_advice(body)] == codes
+    assert [advice.code for advice in _find_advice(body)] == codes
 
 
 #: Body -> end of each advice, before the numbers in brackets.
@@ -107,26 +104,20 @@ TEXTS = {
 
 @pytest.mark.parametrize("body", TEXTS)
 def test_advice_names_array_and_remedy(body: str) -> None:
-    """Advice names the array first and the remedy last: a pad that removes most conflicts, or another order."""
-    texts = [text.partition(" (")[0] for code, text in _list_advice(body)]
+    texts = [advice.text.partition(" (")[0] for advice in _find_advice(body)]
     assert all(text.endswith(end) for text, end in zip(texts, TEXTS[body], strict=True)), texts
     assert all(text.startswith(("load of tile: ", "store of tile: ", "load of s: ", "load of in: ")) for text in texts)
 
 
 def test_one_advice_per_cause() -> None:
-    """Accesses to neighbouring elements with one stride share an advice; the costliest is its first place."""
-    first, second = _advice(FOUR)
+    first, second = _find_advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, 4 accesses cover the gap")
     file, line = first.places[0]
     assert sorted(first.places) == [(file, (line or 0) + offset) for offset in range(-1, 3)]
     assert (second.code, second.places) == ("PC101", [(file, (line or 0) + 3)])
 
 
-def _list_advice(body: str) -> list[tuple[str, str]]:
-    return [(advice.code, advice.text) for advice in _advice(body)]
-
-
-def _advice(body: str) -> list[Advice]:
+def _find_advice(body: str) -> list[Advice]:
     bodies = [code for code, _ in BODIES]
     source = "\n".join(
         f"__global__ void k{n}(float* out, const float* in, int two) {{\n"

@@ -1,7 +1,5 @@
 """Arguments on the command line: types, stored arrays, and words."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -35,10 +33,6 @@ TYPED = [
 def test_types_must_match(
     kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An argument of a type that its parameter does not take is refused; the error names the type to pass.
-
-    Integers may differ in sign. Pointers to ``char`` and ``void`` take any array, and a scalar may be bytes.
-    """
     source = tmp_path / "k.cu"
     source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
     place = [row[:2] for row in TYPED].index((kind, word))
@@ -61,13 +55,10 @@ ORDERED = [
 
 @pytest.mark.parametrize(("words", "labels"), ORDERED)
 def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: Path) -> None:
-    """A label that names another parameter is refused, also for a template in a header; other labels are free."""
     header = tmp_path / "k.h"
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
-    error = pytest.raises(
-        LaunchError, match=rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
-    )
-    with error if labels else nullcontext():
+    message = rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
+    with pytest.raises(LaunchError, match=message) if labels else nullcontext():
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
 
 
@@ -75,34 +66,24 @@ def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: 
 MISMATCHED = [
     ("Pf", "in=int32:4", "argument in=int32:4 is int32, but the kernel takes float*; pass in=float32[N]"),
     ("P7__half2", "a=float64[4]", "argument a=float64[4] is float64, but the kernel takes __half2*; pass float16"),
-    (
-        "7__half2",
-        "a=int32:1",
-        'argument a=int32:1 is int32, but the kernel takes __half2; pass a={"x": "float16:7", "y": "float16:7"}',
-    ),
-    (
-        "P14__nv_bfloat162",
-        "a=float16[4]",
-        "argument a=float16[4] is float16, but the kernel takes __nv_bfloat162*; pass uint16",
-    ),
+    ("7__half2", "a=int32:1",
+     'argument a=int32:1 is int32, but the kernel takes __half2; pass a={"x": "float16:7", "y": "float16:7"}'),
+    ("P14__nv_bfloat162", "a=float16[4]",
+     "argument a=float16[4] is float16, but the kernel takes __nv_bfloat162*; pass uint16"),
     ("13__nv_bfloat16", "a=float32:1", "argument a=float32:1 is float32, but the kernel takes __nv_bfloat16"),
     ("P13__nv_bfloat16", "a=uint16[4]", ""),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # no array
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),
-    (
-        "1P",
-        'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
-        "p has the members n, x, q; struct P has x, n, q in",
-    ),
+    ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
+     "p has the members n, x, q; struct P has x, n, q in"),
     ("1P", 'p={"x": "float32:1", "n": "int32:1", "q": "float32[4]"}', ""),
     ("P1P", 'p={"*": {"x": "float32:1"}}', ""),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mangled", "word", "error"), MISMATCHED)
 def test_mismatch_names_what_to_pass(mangled: str, word: str, error: str, tmp_path: Path) -> None:
-    """The error names the type or the members of the parameter, and what to pass."""
     source = tmp_path / "k.cu"
     source.write_text("struct P { float x; int n; float* q; };")
     with pytest.raises(LaunchError, match=f"^{re.escape(error)}") if error else nullcontext():
@@ -110,7 +91,6 @@ def test_mismatch_names_what_to_pass(mangled: str, word: str, error: str, tmp_pa
 
 
 def test_stored_array_is_writable(tmp_path: Path) -> None:
-    """An array from a file is writable and in C order."""
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save(tmp_path / "in.npy", stored)
     array: Any = make_argument("a=@in.npy", folder=tmp_path)
@@ -118,7 +98,6 @@ def test_stored_array_is_writable(tmp_path: Path) -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    """A text file and an archive are refused without NumPy's advice to allow pickled objects."""
     (tmp_path / "text.npy").write_text("0 1 2")
     np.savez(tmp_path / "arrays.npz", np.zeros(3))
     for name, problem in (("text.npy", "it has no array of numbers"), ("arrays.npz", "is an archive of arrays")):
@@ -129,7 +108,6 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 def test_arrays_beyond_memory_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Variables and arrays that together exceed this machine's memory are refused before the allocation."""
     source = tmp_path / "huge.ptx"
     source.write_text(module("mov.u64 %rd1, g;", 0, functions=".global .b8 g[4294967295][4294967295];"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
@@ -139,16 +117,12 @@ def test_arrays_beyond_memory_are_refused(
     assert main(words) == 0
     capsys.readouterr()
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 639)
-    assert (
-        "memory: 640 bytes of memory are needed; this machine or its container allows 639; use smaller"
-        in read_error(capsys, *words)
-    )
+    problem = "memory: 640 bytes of memory are needed; this machine or its container allows 639; use smaller"
+    assert problem in read_error(capsys, *words)
 
 
-WHOLE = [("int" + str(n), -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)]
-
-WHOLE += [("uint" + str(n), 0, (1 << n) - 1) for n in (8, 16, 32, 64)]
-
+KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+WHOLE = [(kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in KINDS]
 #: Word of an argument, and its value or its error.
 ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
@@ -176,7 +150,6 @@ ARGUMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))
 def test_word_gives_value_or_error(word: str, expected: Any) -> None:
-    """Arrays hold 0, 1, 2, ... by default; scalars have their dtype; the limits of a type are the last valid values."""
     if isinstance(expected, str):
         with pytest.raises(LaunchError, match=re.escape(expected)):
             make_argument(word)

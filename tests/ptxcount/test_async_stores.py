@@ -1,7 +1,5 @@
 """``red.async`` and ``st.bulk``, and small forms of barriers, copies and atomics that CCCL's ``cuda/ptx`` lists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -42,7 +40,6 @@ REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 def test_red_async_reduces_all_lanes(operation: str) -> None:
-    """``red.async`` reduces the operands of all lanes into one address, and completes its mbarrier."""
     width = int(operation[-2:]) // 8
     operand = "%rd4" if width == 8 else "%r0"
     out, _ = _count(
@@ -55,7 +52,7 @@ def test_red_async_reduces_all_lanes(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 def test_red_async_costs_as_much_as_red(operation: str) -> None:
-    """In the own block's shared memory, ``red.async`` costs as much as ``red``; ptxas never aggregates its lanes."""
+    """Lanes of ``red.async`` are never aggregated by ptxas."""
     operand = "%rd3" if operation.endswith("64") else "%r0"
     _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r2], {operand}, [%r5];")
     _, synchronous = _count(f"red.shared.{operation} [%r2], {operand};")
@@ -66,14 +63,13 @@ def test_red_async_costs_as_much_as_red(operation: str) -> None:
 
 @pytest.mark.parametrize("form", [f"{_RED_ASYNC}.inc.u32", "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"])
 def test_async_stores_need_clusters(form: str) -> None:
-    """``red.async`` and ``st.async`` need a launch with clusters; without, an H200 finds an illegal instruction."""
+    """Without clusters, an H200 reports an illegal instruction."""
     with pytest.raises(LaunchError, match=r"async needs a launch with clusters; set cluster=1"):
         _count(f"{form} [%r1], %r0, [%r5];", None)
 
 
 @pytest.mark.parametrize("form", ["st.bulk.weak.shared::cta [%r1+16], 64, 0;", "st.bulk [%rd5], %rd6, 0;"])
 def test_st_bulk_stores_zeros(form: str) -> None:
-    """``st.bulk`` stores zeros from an address on."""
     out, _ = _count(
         f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}"
     )
@@ -85,7 +81,6 @@ def test_st_bulk_stores_zeros(form: str) -> None:
     ("st.bulk.shared::cta [%r1], 64, 1;", UnsupportedInstructionError, "st.bulk"),
 ])  # fmt: skip
 def test_st_bulk_refuses_misaligned_or_nonzero(form: str, error: type[Exception], text: str) -> None:
-    """``st.bulk`` refuses a misaligned address, and a value other than 0."""
     with pytest.raises(error, match=text):
         _count(form)
 
@@ -103,7 +98,6 @@ FORMS = {
 
 @pytest.mark.parametrize("code", FORMS)
 def test_small_forms_give_expected_words(code: str) -> None:
-    """Pending arrivals, special registers, and copies that a predicate turns into zeros give these words."""
     out = np.full(32, 7, np.uint64)
     ptxcount.count(module(_START + code + _END, 1, _SHARED), None, 1, 32, [out], races="off")
     assert out[:2].tolist() == FORMS[code]
@@ -112,7 +106,6 @@ def test_small_forms_give_expected_words(code: str) -> None:
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_red_of_vectors_takes_the_extreme(name: str, kind: str, dtype: Any) -> None:
-    """``red`` of a vector stores the extreme of each of its eight halves over all lanes."""
     values = np.random.default_rng(4).normal(size=(32, 8)).astype(dtype)
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
@@ -152,7 +145,6 @@ WAITS = {
 
 @pytest.mark.parametrize(("code", "block"), WAITS.items())
 def test_early_read_of_a_copy_is_unwritten(code: str, block: int | None) -> None:
-    """Bytes that ``cp.async`` writes count as unwritten until its thread has waited for the copy."""
     start = "ld.param.u64 %rd1, [p0]; mov.u32 %r5, cells; mad.lo.u32 %r6, %r0, 4, %r5; "
     start += "setp.eq.u32 %p2, %r0, 0; @%p2 mbarrier.init.shared.b64 [bar], 64; bar.sync 0; "
     shared = ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b64 bar;"

@@ -1,7 +1,5 @@
 """Counts of atomics of one warp: sectors and wavefronts, as on an H200."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -14,12 +12,9 @@ from tests.ptxcount.snippets import execute_snippet, module
 
 #: Code that computes %r1, the element of a lane, from its number %r0.
 PLACES = {
-    "one address": "and.b32 %r1, %r0, 0;",
-    "neighbours": "mov.u32 %r1, %r0;",
-    "two a place": "shr.u32 %r1, %r0, 1;",
-    "stride 8": "shl.b32 %r1, %r0, 3;",
-    "four places": "and.b32 %r1, %r0, 3;",
-}
+    "one address": "and.b32 %r1, %r0, 0;", "neighbours": "mov.u32 %r1, %r0;", "two a place": "shr.u32 %r1, %r0, 1;",
+    "stride 8": "shl.b32 %r1, %r0, 3;", "four places": "and.b32 %r1, %r0, 3;",
+}  # fmt: skip
 #: Atomic, its width, and counts for each of `PLACES`: sectors in global memory, wavefronts in shared memory. None: not
 #: measured (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
 READ = [
@@ -39,16 +34,15 @@ def _count_atomic(
     atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1, end: str = ""
 ) -> dict[str, int]:
     """Return the totals of a kernel whose threads store the results of an atomic at element %r1."""
-    base = (
-        "mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {0}, %r7;" if space == "shared" else "mad.wide.u32 %rd2, %r1, {0}, %rd1;"
-    )
-    address = "%r6" if space == "shared" else "%rd2"
+    base, address = f"mad.wide.u32 %rd2, %r1, {width}, %rd1;", "%rd2"
+    if space == "shared":
+        base, address = f"mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {width}, %r7;", "%r6"
     body = f"""
         .shared .align 8 .b8 s[2048]; ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, 3; mov.u64 %rd6, 3;
         cvt.u64.u32 %rd8, %r0;
         mad.lo.u32 %r8, %r0, 64, %r7; mov.u64 %rd9, 0;
         {"".join(f"st.shared.u64 [%r8+{8 * k}], %rd9;" for k in range(8))}
-        bar.sync 0; {code} {base.format(width)} atom.{space}.{atomic.replace("A", address)};
+        bar.sync 0; {code} {base} atom.{space}.{atomic.replace("A", address)};
         mad.wide.u32 %rd3, %r0, 8, %rd1; st.global.u32 [%rd3+4096], %r5; st.global.u64 [%rd3+4096], %rd5;
         {end}
     """
@@ -61,7 +55,6 @@ def _count_atomic(
 def test_one_warp_as_on_h200(
     atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str
 ) -> None:
-    """Sectors, wavefronts and conflicts are those of an H200 if ptxas does not know the address to be uniform."""
     for (place, code), read in zip(PLACES.items(), sectors if space == "global" else wavefronts, strict=True):
         totals = _count_atomic(atomic, code, width, space)
         if read is not None:
@@ -83,7 +76,6 @@ WIDE = [
 
 @pytest.mark.parametrize(("atomic", "counts"), WIDE)
 def test_only_sums_of_64_bits_are_loops(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
-    """An ``add`` of 64 bits is a loop with the caveat of retries; ``exch`` and ``cas`` are not. None has conflicts."""
     body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
     text = module(
         f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
@@ -108,7 +100,6 @@ LOOPS = [
 
 @pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
 def test_each_round_of_a_loop_loads(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
-    """Each round of a loop is a load, too; it completes one lane of each bank in a group of lanes."""
     for (place, code), expected in zip(PLACES.items(), loads, strict=True):
         totals = _count_atomic(atomic, code, width, "shared")
         requests, wavefronts, conflicts = (
@@ -121,7 +112,6 @@ def test_each_round_of_a_loop_loads(atomic: str, width: int, loads: list[tuple[i
 
 
 def test_loop_among_swaps_has_its_caveat() -> None:
-    """Shared atomics have the caveat of their loop, although two swaps of 128 bits have none."""
     swap, total = "atom.shared.exch.b128 %q1, [s], %q2;", "atom.shared.add.f64 %fd1, [s], 0d3FF0000000000000;"
     begin = ".shared .align 16 .b64 s[2]; st.shared.v2.u64 [s], {0, 0}; bar.sync 0; mov.b128 %q2, {%rd1, %rd2};"
     text = module(f"{begin} {swap} {total} {swap}", 0, ".reg .f64 %fd<2>; .reg .b128 %q<3>;")
@@ -140,7 +130,6 @@ SWAPS = {
 @pytest.mark.parametrize(("loop", "is_retried"), SWAPS.items())
 @pytest.mark.parametrize("swap", ["cas.b32 %r5, [%rd1], %r4, %r3;", "exch.b32 %r5, [%rd1], %r4;"])
 def test_only_swaps_that_end_a_loop_have_the_caveat(swap: str, loop: str, is_retried: bool) -> None:
-    """Only a swap whose result ends its loop has the caveat that the number of tries depends on scheduling."""
     begin = "ld.param.u64 %rd1, [p0]; mov.u32 %r4, 0; add.u32 %r3, %r4, 1; again:"
     text = module(begin + loop.format(swap=f"atom.global.{swap}"), 1)
     caveats = execute_snippet(text, [np.zeros(4, np.uint32)]).caveats()
@@ -152,7 +141,6 @@ def test_only_swaps_that_end_a_loop_have_the_caveat(swap: str, loop: str, is_ret
 ])  # fmt: skip
 @pytest.mark.parametrize("target", ["%f2", "_"])
 def test_only_global_sums_flush_subnormals(space: str, expected: list[int], target: str) -> None:
-    """Sums of subnormal float32 are flushed to zero in global memory, and exact in shared memory."""
     base = "%rd1" if space == "global" else "s"
     text = module(
         ".shared .b32 s[3]; ld.param.u64 %rd1, [p0]; mov.b32 %f1, 0x1;\n"
@@ -168,7 +156,6 @@ def test_only_global_sums_flush_subnormals(space: str, expected: list[int], targ
 
 @pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
 def test_used_sum_of_ones_costs_as_any_sum(code: str) -> None:
-    """In shared memory, an ``atomicAdd`` of 1 with a used result takes as many wavefronts as one of any value."""
     totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
     assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
 
@@ -191,7 +178,6 @@ SUMMED = [
 
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), SUMMED)
 def test_uniform_address_may_be_aggregated(atomic: str, sectors: int, wavefronts: int) -> None:
-    """A warp-aggregated atomic costs one sector; without aggregation, each lane costs one."""
     width = 8 if "64" in atomic else 4
     totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=3)
     assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
@@ -202,7 +188,6 @@ def test_uniform_address_may_be_aggregated(atomic: str, sectors: int, wavefronts
 
 
 def test_add_with_used_result_aggregates_only_full_warps() -> None:
-    """If lanes add different numbers and use the result, ptxas aggregates them only in full warps."""
     totals = [_count_atomic("add.u32 %r5, [A], %r0", "mov.u32 %r1, 0;", 4, "global", n) for n in (20, 32)]
     assert [counts["atomic_sectors"] for counts in totals] == [20, 1]
 
@@ -235,7 +220,6 @@ SEEN = {
 
 @pytest.mark.parametrize(("code", "is_seen"), SEEN.items())
 def test_lanes_aggregate_if_ptxas_knows_the_address(code: str, is_seen: bool) -> None:
-    """Lanes on one address are aggregated if ptxas knows that it is uniform."""
     totals = _count_atomic("add.u32 _, [A], %r2", f"and.b32 %r3, %r0, 0; {code}", 4, "global", end="E: ")
     lanes = 9 if "bra E" in code else 32
     assert totals["atomic_sectors"] == (1 if is_seen else lanes)
@@ -243,12 +227,9 @@ def test_lanes_aggregate_if_ptxas_knows_the_address(code: str, is_seen: bool) ->
 
 #: Indices of elements from the numbers of 3000 threads; some threads share an element.
 MEETINGS: dict[str, Callable[[Any], Any]] = {
-    "one address": lambda n: 0 * n,
-    "four": lambda n: n % 4,
-    "one and many": lambda n: np.where(n % 3, 0, n),
-    "runs": lambda n: n // 77,
-    "none": lambda n: n,
-}
+    "one address": lambda n: 0 * n, "four": lambda n: n % 4, "one and many": lambda n: np.where(n % 3, 0, n),
+    "runs": lambda n: n // 77, "none": lambda n: n,
+}  # fmt: skip
 #: Operation, dtype, and limit of random operands.
 ORDERS = [
     ("add", "u4", 2**32), ("add", "u8", 2**63), ("add", "f4", 1000), ("min", "i4", 1000), ("max", "u8", 1000),
@@ -261,16 +242,13 @@ ORDERS = [
 @pytest.mark.parametrize(("name", "dtype", "below"), ORDERS)
 @pytest.mark.parametrize("meeting", MEETINGS)
 def test_atomics_execute_in_thread_order(name: str, dtype: str, below: int, meeting: str) -> None:
-    """Old values and final memory are those of threads that execute one after the other."""
     rng = np.random.default_rng(below)
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))
     limits = 700 if name in ("inc", "dec") else 0
-    operands = [
-        rng.integers(0, below, 3000).astype(dtype) + np.dtype(dtype).type(limits) for _ in range(operation.operands)
-    ]
-    memory, expected = (rng.integers(0, 9, 3000).astype(dtype) for _ in range(2))
-    expected[:] = memory
+    operands = [(limits + rng.integers(0, below, 3000)).astype(dtype) for _ in range(operation.operands)]
+    memory = rng.integers(0, 9, 3000).astype(dtype)
+    expected = memory.copy()
     old = apply_operation(operation, memory, index, operands, returns=True)
     with np.errstate(over="ignore"):
         for thread, place in enumerate(index):

@@ -1,17 +1,14 @@
-"""bfloat16 and 8-bit floats against ml_dtypes; test_half_conversions.py has roundings to bfloat16 and tf32."""
-
-from __future__ import annotations
+"""bfloat16 and 8-bit floats against ml_dtypes; test_conversions.py has roundings to bfloat16 and tf32."""
 
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate
 
-Array = npt.NDArray[Any]
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -24,7 +21,6 @@ def _floats(seed: int) -> Array:
 
 
 def _same(got: Array, expected: Array) -> None:
-    """Assert the bits of numbers rounded to bfloat16; NaN is 0x7FFF."""
     bits = np.where(np.isnan(expected.astype(np.float32)), 0x7FFF, expected.astype(BFLOAT).view(np.uint16))
     np.testing.assert_array_equal(got, bits)
 
@@ -36,9 +32,8 @@ def _same(got: Array, expected: Array) -> None:
 ])  # fmt: skip
 @pytest.mark.parametrize("pairs", [False, True])
 def test_arithmetic_as_in_numpy(name: str, count: int, exact: Any, pairs: bool) -> None:
-    """Operations equal NumPy's, rounded to bfloat16; operands of ``fma`` are small integers, with exact results."""
     operands = [_floats(seed) for seed in range(2 * count)]
-    if count == 3:
+    if count == 3:  # small integers, whose results are exact
         operands = [np.random.default_rng(seed).integers(-99, 99, 1024).astype(np.float32) for seed in range(6)]
     narrow = [operand.astype(BFLOAT) for operand in operands]
     bits = [number.view(np.uint16) for number in narrow]
@@ -62,7 +57,6 @@ def test_powers_of_two_are_flushed() -> None:
 
 @pytest.mark.parametrize("target", ["f16", "f32", "f64", "s8", "u8", "s32", "u64"])
 def test_bfloat_converts_to_other_types(target: str) -> None:
-    """bfloat16 is rounded to f16, exact in wider floats, and truncated and clamped to integers."""
     bits = np.append(_floats(11)[4:], [-300, 255.5, 2.5e9, -0.75]).astype(BFLOAT).view(np.uint16)
     exact = bits.view(BFLOAT).astype(np.float64)
     if target[0] == "f":
@@ -82,32 +76,25 @@ def test_bfloat_converts_to_other_types(target: str) -> None:
 
 
 def test_vote_suffixes_in_either_order() -> None:
-    """``vote.ballot.sync`` means ``vote.sync.ballot``."""
     got = evaluate("vote.ballot.sync.b32 {d}, {a}, -1", [np.arange(64) % 3 == 0], np.uint32)
-    assert got.tolist() == [
-        sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32) for _ in range(32)
-    ]
+    ballots = [sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32)]
+    assert got.tolist() == np.repeat(ballots, 32).tolist()
 
 
 @pytest.mark.parametrize(
     ("kind", "dtype", "most"), [("e4m3", ml_dtypes.float8_e4m3fn, 448), ("e5m2", ml_dtypes.float8_e5m2, 57344)]
 )
 def test_8_bit_floats_saturate_and_convert_exactly(kind: str, dtype: Any, most: int) -> None:
-    """Pairs of float32 or float16 saturate as 8-bit floats.
-
-    Each of the 256 codes converts to its exact float16.
-    """
     rng = np.random.default_rng(7)
     upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
-    expected = [
-        np.clip(numbers, -most, most).astype(dtype).view(np.uint8).astype(np.uint16) for numbers in (lower, upper)
-    ]
-    got = evaluate(f"cvt.rn.satfinite.{kind}x2.f32", [upper, lower], np.uint16)
-    np.testing.assert_array_equal(got, expected[0] | expected[1] << 8)
-    halves = np.clip(np.stack([lower, upper], axis=-1), -60000, 60000).astype(np.float16)
-    small = np.clip(halves.astype(np.float32), -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
-    got = evaluate(f"cvt.rn.satfinite.{kind}x2.f16x2", [halves.view(np.uint32)[:, 0]], np.uint16)
-    np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
+    floats = np.stack([lower, upper], axis=-1)
+    halves = np.clip(floats, -60000, 60000).astype(np.float16)
+    for numbers, source, words in (
+        (floats, "f32", [upper, lower]), (halves.astype(np.float32), "f16x2", [halves.view(np.uint32)[:, 0]]),
+    ):  # fmt: skip
+        small = np.clip(numbers, -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
+        got = evaluate(f"cvt.rn.satfinite.{kind}x2.{source}", words, np.uint16)
+        np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
     codes = np.arange(256, dtype=np.uint16)
     got = evaluate(f"cvt.rn.f16x2.{kind}x2", [codes | (codes[::-1] << 8)], np.uint32)
     exact = codes.astype(np.uint8).view(dtype).astype(np.float16)

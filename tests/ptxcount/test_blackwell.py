@@ -1,23 +1,20 @@
 """Arithmetic and conversions from sm_100 on against fractions, NumPy and ml_dtypes; parameters of PTX 9.x."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import ptxcount
 from ptxcount.isa.ptx_releases import RELEASED_FORMS, ReleasedForm, explain_release
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.exact_floats import assert_same, list_values, multiply_add
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import evaluate, list_registers, module
 
-Array = npt.NDArray[Any]
 F32 = np.dtype("f4")
 #: Single-precision numbers, among them ties, subnormals, NaN, infinities and numbers beyond narrow formats.
 NUMBERS = np.concatenate([np.array(list_values(F32, 300), F32), np.arange(-640, 640, dtype=F32) / 64])[:1024]
@@ -28,7 +25,6 @@ PARTNERS = np.roll(NUMBERS, 5)
 @pytest.mark.parametrize("nan", ["", ".NaN"])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_extreme_of_three_is_nested(name: str, nan: str, absolute: str) -> None:
-    """``min`` or ``max`` of three operands equals two nested operations of two."""
     operands = [NUMBERS, PARTNERS, np.roll(NUMBERS, 11)]
     got = evaluate(f"{name}{nan}{absolute}.f32", operands, F32)
     numpy_name = f"{name}imum" if nan else f"f{name}"
@@ -41,14 +37,11 @@ def test_extreme_of_three_is_nested(name: str, nan: str, absolute: str) -> None:
 
 @pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
 def test_redux_of_floats_gives_the_extreme(modifiers: str) -> None:
-    """Every lane gets the extreme of its warp, also with one NaN and with NaN only."""
     values = np.random.default_rng(1).normal(size=(8, 32)).astype(F32)
     values[2, 3], values[3] = np.nan, np.nan
     got = evaluate(f"redux.sync.{modifiers}.f32 {{d}}, {{a}}, -1", [values.reshape(-1)], F32).reshape(8, 32)
     name, sizes = modifiers[:3], np.abs(values) if "abs" in modifiers else values
-    expected = sizes[:, 0]
-    for lane in range(1, 32):
-        expected = getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}")(expected, sizes[:, lane])
+    expected = reduce(getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}"), sizes.T)
     assert_same(got, np.repeat(expected[:, None], 32, axis=1))
 
 
@@ -67,7 +60,6 @@ def _exact(name: str, a: float, b: float, c: float) -> float:
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
 def test_pairs_of_singles_are_independent(name: str) -> None:
-    """``f32x2`` computes each single of a 64-bit word on its own."""
     columns = [np.roll(NUMBERS, shift)[:1024] for shift in (0, 7, 19)]
     words = [np.stack([column, np.roll(column, 1)], axis=1).copy().view("u8")[:, 0] for column in columns]
     operands = words if name == "fma" else words[:2]
@@ -81,7 +73,6 @@ def test_pairs_of_singles_are_independent(name: str) -> None:
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["add", "sub", "fma"])
 def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
-    """An operation on halves and a single is rounded once, to a single."""
     with np.errstate(all="ignore"):
         halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
     words = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
@@ -93,32 +84,30 @@ def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
     assert_same(got, np.array(expected, F32))
 
 
-NARROW = {
-    "e2m1x2": ml_dtypes.float4_e2m1fn,
-    "e2m3x2": ml_dtypes.float6_e2m3fn,
-    "e3m2x2": ml_dtypes.float6_e3m2fn,
-}
+NARROW = {"e2m1x2": ml_dtypes.float4_e2m1fn, "e2m3x2": ml_dtypes.float6_e2m3fn, "e3m2x2": ml_dtypes.float6_e3m2fn}
+
+
+def _encode(numbers: Array, kind: str) -> Array:
+    """Return the codes of rounded and clamped numbers; NaN becomes the largest number."""
+    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
+    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
+    return np.asarray(clamped.astype(NARROW[kind]).view(np.uint8))
 
 
 @pytest.mark.parametrize("kind", NARROW)
 def test_singles_round_to_narrow_floats(kind: str) -> None:
-    """Rounding is that of ml_dtypes: to nearest, ties to even. NaN becomes the largest number."""
     instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
     if kind == "e2m1x2":
-        instruction = (
-            f"{{{{ .reg .b8 %q; cvt.rn.satfinite.{kind}.f32 %q, {{a}}, {{b}}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
-        )
+        conversion = instruction.replace("{d}", "%q")
+        instruction = f"{{{{ .reg .b8 %q; {conversion}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
     got = evaluate(instruction, [NUMBERS, PARTNERS], np.uint16)
     bits = 4 if kind == "e2m1x2" else 8
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
     for numbers, shift in ((NUMBERS, bits), (PARTNERS, 0)):
-        clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
-        assert (((got >> shift) & (2**bits - 1)) == clamped.astype(NARROW[kind]).view(np.uint8)).all()
+        assert (((got >> shift) & (2**bits - 1)) == _encode(numbers, kind)).all()
 
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_narrow_floats_become_their_numbers(kind: str) -> None:
-    """Every code becomes its number, also times a power of two."""
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
     word = (codes | (codes[::-1] << 8)).astype(np.uint16)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
@@ -148,7 +137,6 @@ def test_limits_of_powers_of_two_as_in_cuda(rounding: str, bits: int, expected: 
 
 @pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
 def test_32_bytes_a_thread_are_a_sector_each(load: str) -> None:
-    """One request of 32 bytes a thread has as many sectors as threads, loaded and stored."""
     wide = load.endswith("64")
     kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
     names = list_registers("%w", count)
@@ -164,7 +152,6 @@ def test_32_bytes_a_thread_are_a_sector_each(load: str) -> None:
     assert (counters.loads.requests, counters.loads.sectors, counters.stores.sectors) == (1, 32, 32)
 
 
-_STORE = "st.global.u64 [%rd2], %rd3;"
 #: Name -> code that reads the first of two parameters of 8 bytes.
 PARAMETERS = {
     "entry": "ld.param::entry.u64 %rd3, [p0];",
@@ -177,13 +164,14 @@ PARAMETERS = {
 @pytest.mark.parametrize("way", PARAMETERS)
 @pytest.mark.parametrize("hidden", ["", ".hidden "])
 def test_parameter_by_name_and_address(way: str, hidden: str) -> None:
-    """A parameter is read by its name, by its address in a register, and by its generic address."""
-    text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} {_STORE}", 2).replace(
-        ".param .u64 p0", f"{hidden}.param .u64 p0"
-    )
+    text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} st.global.u64 [%rd2], %rd3;", 2)
+    text = text.replace(".param .u64 p0", f"{hidden}.param .u64 p0")
     result = np.zeros(1, np.uint64)
     ptxcount.count(text, None, 1, 1, [np.uint64(77), result])
     assert result[0] == 77
+    if way == "address":
+        with pytest.raises(ptxcount.OutOfBoundsError, match="byte 8 of p0 of 8 bytes"):
+            ptxcount.count(text.replace("[%rd4]", "[%rd4+8]"), None, 1, 1, [np.uint64(77), result])
 
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
@@ -199,7 +187,7 @@ def test_newer_form_is_supported_or_refused(version: str, form: ReleasedForm) ->
 
 
 def test_none_is_a_null_pointer() -> None:
-    """None is a null pointer as an argument and as a member, such as Triton's scratch memory."""
+    """Triton passes None for scratch memory."""
     body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; st.global.u64 [%rd1], %rd2;"
     for null in (None, {"scratch": None}):
         result = np.ones(1, np.uint64)
@@ -218,18 +206,14 @@ def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
 @pytest.mark.parametrize(("source", "dtype"), [("f16x2", np.float16), ("bf16x2", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
-    """Halves are rounded and clamped; the upper half becomes the upper byte."""
     words, numbers = _pack_halves(NUMBERS, dtype)
     got = evaluate(f"cvt.rn.satfinite.{kind}.{source}", [words], np.uint16)
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
-    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
-    codes = clamped.astype(NARROW[kind]).view(np.uint8)
+    codes = _encode(numbers, kind)
     assert (got == (np.roll(codes, 1) | (codes.astype(np.uint16) << 8))).all()
 
 
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
 def test_fixed_point_is_the_nearest(scale: int | None) -> None:
-    """``s2f6`` holds the nearest 64th of a number over its scale, clamped."""
     scaled = "" if scale is None else ".scaled::n2::ue8m0"
     scale_words = [] if scale is None else [np.full(1024, scale | scale << 8, np.uint16)]
     got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32", [NUMBERS, PARTNERS, *scale_words], np.uint16)

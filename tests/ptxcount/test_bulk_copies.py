@@ -1,7 +1,5 @@
 """Bulk copies and tiles: splitting at 128 bytes of shared memory, copies of a warp, conditions; and advice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,6 @@ def _pieces(size: int, to: int, tile: int) -> int:
 
 @pytest.mark.parametrize("size", [0, 16, 112, 128, 1024])
 def test_copies_split_at_128_bytes(size: int) -> None:
-    """A copy is split where its shared address is a multiple of 128; each part has its own sectors."""
     for to in range(0, 128, 16):
         for tile in range(0, 128, 16):
             assert _store(size, to, tile).totals()["bulk_store_sectors"] == _pieces(size, to, tile)
@@ -41,15 +38,13 @@ def test_copies_split_at_128_bytes(size: int) -> None:
 #: Offsets in array and shared memory of a copy of 1,024 bytes, its sectors, and the advice.
 ADVICE = [
     (16, 0, 40, "; 33.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
-    (16, 16, 33, ""),
-    (0, 0, 32, ""),
+    (16, 16, 33, ""), (0, 0, 32, ""),
     (0, 16, 40, "; 32.00 instead of 40.00 if the shared buffer is moved by 16 bytes"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("to", "tile", "sectors", "advice"), ADVICE)
 def test_advice_names_a_better_offset_or_none(to: int, tile: int, sectors: int, advice: str) -> None:
-    """If another offset of the shared buffer saves sectors, the advice names distance and saving, else nothing."""
     (access,) = _store(1024, to, tile).accesses
     assert access.sectors == sectors
     assert describe_cost(access) == f"bulk store: {sectors}.00 sectors per request{advice}"
@@ -67,7 +62,6 @@ LANES = {
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_only_equal_lanes_share_a_store(lanes: str) -> None:
-    """Lanes of a warp with equal operands make one store together; lanes with others store alone."""
     totals = _store(1024, 0, 0, lanes, threads=64).totals()
     assert (totals["bulk_store_requests"], totals["bulk_store_sectors"]) == (LANES[lanes], 32 * LANES[lanes])
 
@@ -90,19 +84,12 @@ def _find_launch(name: str) -> ChipLaunch:
 
 @pytest.mark.parametrize("name", WARPS)
 def test_equal_lanes_share_stores_only(name: str) -> None:
-    """Lanes with equal operands load and reduce once each, and store once together.
-
-    Copies within shared memory have no requests.
-    """
     totals = _find_launch(name).execute().totals()
-    counts = (
-        sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) for what in ("requests", "sectors")
-    )
-    assert (*counts,) == WARPS[name]
+    for what, count in zip(("requests", "sectors"), WARPS[name], strict=True):
+        assert sum(totals.get(f"bulk_{kind}_{what}", 0) for kind in ("load", "store")) == count
 
 
 def test_equal_lanes_each_reduce() -> None:
-    """Each lane adds once, although all lanes have equal operands."""
     reduction = "st.shared.u32 [%r1], 3; cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
     body = STORE.replace("cp.async.bulk.global.shared::cta.bulk_group", reduction)
     out = np.zeros(1 << 10, np.uint32)
@@ -123,10 +110,6 @@ ARRIVING = {
 @pytest.mark.parametrize("code", ARRIVING)
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
 def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
-    """A barrier that expects the bytes of 32 copies completes; one that expects 33 does not.
-
-    Copies within shared memory need a launch with clusters.
-    """
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;
@@ -165,7 +148,6 @@ READ_SECTORS = {
 
 @pytest.mark.parametrize("name", READ_SECTORS)
 def test_multicasts_and_clipped_tiles_as_on_h200(name: str) -> None:
-    """Each destination of a multicast counts its own sectors; zeros outside a tensor count, too."""
     assert _find_launch(name).execute().totals()["bulk_load_sectors"] == READ_SECTORS[name]
 
 
@@ -198,7 +180,6 @@ TILES = [(64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 68, 100, 0), (64
 
 @pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)
 def test_rows_of_tiles_split_separately(columns: int, pitch: int, x: int, y: int) -> None:
-    """Each row of a tile is split separately; zeros out of bounds count as sectors of shared memory."""
     totals = _boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
@@ -210,14 +191,12 @@ def test_rows_of_tiles_split_separately(columns: int, pitch: int, x: int, y: int
 
 @pytest.mark.parametrize(("x", "y"), [(-4, 0), (-8, -3), (0, -1)])
 def test_tile_store_with_negative_start_faults(x: int, y: int) -> None:
-    """A tile store with a negative start coordinate faults here, as on an H200 (CUDA guide, "Writing")."""
+    """An H200 faults, too (CUDA guide, "Writing")."""
     with pytest.raises(OutOfBoundsError, match=rf"the tile store starts at \({x}, {y}\); no coordinate may be below 0"):
         _boxes(x, y, np.zeros((64, 64), np.float32))
 
 
 def test_reduction_needs_numbers() -> None:
-    """A reduction of elements that are no NumPy numbers is refused; the error names their dtype."""
-    with pytest.raises(
-        UnsupportedInstructionError, match=r"the elements of the tensor map are \|V4; a reduction needs"
-    ):
+    message = r"the elements of the tensor map are \|V4; a reduction needs"
+    with pytest.raises(UnsupportedInstructionError, match=message):
         _boxes(0, 0, np.zeros((64, 64), "V4"))

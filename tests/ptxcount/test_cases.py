@@ -1,14 +1,14 @@
-"""Kernels that ptxcount once refused, hung on or miscounted: their outputs and findings."""
-
-from __future__ import annotations
+"""Compiled kernels, for features of the language and of earlier defects: their outputs and findings."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
+from tests.ptxcount.snippets import execute_snippet, module
 
 F, INT = np.float32, np.int32
 
@@ -64,7 +64,6 @@ CASES: list[tuple[str, int, int, list[Any], dict[int, Any], list[str]]] = [
 def test_kernels_end_with_right_values(
     kernel: str, blocks: int, threads: int, arguments: list[Any], expected: dict[int, Any], codes: list[str]
 ) -> None:
-    """Each kernel ends with right values; undefined behaviour of CUDA is a finding."""
     copies = [argument.copy() for argument in arguments]
     counters = sources.execute("cases", kernel, copies, threads=threads, blocks=blocks, distinct=True)
     for place, values in expected.items():
@@ -73,17 +72,14 @@ def test_kernels_end_with_right_values(
 
 
 def test_deadlock_names_threads_and_line() -> None:
-    """The error of a deadlock gives a line, and the number of threads that wait at each barrier."""
     with pytest.raises(errors.NoProgressError, match=r"cases.cu:\d+ .*32 threads wait at .*, 32 threads wait at the"):
         sources.execute("cases", "nobody_comes", [_zeros(1)], threads=64)
 
 
 @pytest.mark.parametrize(("races", "codes"), [("report", []), ("strict", ["global-race"])])
 def test_equal_stores_race_only_if_strict(races: str, codes: list[str]) -> None:
-    """Blocks that store the same value race only under ``races="strict"``."""
-    counters = sources.execute(
-        "cases", "one_by_one", [_zeros(1), INT(1)], threads=1, blocks=2, races=races, distinct=True
-    )
+    options: dict[str, Any] = {"threads": 1, "blocks": 2, "races": races, "distinct": True}
+    counters = sources.execute("cases", "one_by_one", [_zeros(1), INT(1)], **options)
     assert [finding.code for finding in counters.findings] == codes
 
 
@@ -92,7 +88,6 @@ def test_equal_stores_race_only_if_strict(races: str, codes: list[str]) -> None:
     (np.zeros((64, 65), F)[:, 1:33], 5),
 ])  # fmt: skip
 def test_views_begin_at_their_first_element(matrix: Any, per_request: int) -> None:
-    """A kernel gets the address of a view's first element, and counts the sectors of its memory."""
     matrix[0, 0] = 7
     out: Any = _zeros(32, dtype=F)
     counters = sources.execute("cases", "column_sums", [out, matrix, INT(1), INT(32)])
@@ -103,7 +98,6 @@ def test_views_begin_at_their_first_element(matrix: Any, per_request: int) -> No
 #: Element of a local array that each thread reads, and sectors per request (H200, driver 580.159.04).
 @pytest.mark.parametrize(("times", "sectors"), [(0, 4), (1, 32), (2, 32), (16, 16), (32, 8)])
 def test_local_memory_interleaves_lanes(times: int, sectors: int) -> None:
-    """Local memory places the same word of 32 lanes side by side; an access of a warp is one request."""
     arguments: list[Any] = [np.arange(128, dtype=INT), INT(times)]
     totals = sources.execute("cases", "local_array", arguments).totals()
     assert arguments[0][:32].tolist() == [times * t & 63 for t in range(32)]
@@ -112,10 +106,67 @@ def test_local_memory_interleaves_lanes(times: int, sectors: int) -> None:
 
 
 def test_race_in_a_loop_is_one_finding() -> None:
-    """A race in an unrolled loop is one finding, which names its two lines."""
     counters = sources.execute("cases", "scan", [_zeros(256), np.ones(256, INT)], threads=256)
     (finding,) = counters.findings
     line = next(n for n, text in enumerate((sources.FOLDER / "cases.cu").read_text().splitlines(), 1)
                 if "without a barrier" in text)  # fmt: skip
     assert finding.source.line == line
     assert f"cases.cu:{line}" in finding.message or f"cases.cu:{line - 1}" in finding.message
+
+
+SHAPE = np.zeros(1, np.dtype([("columns", "i4"), ("pad", "i2"), ("scale", "f4")], align=True))
+SHAPE["columns"], SHAPE["pad"], SHAPE["scale"] = 13, 100, 0.5
+WEIGHTS = [[w * (t + k) for k, w in enumerate([1.0, -2.0, 0.5, 4.0, 8.0])] for t in range(40)]
+FEW = np.arange(32, dtype=F)
+#: Kernel of features.cu, grid, block, arguments behind the output, and the output.
+FEATURES: list[tuple[str, tuple[int, int, int], tuple[int, int, int], list[Any], list[Any]]] = [
+    ("by_value", (2, 3, 2), (4, 3, 2), [SHAPE[0], np.int8(-3)], [(i % 13) * 0.5 - 3 + 100 for i in range(288)]),
+    # a table with initial values, copied to local memory for an index at run time
+    ("tables", (1, 1, 1), (40, 1, 1), [_zeros(1)], [v[t % 5] + v[(t + 2) % 5] for t, v in enumerate(WEIGHTS)]),
+    ("hinted", (1, 1, 1), (32, 1, 1), [FEW], [*FEW * 6, *FEW * 5, *FEW]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("entry", "grid", "block", "arguments", "expected"), FEATURES)
+def test_features_give_right_values(entry: str, grid: Any, block: Any, arguments: Any, expected: list[Any]) -> None:
+    out = np.zeros(len(expected), F)
+    assert execute_kernel(sources.ptx("features"), entry, grid, block, [out, *arguments]).totals()["store_requests"]
+    assert out.tolist() == expected
+
+
+def test_vector_accesses_have_their_sectors() -> None:
+    source = np.arange(512, dtype=np.float32).reshape(128, 4)
+    out, wide, shorts = np.zeros_like(source), np.zeros((128, 2)), np.zeros((128, 2), np.int16)
+    data = np.random.default_rng(1).integers(0, 256, (128, 4), dtype=np.uint8)
+    totals = sources.execute("features", "vectors", [out, source, wide, data, shorts], threads=64, blocks=2).totals()
+    np.testing.assert_array_equal(out, source[:, ::-1])
+    np.testing.assert_array_equal(wide, source[:, :2])
+    x, y, z, w = data.astype(np.int16).T
+    np.testing.assert_array_equal(shorts, np.stack([x - w, y + z], axis=1))
+    assert totals["store_sectors"] == 4 * (16 + 16 + 4)
+
+
+def test_shared_variables_do_not_overlap() -> None:
+    out = np.zeros((2, 32))
+    sources.execute("features", "mixed_shared", [out], blocks=2, dynamic_shared=64)
+    assert out[0].tolist() == [(31 - t) * 0.5 + 10 + t % 3 + 100 * (t ^ 1) for t in range(32)]
+
+
+def test_nanosleep_keeps_its_operand() -> None:
+    body = """
+        ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+        setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW; mov.u32 %r1, 1; bra MEET;
+        LOW: mov.u32 %r1, 2;
+        MEET: nanosleep.u32 %r1; st.global.u32 [%rd1], %r1;
+    """
+    out = np.zeros(32, np.uint32)
+    execute_snippet(module(body, 1), [out])
+    assert out.tolist() == [2] * 16 + [1] * 16
+
+
+def test_hints_cost_nothing() -> None:
+    body = """
+        ld.param.u64 %rd1, [p0]; prefetch.global.L2 [%rd1]; prefetchu.L1 [%rd1]; fence.acq_rel.gpu; membar.gl;
+        applypriority.global.L2::evict_normal [%rd1], 128; discard.global.L2 [%rd1], 128;
+    """
+    assert not execute_snippet(module(body, 1), [np.zeros(32, np.uint32)]).accesses

@@ -1,7 +1,5 @@
 """Reports on wrong kernels: the fault, its line, thread and address."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -13,12 +11,9 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
 
-FLOATS = np.arange(4096, dtype=np.float32)
+F, INT = np.float32, np.int32
+FLOATS: Any = np.arange(4096, dtype=F)
 Index3 = tuple[int, int, int]
-
-
-def _floats(count: int) -> Any:
-    return np.zeros(count, np.float32)
 
 
 def _input(count: int) -> Any:
@@ -27,82 +22,62 @@ def _input(count: int) -> Any:
     return array
 
 
-def _ints(count: int) -> Any:
-    return np.zeros(count, np.int32)
-
-
-Fault = type[errors.KernelFaultError]
-
 #: Kernel, grid, block, arguments, error, faulting block and thread, and a pattern of the message.
-CASES: list[tuple[str, Index3, Index3, list[Any], Fault, Index3, Index3, str]] = [
-    ("off_by_one", (2, 1, 1), (64, 1, 1), [_floats(100), FLOATS[:100].copy(), np.int32(100)],
+CASES: list[tuple[str, Index3, Index3, list[Any], type[errors.KernelFaultError], Index3, Index3, str]] = [
+    ("off_by_one", (2, 1, 1), (64, 1, 1), [np.zeros(100, F), FLOATS[:100].copy(), np.int32(100)],
      errors.OutOfBoundsError, (1, 0, 0), (35, 0, 0),
      r"load of 4 bytes at 0x\w+, which is byte 400 of argument 1 of 400 bytes"),
     ("missing_bounds_check", (2, 2, 1), (32, 32, 1),
-     [_floats(40 * 64), FLOATS[: 40 * 64].copy(), np.int32(40), np.int32(64)],
+     [np.zeros(40 * 64, F), FLOATS[: 40 * 64].copy(), np.int32(40), np.int32(64)],
      errors.OutOfBoundsError, (0, 1, 0), (0, 8, 0), r"which is byte 10240 of argument 1 of 10240 bytes"),
-    ("before_the_array", (1, 1, 1), (32, 1, 1), [_floats(32), FLOATS[:32].copy()],
+    ("before_the_array", (1, 1, 1), (32, 1, 1), [np.zeros(32, F), FLOATS[:32].copy()],
      errors.OutOfBoundsError, (0, 0, 0), (0, 0, 0), r"4 bytes before argument 1 of 128 bytes"),
-    ("missing_barrier", (2, 2, 1), (32, 32, 1), [_floats(4096), FLOATS.copy(), np.int32(64), np.int32(64)],
+    ("missing_barrier", (2, 2, 1), (32, 32, 1), [np.zeros(4096, F), FLOATS.copy(), np.int32(64), np.int32(64)],
      errors.SharedRaceError, (0, 0, 0), (1, 0, 0),
      r"shared address 4 races with thread \(0, 1, 0\), at .*: no __syncthreads\(\) between"),
-    ("overwritten_too_early", (1, 1, 1), (64, 1, 1), [_ints(64)],
+    ("overwritten_too_early", (1, 1, 1), (64, 1, 1), [np.zeros(64, INT)],
      errors.SharedRaceError, (0, 0, 0), (1, 0, 0),  # thread 0 stores the value that is there
      r"store of 4 bytes at shared address 4 races with thread \(62, 0, 0\), at /"),
-    ("never_written", (1, 1, 1), (64, 1, 1), [_floats(64), FLOATS[:64].copy()],
+    ("never_written", (1, 1, 1), (64, 1, 1), [np.zeros(64, F), FLOATS[:64].copy()],
      errors.UninitializedReadError, (0, 0, 0), (0, 0, 0), "load of 4 bytes at shared address 252"),
-    ("two_barriers", (1, 1, 1), (64, 1, 1), [_ints(64)],
+    ("two_barriers", (1, 1, 1), (64, 1, 1), [np.zeros(64, INT)],
      errors.DivergentBarrierError, (0, 0, 0), (1, 0, 0), "other lanes of its warp wait at the barrier in"),
-    ("endless", (1, 1, 1), (32, 1, 1), [_ints(2)],
+    ("endless", (1, 1, 1), (32, 1, 1), [np.zeros(2, INT)],
      errors.StepLimitExceededError, (0, 0, 0), (0, 0, 0), "stopped after 5000 instructions .* raise --step-limit"),
-    ("fills_its_input", (2, 1, 1), (64, 1, 1), [_floats(64), _input(100)],
+    ("fills_its_input", (2, 1, 1), (64, 1, 1), [np.zeros(64, F), _input(100)],
      errors.ReadOnlyError, (0, 0, 0), (0, 0, 0), "store of 4 bytes at byte 12 of argument 1 of 400 bytes"),
-    ("clears_its_input", (1, 1, 1), (64, 1, 1), [_floats(64), _input(100)],
+    ("clears_its_input", (1, 1, 1), (64, 1, 1), [np.zeros(64, F), _input(100)],
      errors.ReadOnlyError, (0, 0, 0), (40, 0, 0), "byte 160 of argument 1 of 400 bytes"),
-    ("adds_to_its_input", (1, 1, 1), (64, 1, 1), [_floats(64), _input(100)],
+    ("adds_to_its_input", (1, 1, 1), (64, 1, 1), [np.zeros(64, F), _input(100)],
      errors.ReadOnlyError, (0, 0, 0), (33, 0, 0), "atomic of 4 bytes at byte 0 of argument 1 of 400 bytes"),
-    ("trapped", (1, 1, 1), (32, 1, 1), [_ints(32)],
+    ("trapped", (1, 1, 1), (32, 1, 1), [np.zeros(32, INT)],
      errors.TrapError, (0, 0, 0), (5, 0, 0), "the kernel executed trap"),
 ]  # fmt: skip
 
 
 def _line(entry: str) -> int:
-    """Return the faulty line in ``wrong.cu``."""
     lines = (sources.FOLDER / "wrong.cu").read_text(encoding="utf-8").splitlines()
     start = next(n for n, line in enumerate(lines) if f" {entry}(" in line)
     return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
 
 
-@pytest.mark.parametrize(
-    ("entry", "grid", "block", "args", "error", "faulty_block", "thread", "text"), CASES, ids=[c[0] for c in CASES]
-)
-def test_fault_names_line_thread_and_address(
-    entry: str,
-    grid: Index3,
-    block: Index3,
-    args: list[Any],
-    error: Fault,
-    faulty_block: Index3,
-    thread: Index3,
-    text: str,
-) -> None:
+@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+def test_fault_names_line_thread_and_address(case: tuple[Any, ...]) -> None:
+    entry, grid, block, arguments, error, faulty_block, thread, text = case
+    policies: dict[str, Any] = {"step_limit": 5000, "races": "error", "unwritten": "error"}
     with pytest.raises(error) as caught:
-        execute_kernel(
-            sources.ptx("wrong"), entry, grid, block, args, step_limit=5000, races="error", unwritten="error"
-        )
+        execute_kernel(sources.ptx("wrong"), entry, grid, block, arguments, **policies)
     fault, message = caught.value, str(caught.value)
     assert re.search(text, message), message
-    assert message.startswith(
-        f"{sources.FOLDER / 'wrong.cu'}:{_line(entry)} (PTX line {fault.source.ptx_line}): {fault.kind}"
-    )
+    place = f"{sources.FOLDER / 'wrong.cu'}:{_line(entry)} (PTX line {fault.source.ptx_line})"
+    assert message.startswith(f"{place}: {fault.kind}")
     assert (fault.block, fault.thread) == (faulty_block, thread)
     assert f"block {faulty_block}, thread {thread}" in message
 
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_read_only_argument_stays_read_only(place: int) -> None:
-    """A store to a read-only argument is refused although a writable argument shares its memory."""
-    memory = _floats(64)
+    memory = np.zeros(64, F)
     arrays = [memory, memory]
     arrays[place] = memory.view()
     arrays[place].flags.writeable = False
@@ -110,7 +85,7 @@ def test_read_only_argument_stays_read_only(place: int) -> None:
         sources.execute("wrong", "clears_its_input", arrays, threads=64)
 
 
-GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), np.int32(32)])
+GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [np.zeros(64, F), FLOATS[:64].copy(), np.int32(32)])
 
 
 @pytest.mark.parametrize(("place", "value", "text"), [
@@ -120,14 +95,10 @@ GOOD = ("off_by_one", (1, 1, 1), (32, 1, 1), [_floats(64), FLOATS[:64].copy(), n
     (3, GOOD[3][:2], "takes 3 arguments, not 2"),
     (3, [*GOOD[3][:2], np.int64(3)], "argument 2 has 8 bytes; off_by_one takes 4"),
     (3, [*GOOD[3][:2], 3], "argument 2 has the type int; pass an array or a NumPy scalar"),
-    (
-        3,
-        [GOOD[3][0], FLOATS.astype(">f4"), np.int32(3)],
-        "argument 1 is an array of >f4; it must hold numbers in the byte order",
-    ),
+    (3, [GOOD[3][0], FLOATS.astype(">f4"), np.int32(3)],
+     "argument 1 is an array of >f4; it must hold numbers in the byte order"),
 ])  # fmt: skip
 def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
-    """An invalid launch is refused; the error has the value and what is allowed."""
     call: list[Any] = list(GOOD)
     call[place] = value
     with pytest.raises(errors.LaunchError, match=text):
@@ -135,28 +106,26 @@ def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
 
 
 def test_too_much_shared_memory_is_refused() -> None:
-    """Static and dynamic shared memory together are limited to what a block may have."""
     with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
-        sources.execute("wrong", "trapped", [_ints(32)], dynamic_shared=233473)
+        sources.execute("wrong", "trapped", [np.zeros(32, INT)], dynamic_shared=233473)
 
 
 @pytest.mark.parametrize(("lane", "barrier"), [(1, "syncwarp"), (32, "syncthreads")])
 def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
-    """A race within a warp advises ``__syncwarp()``, and one between warps ``__syncthreads()``."""
     source = f"""__global__ void k(int* o) {{
         __shared__ int s[64]; int i = threadIdx.x;
         s[i] = i + 1;
         o[i] = s[(i + {lane}) % 64];
     }}"""
-    (finding,) = ptxcount.count(source, "k", 1, 64, [_ints(64)]).findings
+    (finding,) = ptxcount.count(source, "k", 1, 64, [np.zeros(64, INT)]).findings
     assert f": no __{barrier}() between them" in finding.message
 
 
 def test_far_address_is_in_no_array() -> None:
-    """An address far from all arrays is in no array; the message gives the nearest array below."""
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
     text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest array below, "
-    ptx, arguments = sources.compile_to_ptx(source), [_ints(64), _ints(64), np.int64(1 << 40)]
+    ptx = sources.compile_to_ptx(source)
+    arguments: list[Any] = [np.zeros(64, INT), np.zeros(64, INT), np.int64(1 << 40)]
     for names, name in (([], "argument 1 of 256"), (["", "in (argument 1)", ""], r"'in' \(argument 1\) of 256")):
         with pytest.raises(errors.OutOfBoundsError, match=text + name):
             execute_kernel(ptx, "k", (1, 1, 1), (1, 1, 1), arguments, names=names)
@@ -164,7 +133,6 @@ def test_far_address_is_in_no_array() -> None:
 
 @pytest.mark.parametrize(("index", "offset"), [(0, ""), (2, r" \+8 bytes"), (-1, " -4 bytes")])
 def test_address_near_zero_is_a_null_pointer(index: int, offset: str) -> None:
-    """An access near address 0 is reported as a null pointer, with its offset."""
     ptx = sources.compile_to_ptx('extern "C" __global__ void k(int** a, int i) { a[0][i] = 1; }')
     with pytest.raises(errors.OutOfBoundsError, match=f"store of 4 bytes at -?0x.: a null pointer{offset}$"):
         execute_kernel(ptx, "k", (1, 1, 1), (1, 1, 1), [np.zeros(1, np.int64), np.int32(index)])
@@ -182,16 +150,12 @@ SKIPPED = {
 
 
 def test_lanes_may_exit_but_not_skip_a_barrier() -> None:
-    """Lanes that skip a barrier and then load are a finding; under ``races="strict"``, also if they only store.
-
-    Lanes that exit without a store are no finding.
-    """
     head = "(int* o) { __shared__ int s[64]; int i = threadIdx.x;"
     kernels = (f"__global__ void k{n}{head} {body} }}\n" for n, body in enumerate(SKIPPED))
     ptx = sources.compile_to_ptx("".join(kernels))
     for n, (body, threads) in enumerate(SKIPPED.items()):
-        strict = ptxcount.count(ptx, f"k{n}", 1, 64, [_ints(64)], races="strict", unwritten="off").findings
+        strict = ptxcount.count(ptx, f"k{n}", 1, 64, [np.zeros(64, INT)], races="strict", unwritten="off").findings
         is_skipped = threads > 0 or "5; return" in body  # compilers merge the stores of two paths
         assert ("divergent-barrier" in {finding.code for finding in strict}) == is_skipped
-        found = ptxcount.count(ptx, f"k{n}", 1, 64, [_ints(64)], races="off", unwritten="off").findings
+        found = ptxcount.count(ptx, f"k{n}", 1, 64, [np.zeros(64, INT)], races="off", unwritten="off").findings
         assert [(finding.code, finding.times) for finding in found] == [("divergent-barrier", threads)] * (threads > 0)

@@ -1,7 +1,5 @@
 """Shared memory of other blocks of a cluster: requests and sectors, races, limits."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import Any
@@ -54,7 +52,6 @@ def _count_sectors(kind: str, places: Any, width: int) -> int:
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("access", ACCESSES)
 def test_remote_accesses_count_sectors(access: str, pattern: str) -> None:
-    """Another block's shared memory counts requests and sectors like global memory, and no wavefronts."""
     kind, width, code = ACCESSES[access]
     index = PATTERNS[pattern].astype(np.int32)
     body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
@@ -68,7 +65,6 @@ def test_remote_accesses_count_sectors(access: str, pattern: str) -> None:
 
 
 def test_own_block_counts_as_shared_memory() -> None:
-    """Cluster addresses count by owner: shared memory for the own block, cluster memory for others."""
     body = f"{_TO} and.b32 %r4, %r0, 1; mapa.shared::cluster.u32 %r3, %q8, %r4; ld.shared::cluster.u32 %r5, [%r3];"
     counters = _run(body, [np.zeros(32, np.int32)], unwritten="off")
     totals = counters.totals()
@@ -76,7 +72,6 @@ def test_own_block_counts_as_shared_memory() -> None:
 
 
 def test_listing_names_distributed_memory() -> None:
-    """The cost of an access names distributed shared memory, with sectors and their ideal."""
     kind, width, code = ACCESSES["ld 4"]
     body = _MAPA.format(to=_TO, width=width) + f"setp.ne.u32 %p1, %r2, 0; @%p1 bra END; {code} END:"
     counters = _run(body, [(8 * LANES).astype(np.int32)], unwritten="off")
@@ -110,7 +105,6 @@ RACES = {
 
 @pytest.mark.parametrize("case", RACES)
 def test_unordered_accesses_in_a_cluster_race(case: str) -> None:
-    """Only synchronization orders accesses of different blocks; loads, atomics and equal stores do not race."""
     body, is_race = RACES[case]
     counters = _run(f"{_OTHER} {body}", [], threads=1, unwritten="off")
     races = [finding.message for finding in counters.findings if finding.code == "shared-race"]

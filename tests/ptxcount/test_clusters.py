@@ -1,6 +1,4 @@
-"""Barriers in shared memory, bulk copies, clusters, cooperative grids and warpgroups, against NumPy."""
-
-from __future__ import annotations
+"""Barriers in shared memory, bulk copies, clusters and their launch control, cooperative grids, and warpgroups."""
 
 from typing import Any
 
@@ -12,7 +10,13 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.engine.launch_limits import count_resident_blocks
 from ptxcount.machine.block_memory import SharedMemory
 from ptxcount.machine.cluster_addresses import make_ranked
-from ptxcount.util.errors import LaunchError, OutOfBoundsError, UninitializedReadError
+from ptxcount.util.errors import (
+    KernelFaultError,
+    LaunchError,
+    MisalignedError,
+    OutOfBoundsError,
+    UninitializedReadError,
+)
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module
 
@@ -21,7 +25,6 @@ RNG = np.random.default_rng(3)
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
 def test_ring_of_buffers_has_no_race(rounds: int) -> None:
-    """A kernel with a ring of buffers, ordered by mbarriers, is right and has no race."""
     values, out = RNG.integers(0, 99, (3, rounds, 32)).astype(np.int32), np.zeros((3, 32), np.int32)
     counters = sources.execute("clusters", "ring", [out, values, np.int32(rounds)], threads=64, blocks=3)
     np.testing.assert_array_equal(out, values.sum(axis=1)[:, ::-1])
@@ -29,7 +32,6 @@ def test_ring_of_buffers_has_no_race(rounds: int) -> None:
 
 
 def test_address_belongs_to_the_block_of_its_rank() -> None:
-    """A cluster address belongs to the block of its rank, any other address to the own block."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
     addresses = [8, *make_ranked(np.array(8), np.arange(3)).tolist()]
     owners = [shared.find_owner(row, address) for row in (1, 5) for address in addresses]
@@ -37,7 +39,6 @@ def test_address_belongs_to_the_block_of_its_rank() -> None:
 
 
 def test_launch_without_clusters_has_rank_0() -> None:
-    """In a launch without clusters, each block has rank 0, and no other rank exists."""
     body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.shared.u32 [b+4], %r1; mov.u32 %r2, b;
         mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
@@ -49,10 +50,6 @@ def test_launch_without_clusters_has_rank_0() -> None:
 
 
 def test_grid_counts_clusters() -> None:
-    """With ``.blocksareclusters`` the grid counts clusters.
-
-    ``__block_size__`` and cuTile's ``num_ctas`` become this directive.
-    """
     body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y;
         mad.lo.u32 %r4, %r3, %r1, %r2; mad.wide.u32 %rd1, %r4, 4, %rd1;
         mov.u32 %r5, %clusterid.x; mov.u32 %r6, %nclusterid.x; mad.lo.u32 %r5, %r5, 10, %r6;
@@ -66,7 +63,6 @@ def test_grid_counts_clusters() -> None:
 
 
 def test_bulk_copies_count_apart() -> None:
-    """Bulk copies count apart from loads and stores: 128 sectors for 4 KiB."""
     values, out = RNG.normal(size=(5, 1024)).astype(np.float32), np.zeros((5, 1024), np.float32)
     totals = sources.execute("clusters", "rows", [out, values], threads=128, blocks=5).totals()
     np.testing.assert_array_equal(out, values * 2)
@@ -77,7 +73,6 @@ def test_bulk_copies_count_apart() -> None:
 @pytest.mark.parametrize("swizzle", [0, 128])
 @pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (64, 3), (100, 100)])
 def test_tiles_are_zero_out_of_bounds(x: int, y: int, swizzle: int) -> None:
-    """Tiles load zeros from out of bounds, and store nothing there; a swizzle permutes 16-byte units of a row."""
     tensor = RNG.normal(size=(60, 64)).astype(np.float32)
     out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
     maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
@@ -96,7 +91,6 @@ def test_tiles_are_zero_out_of_bounds(x: int, y: int, swizzle: int) -> None:
 
 
 def test_blocks_access_each_others_memory() -> None:
-    """Blocks of a cluster access each other's shared memory; the grid must be a multiple of the cluster."""
     out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
     sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=8)
     block = np.arange(8)
@@ -121,7 +115,6 @@ PHASES = {
 
 @pytest.mark.parametrize("operations", PHASES)
 def test_phase_ends_after_arrivals_and_bytes(operations: str) -> None:
-    """A phase ends after all arrivals and all bytes; ``arrive_drop`` lowers the arrivals of later phases."""
     body = "ld.param.u64 %rd1, [p0]; mbarrier.init.shared.b64 [b], 2;"
     for place, word in enumerate(operations.split()):
         name, _, argument = word.partition(",")
@@ -135,7 +128,6 @@ def test_phase_ends_after_arrivals_and_bytes(operations: str) -> None:
 
 
 def test_st_async_reaches_another_row() -> None:
-    """``st.async`` stores in a block of another row of the grid, in the same cluster."""
     out = np.zeros((4, 4, 32), np.int32)
     execute_kernel(sources.ptx("clusters"), "sent", (4, 4, 1), (32, 1, 1), [out])
     y, x = np.indices((4, 4))
@@ -147,7 +139,6 @@ def test_st_async_reaches_another_row() -> None:
     ("entry", "more"), [("warpgroup", [np.int32(0)]), ("warpgroup", [np.int32(1)]), ("warpgroup_turned", [])]
 )
 def test_warpgroup_products_are_exact(entry: str, more: list[Any]) -> None:
-    """``wgmma`` products are exact: row-major factors with and without swizzle, and negated column-major ones."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
     out, expected = np.zeros((64, 32), np.float32), a.astype(np.float32) @ b.T.astype(np.float32)
     if not more:
@@ -158,14 +149,12 @@ def test_warpgroup_products_are_exact(entry: str, more: list[Any]) -> None:
 
 
 def test_cooperative_grid_meets_at_a_barrier() -> None:
-    """Blocks of a cooperative launch meet at a barrier of the grid."""
     out, between = np.zeros(20 * 96, np.int32), np.zeros(20 * 96, np.int32)
     sources.execute("grids", "reversed", [out, between], threads=96, blocks=20)
     np.testing.assert_array_equal(out, np.arange(20 * 96)[::-1] * 3)
 
 
 def test_barrier_of_too_large_grid_is_refused() -> None:
-    """A grid barrier is refused for more blocks than an H200 holds at once; other uses of the group are not."""
     cases = (((1024, 0), 2), ((96, 0), 21), ((32, 0), 32), ((32, 100 << 10), 2))
     assert [count_resident_blocks(*case) for case, _ in cases] == [132 * blocks for _, blocks in cases]
     text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
@@ -176,7 +165,6 @@ def test_barrier_of_too_large_grid_is_refused() -> None:
 
 
 def test_tiles_of_several_warps_have_no_race() -> None:
-    """Tiles of several warps sum and broadcast right; their reserved shared memory has no race."""
     values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
     counters = sources.execute("grids", "large_tiles", [out, values], threads=256)
     tiles = values.reshape(2, 128)
@@ -186,7 +174,6 @@ def test_tiles_of_several_warps_have_no_race() -> None:
 
 
 def test_invalid_map_and_barrier_are_refused() -> None:
-    """Bytes that are no ``TensorMap`` are refused; an uninitialized mbarrier is an unwritten read."""
     out = np.zeros((32, 32), np.float32)
     bytes_of = [np.void(bytes(128))] * 3
     with pytest.raises(LaunchError, match=r"the operand 0x0 is not a tensor map; pass a ptxcount\.TensorMap"):
@@ -194,3 +181,48 @@ def test_invalid_map_and_barrier_are_refused() -> None:
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):
         execute_kernel(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")
+
+
+_REQUEST = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+#: A block adds 1 to its row, then requests the work of further blocks until a request fails.
+_WORK = """
+ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r0, 0;
+@!%p1 mbarrier.init.shared.b64 [bar], 1;
+bar.sync 0; {meet}
+WORK: mad.wide.u32 %rd2, %r1, 128, %rd1; mad.wide.u32 %rd2, %r0, 4, %rd2; red.global.add.u32 [%rd2], 1;
+@%p1 bra WAIT;
+{request}.b128 [response], [bar];
+mbarrier.arrive.expect_tx.shared.b64 _, [bar], {expected};
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
+ld.shared.b128 %q0, [response];
+clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p3, %q0;
+@%p3 clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {{%r1, %r2, %r3, _}}, %q0;
+clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r4, %q0;
+@%p3 bra WORK;
+{meet}
+"""
+_RESPONSE = ".reg .b128 %q0; .shared .align 16 .b8 response[16]; .shared .align 8 .b64 bar;"
+_MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+
+
+@pytest.mark.parametrize(("multicast", "cluster"), [("", 1), ("", 2), (".multicast::cluster::all", 2)])
+def test_failed_requests_are_a_finding(multicast: str, cluster: int) -> None:
+    body = _WORK.format(request=_REQUEST + multicast, expected=16, meet=_MEET if cluster > 1 else "")
+    if multicast:  # the first block asks for all, the others only wait
+        ask = body.index(_REQUEST)
+        body = body[:ask] + "mov.u32 %r5, %cluster_ctarank; setp.eq.u32 %p4, %r5, 0;\n@%p4 " + body[ask:]
+    out = np.zeros((4, 32), np.uint32)
+    counters = ptxcount.count(module(body, 1, _RESPONSE), None, 4, 32, [out], cluster=cluster)
+    assert (out == 1).all()
+    times = 4 // cluster if multicast else 4
+    assert [(finding.code, finding.times) for finding in counters.findings] == [("failed-cancel", times)]
+
+
+@pytest.mark.parametrize(("base", "offset", "error", "message"), [
+    ("response", 8, MisalignedError, "a response at shared address 8: a multiple of 16 is needed"),
+    ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),
+])  # fmt: skip
+def test_misplaced_response_is_refused(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
+    body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, {base}; {_REQUEST}.b128 [%r1+{offset}], [bar];"
+    with pytest.raises(error, match=message):
+        ptxcount.count(module(body, 0, _RESPONSE), None, 1, 1, [])

@@ -1,7 +1,5 @@
 """The command ``ptxcount`` on any kernel."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -41,7 +39,6 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
 def test_entry_is_a_cpp_or_mangled_name(
     name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--entry`` takes a C++ or a mangled name; flags of nvcc may look like options."""
     source = tmp_path / "own.cu"
     source.write_text(
         "namespace own { __global__ void turn(FLOAT* out, FLOAT by) { extern __shared__ FLOAT s[]; "
@@ -57,7 +54,6 @@ def test_entry_is_a_cpp_or_mangled_name(
 def test_ptx_file_needs_no_nvcc(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A PTX file needs no nvcc, and options for nvcc are refused."""
     file = tmp_path / "sums.ptx"
     file.write_text(ptx("row_sums"))
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
@@ -102,7 +98,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("command", "text"), REFUSED)
 def test_error_is_one_line(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """An error ends the command with exit code 1 and one line on standard error."""
     launch, good = f"{SUMS} --entry row_sums --grid 1 --block 1", f"{SUMS} {ROW_SUMS}"
     filled = {"sums": SUMS, "given": GIVEN, "one": launch, "good": good, "digits": "9" * 5000}
     error = read_error(capsys, *command.format(**filled).split())
@@ -122,7 +117,6 @@ WITHOUT_GRID = [
 def test_options_without_grid(
     words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a grid, --entry selects the listed kernel, and the outputs of a launch are refused."""
     file = tmp_path / "two.cu"
     file.write_text("".join(f"__global__ void {name}(float* x) {{ x[threadIdx.x] = 1; }}" for name in "ab"))
     assert main([str(file), *words.split()]) == code
@@ -132,7 +126,6 @@ def test_options_without_grid(
 
 
 def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An unwritable page is refused before the kernel is counted."""
     for page, problem in ((tmp_path / "none" / "page.html", "is in no existing folder"), (tmp_path, "is a folder")):
         assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
         expected = f"OutputError: --html {page} {problem}; give a file in an existing folder\n"
@@ -140,14 +133,12 @@ def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_listing_ends_with_skipped_checks(capsys: pytest.CaptureFixture[str]) -> None:
-    """The listing ends with the checks that an unknown architecture skips."""
     assert main([SUMS, *ROW_SUMS.split(), "--arch", "compute_90"]) == 0
     text = "unknown-limits: shared memory of a block was not checked: ptxcount does not know the limits of compute_90"
     assert capsys.readouterr().out.splitlines()[-1] == f"PTX line 1: {text}"
 
 
 def test_compile_error_precedes_text_of_nvcc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The line of ptxcount precedes nvcc's text, which may quote invalid UTF-8."""
     source = tmp_path / "latin1.cu"
     source.write_bytes(b'extern "C" __global__ void k(float* o) { asm volatile("// caf\xe9"); }')
     assert main([str(source), *ONE]) == 1
@@ -160,11 +151,8 @@ def test_compile_error_precedes_text_of_nvcc(tmp_path: Path, capsys: pytest.Capt
 def test_source_lines_may_have_any_encoding(
     encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Source lines may have any encoding; characters that the terminal lacks are escaped."""
     source = tmp_path / "own.cu"
-    source.write_bytes(
-        'extern "C" __global__ void k(float* o) { o[0] = 1; /* \xe9 µ */ }\n'.encode().replace(b"\xc3\xa9", b"\xe9")
-    )
+    source.write_bytes(b'extern "C" __global__ void k(float* o) { o[0] = 1; /* \xe9 \xc2\xb5 */ }\n')
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding))
     assert main([str(source), *ONE]) == 0
@@ -181,7 +169,6 @@ template <typename T, int N> __global__ void rows(T* out, const T* in, int rows,
 
 
 def test_suggested_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The suggested command runs as printed, with the caller's options."""
     folder, source = tmp_path / "of includes", tmp_path / "rows.cu"
     folder.mkdir()
     (folder / "scale.h").write_text("#define SCALE 2\n")
@@ -199,7 +186,6 @@ def test_suggested_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_listing_notes_other_architectures(
     arch: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second line of a listing says if no GPU counter was read for its architecture."""
     file = tmp_path / "k.ptx"
     file.write_text(module("", 0, target=f"8.8 {arch}"))
     assert main([str(file), "--grid", "1", "--block", "32"]) == 0
@@ -208,7 +194,6 @@ def test_listing_notes_other_architectures(
 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
-
 #: Words of the command, redirection of standard output in a shell, exit code, and standard error.
 OUTPUTS = [
     (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
@@ -220,7 +205,6 @@ OUTPUTS = [
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
 def test_unwritable_output_is_one_line(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
-    """A full disk or closed output is an error in one line; a closed pipe is none."""
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
     (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -245,7 +229,6 @@ NAMED = [
 def test_only_files_that_nvcc_read_are_shown(
     begin: str, flags: str, named: str, shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A line of a file that ``#line`` names is shown only if nvcc has read the file; for PTX, never."""
     for file in ("own/text.h", "own/a b$.h", "included/text.h", "elsewhere/text.h"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("// first\n// the second line\n")
@@ -265,25 +248,19 @@ def test_only_files_that_nvcc_read_are_shown(
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match=r"^0$"):
         main(["--version"])
-    assert ended.value.code == 0
     assert capsys.readouterr().out == f"ptxcount {version('ptxcount')}\n"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "A name before = labels an argument in the report. It may not be the name of another parameter.",
-        "random(seed,low,high) numbers from low up to, but not including, high",
-        "random(seed) floats in [0, 1); integers are valid indices of x itself",
-        "error: end the kernel;",
-        "architecture to compile for, such as sm_100 (default: sm_90)",
-        "Exit codes: 0 ",
-    ],
-)
-def test_help_explains_names_and_policies(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Help explains names, fills, policies, defaults and exit codes."""
+def test_help_explains_names_and_policies(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert text in " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in (
+        "A name before = labels an argument in the report. It may not be the name of another parameter.",
+        "random(seed,low,high) numbers from low up to, but not including, high", "Exit codes: 0 ",
+        "random(seed) floats in [0, 1); integers are valid indices of x itself", "error: end the kernel;",
+        "architecture to compile for, such as sm_100 (default: sm_90)",
+    ):  # fmt: skip
+        assert text in printed

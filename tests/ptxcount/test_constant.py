@@ -1,7 +1,5 @@
 """Constant memory: values and counts apart from global loads."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -25,7 +23,6 @@ def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
 
 
 def test_filter_in_constant_memory_needs_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the image is loaded from global memory; a filter at addresses that ptxas knows needs no load."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
@@ -44,7 +41,6 @@ def test_filter_in_constant_memory_needs_no_load(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("from_constant", [0, 1])
 def test_generic_load_counts_in_its_space(from_constant: int) -> None:
-    """A generic load counts in the space of its address: global or constant memory."""
     source, out = np.arange(9, dtype=np.float32), np.zeros(40, np.float32)
     args: list[Argument] = [out, source, np.int32(from_constant)]
     counters = sources.execute("constants", "through_a_pointer", args, threads=40)
@@ -54,7 +50,6 @@ def test_generic_load_counts_in_its_space(from_constant: int) -> None:
 
 
 def test_store_to_constant_memory_is_refused() -> None:
-    """A generic store may write global memory, and is refused for constant memory."""
     out = np.zeros(9, np.float32)
     sources.execute("constants", "write_through_a_pointer", [out, np.int32(0)], threads=9)
     assert out.tolist() == [1] * 9
@@ -63,7 +58,6 @@ def test_store_to_constant_memory_is_refused() -> None:
 
 
 def test_read_behind_a_constant_is_refused() -> None:
-    """A read behind the end of a constant array is out of bounds."""
     ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
@@ -81,7 +75,6 @@ extern "C" __global__ void k(float* x, int use)
 
 
 def test_variables_are_set_by_name() -> None:
-    """Variables are set by name; an unset constant, an unknown name, a wrong size and a strided array are errors."""
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
     variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)
@@ -116,20 +109,17 @@ extern "C" __global__ void both(float* x) { x[threadIdx.x] = one + a::one; }
     ("none", "taps", "the kernel uses no variable; remove 'taps'"),
 ])  # fmt: skip
 def test_ambiguous_or_unused_variable_is_refused(kernel: str, name: str, message: str) -> None:
-    """The error says that several variables end in the name, or that the kernel uses no variable at all."""
     with pytest.raises(ptxcount.LaunchError, match=f"^{message}$"):
         ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
 
 
-def test_full_name_selects_its_variable() -> None:
-    """A full name selects its variable, even if another name ends in it."""
+def test_full_name_selects_its_variable() -> None:  # although another name ends in it
     x = np.zeros(4, np.float32)
     ptxcount.count(TWO_TAPS, "both", 1, 4, [x], variables={"one": np.float32(2)})
     assert x.tolist() == [3, 3, 3, 3]
 
 
 def test_variable_option_takes_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--variable`` takes values like those of arguments."""
     source = tmp_path / "own.cu"
     source.write_text(SET)
     words = [str(source), "--entry", "k", "--grid", "1", "--block", "4", "x=float32[4]", "int32:1"]
@@ -144,17 +134,13 @@ __global__ void k(float* out, const int* at) { int i = threadIdx.x; out[i] = tab
 """
 
 
-@pytest.mark.parametrize(
-    ("fill", "addresses", "shown"),
-    [
-        ("zeros", 1, []),
-        ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses per request, ideal 1"]),
-    ],
-)
+@pytest.mark.parametrize(("fill", "addresses", "shown"), [
+    ("zeros", 1, []),
+    ("", 32, ["32 constant addresses", "100%  table", "32 constant addresses per request, ideal 1"]),
+])  # fmt: skip
 def test_scattered_constant_addresses_are_listed(
     fill: str, addresses: int, shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A constant table that lanes index differently is listed with its cost; a uniform load is in the totals alone."""
     source = tmp_path / "by_lane.cu"
     source.write_text(BY_LANE)
     words = [str(source), "--grid", "1", "--block", "32", "out=float32[32]", f"at=int32[32]{'=' * bool(fill)}{fill}"]

@@ -1,7 +1,5 @@
 """Costs of a launch: order of arrays and lines, patterns of addresses, pictures of requests."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from pathlib import Path
@@ -57,7 +55,6 @@ PICTURE = """\
 
 
 def test_costly_arrays_come_first() -> None:
-    """Arrays in global memory precede those in shared memory, and costly arrays others. A broadcast is ideal."""
     costs = list_costs(count(SOURCE, "k", 1, (32, 32), make_arguments(WORDS)), WORDS)
     rows = [(cost.array, cost.worst.source.line, cost.worst.kind, cost.amount, cost.ideal) for cost in costs]
     expected = [row[:5] for row in COSTS]
@@ -68,7 +65,6 @@ def test_costly_arrays_come_first() -> None:
 
 
 def test_page_has_the_text_of_the_listing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Listing and page have the same text, costs first; source lines may contain any characters."""
     source, page = tmp_path / "k.cu", tmp_path / "page.html"
     source.write_text(SOURCE.replace("in[0] +", "in[0] +\t/* <b>\x1b[31m */"))
     assert main([str(source), "--grid", "1", "--block", "32,32", *WORDS, "--html", str(page)]) == 0
@@ -95,7 +91,6 @@ def _access(space: str, width: int, addresses: np.ndarray, lanes: np.ndarray) ->
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("seed", range(8))
 def test_picture_has_a_row_for_each_sector(width: int, seed: int) -> None:
-    """A picture of global memory has a row for each sector, with marks for the lanes that access the sector."""
     random = np.random.default_rng(seed)
     addresses = random.integers(0, 4 << seed, 32) * width
     lanes = random.random(32) < (seed + 1) / 8
@@ -113,7 +108,6 @@ def test_picture_has_a_row_for_each_sector(width: int, seed: int) -> None:
 @pytest.mark.parametrize("width", [1, 4, 8, 16])
 @pytest.mark.parametrize("seed", range(8))
 def test_picture_has_a_column_for_each_bank(width: int, seed: int) -> None:
-    """A picture of shared memory has a column for each bank, with as many marks as distinct words."""
     random = np.random.default_rng(seed)
     lanes = random.random(32) < (seed + 1) / 8
     lanes[seed] = True
@@ -136,27 +130,23 @@ def test_picture_has_a_column_for_each_bank(width: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("place", "name"), [(0, "a"), (127, "a"), (128, "_b"), (255, "_b"), (256, "")])
 def test_shared_address_is_in_its_array(place: int, name: str) -> None:
-    """All bytes of a shared array belong to it; the byte behind belongs to the next array, or to none."""
     access = Access(Source(1), "shared", "load", 1)
     access.record(np.full((1, 1), place), np.ones((1, 1), bool), (1, 32))
     assert find_array_name(access, [(0, 128, "a"), (128, 128, "_b")]) == name
 
 
 LANES = np.arange(32)
-HOLES = np.isin(LANES % 5, (0, 1, 3))
+HOLES, NEAR = np.isin(LANES % 5, (0, 1, 3)), "neighbouring lanes at neighbouring elements"
 #: Addresses of lanes; number of active lanes, or their mask; pattern, or None.
 PATTERNS = [
-    (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, "neighbouring lanes at neighbouring elements"),
-    (LANES * 4 + 4, 32, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
-    (LANES * 4, HOLES & (LANES > 7), "neighbouring lanes at neighbouring elements; inactive lanes leave gaps"),
-    (LANES * 4, (LANES >= 4) & (LANES < 12), "neighbouring lanes at neighbouring elements; inactive lanes leave gaps"),
-    (LANES[::-1] * 4, HOLES & (LANES > 7),
-     "neighbouring lanes at neighbouring elements in descending order; inactive lanes leave gaps"),
-    (LANES[::-1] * 4 + 8, HOLES,
-     "neighbouring lanes at neighbouring elements in descending order; warps start inside a sector"),
-    (LANES * 4 + 12, HOLES, "neighbouring lanes at neighbouring elements; warps start inside a sector"),
+    (LANES * 0, 32, "all lanes at one address"), (LANES * 4, 8, NEAR),
+    (LANES[::-1] * 4, 32, f"{NEAR} in descending order"), (LANES * 4 + 4, 32, f"{NEAR}; warps start inside a sector"),
+    (LANES * 4, HOLES & (LANES > 7), f"{NEAR}; inactive lanes leave gaps"),
+    (LANES * 4, (LANES >= 4) & (LANES < 12), f"{NEAR}; inactive lanes leave gaps"),
+    (LANES[::-1] * 4, HOLES & (LANES > 7), f"{NEAR} in descending order; inactive lanes leave gaps"),
+    (LANES[::-1] * 4 + 8, HOLES, f"{NEAR} in descending order; warps start inside a sector"),
+    (LANES * 4 + 12, HOLES, f"{NEAR}; warps start inside a sector"),
     (LANES * 2 + 12, LANES % 2 == 0, "active lanes at neighbouring elements; warps start inside a sector"),
-    (LANES[::-1] * 4, 32, "neighbouring lanes at neighbouring elements in descending order"),
     (LANES * 128, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 8 * 64, 32, "neighbouring lanes 128 bytes apart"),
     (LANES * 128 + LANES // 3 * 64, 32, "irregular addresses"), (LANES * 128, 7, None),
@@ -172,7 +162,6 @@ PATTERNS = [
 
 @pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
 def test_pattern_needs_8_lanes(addresses: np.ndarray, active: int | np.ndarray, words: str | None) -> None:
-    """An access has a pattern if at least 8 lanes are active; without a common distance, addresses are irregular."""
     access = Access(Source(1), "global", "load", 4)
     access.record(addresses[None], (active > LANES if isinstance(active, int) else active)[None], (1, 32))
     pattern = find_pattern(access)
@@ -188,7 +177,6 @@ def _counters(*sectors: int) -> LaunchCounters:
 
 
 def test_most_wasteful_accesses_have_pictures() -> None:
-    """The three most wasteful accesses have pictures, equal ones once; cheap lines are summed up."""
     assert draw_pictures(list_costs(_counters(4, 4))) == {}
     assert len(draw_pictures(list_costs(_counters(4, 32, 32, 16)))) == 2
     assert len(draw_pictures(list_costs(_counters(*range(8, 33, 4))))) == 3
@@ -198,7 +186,7 @@ def test_most_wasteful_accesses_have_pictures() -> None:
 
 
 def test_no_picture_of_an_ideal_request() -> None:
-    """An access has no picture if its typical request is ideal: both pictures would be equal."""
+    """Both pictures would be equal."""
     access = Access(Source(1, "k.cu", 1), "global", "load", 4)
     for shift in (*[0] * 7, 16):
         access.record(LANES[None] // 8 * 4 + shift + 12 * (shift > 0), np.ones((1, 32), bool), (1, 32))
@@ -209,7 +197,6 @@ def test_no_picture_of_an_ideal_request() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_picture_of_several_loads_is_the_worst(count: int) -> None:
-    """If a line has several load instructions, the picture's title says that it shows the worst of them."""
     counters = _counters(8, 16)
     counters.accesses[0].source = Source(1, "k.cu", 2 if count == 2 else 1)
     text = format_costs(counters, [], lambda name: None)
@@ -217,7 +204,6 @@ def test_picture_of_several_loads_is_the_worst(count: int) -> None:
 
 
 def test_picture_shows_the_most_frequent_request() -> None:
-    """A picture shows the most frequent request; neighbours with one address share a wavefront."""
     access = Access(Source(1), "global", "load", 4)
     for step in (4, 128, 128, 128):
         access.record(LANES[None] * step, np.ones((1, 32), bool), (1, 32))
@@ -230,7 +216,6 @@ def test_picture_shows_the_most_frequent_request() -> None:
 
 @pytest.mark.parametrize(("is_matrix", "wavefronts"), [(False, 2), (True, 4)])
 def test_ldmatrix_has_a_wavefront_for_eight_rows(is_matrix: bool, wavefronts: int) -> None:
-    """If pairs of lanes share 16 bytes, a load has half the wavefronts of ``ldmatrix``; pictures agree."""
     access = Access(Source(1), "shared", "load", 16, is_matrix=is_matrix)
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)
@@ -240,7 +225,6 @@ def test_ldmatrix_has_a_wavefront_for_eight_rows(is_matrix: bool, wavefronts: in
 
 
 def test_ideal_of_fetches_is_at_most_their_sectors() -> None:
-    """The ideal of texture fetches is at most their sectors, although the bytes of all lanes would need more."""
     access = Access(Source(1), "texture", "load", 16)
     access.add_untraced(8, 8, 32 * 16)
     (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
@@ -251,28 +235,20 @@ def test_ideal_of_fetches_is_at_most_their_sectors() -> None:
 LOCAL = """
 ld.param.u64 %rd1, [p0]; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd1, %rd1, %rd2;
 mov.u64 %rd3, array; and.b64 %rd4, %rd2, 252; add.u64 %rd5, %rd3, %rd4;
-st.local.u32 [%rd3], %r0;
-st.local.u32 [%rd3+4], %r0;
-st.local.u32 [%rd3+8], %r0;
-st.local.u32 [%rd3+12], %r0;
-ld.local.u32 %r2, [{}];
-st.global.u32 [%rd1], %r2;
+st.local.u32 [%rd3], %r0; st.local.u32 [%rd3+4], %r0; st.local.u32 [%rd3+8], %r0; st.local.u32 [%rd3+12], %r0;
+ld.local.u32 %r2, [{}]; st.global.u32 [%rd1], %r2;
 """
 
 
-@pytest.mark.parametrize(
-    ("place", "has_nvcc", "first", "caveat"),
-    [
-        ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
-        ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
-        ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
-    ],
-)
+@pytest.mark.parametrize(("place", "has_nvcc", "first", "caveat"), [
+    ("%rd3+4", True, "4 sectors", "ptxas keeps all of it in registers"),
+    ("%rd3+4", False, "24 sectors", "ptxas may keep it in registers"),
+    ("%rd5", True, "52 sectors", "ptxas keeps 256 bytes per thread there"),
+])  # fmt: skip
 def test_costs_include_local_memory(
     place: str, has_nvcc: bool, first: str, caveat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Costs include local memory unless ptxas keeps all of it in registers; the table always lists it."""
     if not has_nvcc:
         monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"
@@ -287,7 +263,6 @@ def test_costs_include_local_memory(
 
 
 def test_two_rows_are_groups_of_lanes() -> None:
-    """Two rows of 16 lanes, 20 floats apart, are groups of consecutive elements."""
     body = """
         ld.param.u64 %rd1, [p0]; and.b32 %r1, %r0, 15; shr.u32 %r2, %r0, 4; mad.lo.u32 %r3, %r2, 20, %r1;
         mad.wide.u32 %rd2, %r3, 4, %rd1; ld.global.u32 %r4, [%rd2]; st.global.u32 [%rd2], %r4;

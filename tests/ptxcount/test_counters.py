@@ -1,7 +1,5 @@
 """Counters against a count with sets; test_fuzz.py and test_everyday.py do the same for whole kernels."""
 
-from __future__ import annotations
-
 import operator
 import tracemalloc
 from collections.abc import Callable
@@ -10,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ptxcount.counting import transactions
@@ -22,7 +19,6 @@ from ptxcount.ptx.alignment import Residue
 from tests.ptxcount import by_sets, sources
 from tests.ptxcount.snippets import execute_snippet, module
 
-Array = npt.NDArray[Any]
 RULES = (
     "count_global", "count_global_atomics", "count_load_wavefronts", "count_store_wavefronts", "count_shared_atomics",
     "count_local_sectors",
@@ -41,7 +37,6 @@ PLACES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 def test_rules_count_as_sets_do(name: str, width: int) -> None:
-    """A rule counts a warp as sets do: alone, masked in a larger block, and in each of three equal blocks."""
     rng = np.random.default_rng(width)
     rule, total = getattr(transactions, name), sum_rules
     for turn in range(60):
@@ -49,28 +44,24 @@ def test_rules_count_as_sets_do(name: str, width: int) -> None:
         count = int(rng.integers(1, 33))
         lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
         lanes[count:], lanes[int(rng.integers(0, count))] = False, True
-        expected = getattr(by_sets, name)(
-            [int(a) if is_active else None for a, is_active in zip(places, lanes, strict=True)], width
-        )
+        expected = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
         alone = places[None, :count], lanes[None, :count], (1, count)
         masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
         for address, active, shape in (alone, masked):
             assert total(rule, address, active, shape, width) == expected
         if lanes[:count].all():
             assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == expected
-            assert total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width) == [
-                3 * amount for amount in expected
-            ]
+            three = total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width)
+            assert three == [3 * amount for amount in expected]
 
 
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
 @pytest.mark.parametrize("apart", [4, 1 << 32, (1 << 32) + 4])
 def test_far_addresses_are_distinct(first: int, apart: int) -> None:
-    """Addresses with equal low 32 bits count as distinct; so do addresses around a multiple of 2 ** 32."""
     lanes = np.arange(32) % 3 > 0
     addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
     for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
-        active = [int(address) if is_active else None for address, is_active in zip(rows, lanes, strict=True)]
+        active = [int(address) if on else None for address, on in zip(rows, lanes, strict=True)]
         counts = [int(count[0]) for count in transactions.count_global(rows[None, :], lanes[None, :], 4)]
         assert counts == by_sets.count_global(active, 4)
 
@@ -78,7 +69,6 @@ def test_far_addresses_are_distinct(first: int, apart: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int) -> None:
-    """Distinct sectors include the last of each block; a reduction counts its sectors as read and as written."""
     kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
@@ -103,7 +93,6 @@ FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 
 
 @pytest.mark.parametrize("apart", FETCHED)
 def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
-    """A miss fetches 64 bytes from DRAM, or 128 bytes if the load's qualifier asks for 128 or more."""
     default, hinted = FETCHED[apart]
     for hint, fetched in {"": default, ".L2::64B": default, ".L2::128B": hinted, ".L2::256B": hinted}.items():
         body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
@@ -114,7 +103,6 @@ def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
 
 @pytest.mark.parametrize("space", ["shared", "local"])
 def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The executor's memory depends on ``CHUNK_BYTES``, not on the number of blocks."""
     monkeypatch.setattr(execute, "CHUNK_BYTES", 8 << 20)
     code = f".{space} .b8 x[32768]; .reg .b32 %r1; mov.u32 %r1, %ctaid.x; st.{space}.u32 [x], %r1; ret;"
     tracemalloc.start()
@@ -126,7 +114,6 @@ def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_code_of_headers_has_lines_of_the_kernel() -> None:
-    """Accesses in functions of CUDA's headers have the lines of the kernel's file that call them."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
@@ -139,14 +126,8 @@ def test_code_of_headers_has_lines_of_the_kernel() -> None:
 #: A number is the offset of a load from %r1, or from the register before it, and has the type before it. None means
 #: that ptxas merges nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
-    "0 4 8 12": (1, 4),
-    "0 8 12": (1, 4),
-    "4 8": (2, 8),
-    "8 12 16 20": (2, 8),
-    "0 4 32 36": (2, 8),
-    "0 4 add.u32%r3,%r1,0; 8 12": (1, 4),
-    "0 4 mov.u32%r1,%r2; 8 12": (2, 8),
-    "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
+    "0 4 8 12": (1, 4), "0 8 12": (1, 4), "4 8": (2, 8), "8 12 16 20": (2, 8), "0 4 32 36": (2, 8),
+    "0 4 add.u32%r3,%r1,0; 8 12": (1, 4), "0 4 mov.u32%r1,%r2; 8 12": (2, 8), "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
     **{
         f"0 4 {between} 8 12": (2, 8)
         for between in ("bar.sync0;", "fence.acq_rel.gpu;", "membar.cta;", "cp.async.wait_all;",
@@ -154,15 +135,9 @@ MERGED: dict[str, tuple[int, int] | None] = {
     },
     "0 4 cp.async.commit_group; 8 12": (1, 4),
     "%r7 0 4 8 12": (1, 2),  # all lanes equal
-    "%r6 0 4": (1, 2),  # pairs of lanes
-    "%r6 0 4 8 12": (1, 2),
+    "%r6 0 4": (1, 2), "%r6 0 4 8 12": (1, 2),  # pairs of lanes
     "%r9 0 16": (2, 4),  # two words per bank; four as 8 bytes
-    "4 0 12 8": (1, 4),
-    "b16 0 2": (1, 4),
-    "b16 2 4": (2, 8),
-    "b16 0 4 6": (1, 4),
-    "s16 0 2": None,
-    "u8 0 1": None,
+    "4 0 12 8": (1, 4), "b16 0 2": (1, 4), "b16 2 4": (2, 8), "b16 0 4 6": (1, 4), "s16 0 2": None, "u8 0 1": None,
     "u64 0 8": (1, 4),
 }  # fmt: skip
 TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
@@ -170,7 +145,6 @@ TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 @pytest.mark.parametrize("code", MERGED)
 def test_loads_merge_as_in_ptxas(code: str) -> None:
-    """Adjacent accesses merge as in ptxas, and lanes are grouped as on the GPU."""
     base, kind, body = "%r1", "u32", ""
     for word in code.split():
         base = word if word.startswith("%") else base
@@ -199,7 +173,6 @@ def test_loads_merge_as_in_ptxas(code: str) -> None:
     (alignment._RULES["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
-    """A combined residue holds for all results; for sums and masks with a constant, no larger modulus does."""
     residues = [Residue(2**k, remainder) for k in range(5) for remainder in range(2**k)]
     for a, b in product(residues, residues):
         numbers = [range(residue.remainder, 64, residue.modulus) for residue in (a, b)]
@@ -211,7 +184,6 @@ def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Ca
 
 
 def test_names_of_totals_stay() -> None:
-    """Names of totals, which other tools read, stay the same; only atomics have ``together``."""
     totals = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
     amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
     names = {*amounts, *(f"shared_{amount}" for amount in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}

@@ -1,7 +1,5 @@
 """Kernels of cuTile, by stand-ins, and their tensor maps, with the fields that tileiras 13.4 writes."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 
@@ -55,15 +53,9 @@ class Tile:
 
 
 def test_cutile_kernel_gets_arrays_and_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel of cuTile gets pointer, lengths and strides of arrays, no constants, and tensor maps.
-
-    If its host function does not make the maps, the error asks for them.
-    """
     parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
-    kernel = Record(
-        _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
-        _compiler_options=None,
-    )
+    annotations = [Record(constant=place == 2) for place in range(3)]
+    kernel = Record(_annotated_function=Record(parameter_annotations=annotations), _compiler_options=None)
     tile = Tile(write_copy(parameters, output=(3, 0)))
     stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
     arrays.count(kernel, 64, arch="sm_80")
@@ -96,7 +88,6 @@ ROWS = {0: None, 8: 0x18 << 32 | 0x40392, 32: 0x3F << 32 | 0x4F, 48: 0x0F << 56,
 def test_map_has_the_fields_of_its_words(
     array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int
 ) -> None:
-    """A tensor map has the memory of the array, its longest stride first, and box and swizzle from its words."""
     cubin = make_cubin("", make_host_section(words))
     (tensor_map,) = make_tensor_maps(cubin, [array, *map(np.int32, array.shape)], 1)
     assert (tensor_map.box, tensor_map.swizzle) == (box, swizzle)
@@ -109,16 +100,13 @@ def test_map_has_the_fields_of_its_words(
     {48: 0x0F << 56 | 1 << 32},
 ])  # fmt: skip
 def test_unknown_maps_are_refused(words: dict[int, int | None]) -> None:
-    """Unknown flags, other lengths and pitches, and element strides in a map's words are refused."""
     cubin = make_cubin("", make_host_section(ROWS | words))
-    with pytest.raises(
-        LaunchError, match=r"^cuTile made a tensor map of .* of an array of \(64, 80\); ptxcount does not know"
-    ):
+    message = r"^cuTile made a tensor map of .* of an array of \(64, 80\); ptxcount does not know"
+    with pytest.raises(LaunchError, match=message):
         make_tensor_maps(cubin, [FLOATS[:, :80], np.int32(1)], 1)
 
 
 @pytest.mark.parametrize(("options", "count"), [({}, 1), ({"machine": 183}, 0), ({"link": 4}, 0)])
 def test_only_usable_host_functions_are_called(options: dict[str, int], count: int) -> None:
-    """Host code makes the maps, except code of another machine, or code that needs a linker."""
     maps = make_tensor_maps(make_cubin("", make_host_section(ROWS, **options)), [FLOATS[:, :80]], 1)
     assert len(maps) == count

@@ -1,7 +1,5 @@
 """Binders of instructions: the step of an instruction does not depend on the order of the binders."""
 
-from __future__ import annotations
-
 import pytest
 
 from ptxcount.isa.dispatch import bind_instruction
@@ -40,14 +38,12 @@ setp.lt.s32 %p1, %r1, %r2; set.lt.u32.s32 %r1, %r2, %r3;
 
 
 def _bind_all() -> list[str]:
-    """Bind each instruction; return its name and the name of its step."""
     text = module(FORMS_OF_PTX, 0, ".reg .b16 %h<9>; .reg .f32 %f<9>;")
     entry = parse(text).entries["snippet"].parse_body()
     return [f"{instruction.name} {bind_instruction(instruction).__qualname__}" for instruction in entry.instructions]
 
 
 def test_order_of_binders_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each form is supported, and gets the same step from binders in reverse order."""
     steps = _bind_all()
     assert not [step for step in steps if "refuse" in step and not step.startswith("ret ")]
     for binders_by_opcode in (BINDERS, FORMS):

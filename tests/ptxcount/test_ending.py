@@ -1,7 +1,5 @@
 """Commands that a signal ends; `test_command_line` covers unwritable outputs."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 
@@ -15,8 +13,6 @@ NUMPY = """import os, pathlib, time
 pathlib.Path(os.environ["FOLDER"], "begun").touch()
 time.sleep(60)
 """
-
-
 #: Signal -> exit code and standard error of the command that it ends.
 ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "")}
 
@@ -24,7 +20,6 @@ ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "
 @pytest.mark.parametrize("number", ENDS)
 @pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
 def test_signal_ends_a_command_at_once(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
-    """A signal ends the command at once; it prints one line after Ctrl-C, and removes temporary files."""
     assert _end_command(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
     assert not list((tmp_path / "temporary").iterdir())
 

@@ -1,20 +1,17 @@
 """Common kernels compiled by nvcc: outputs equal NumPy's, to rounding."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ptxcount.engine.execute import execute_kernel
+from ptxcount.lanes.warps import Array
 from tests.ptxcount import by_sets, sources
 
-Array = npt.NDArray[Any]
 RNG = np.random.default_rng(31)
 N = 1000
 X = RNG.normal(size=N).astype(np.float32)
@@ -176,7 +173,6 @@ F, INT = np.float32, np.int32
 BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
 DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
 FULL_COPY = ROWS.ravel()[:768].reshape(6, 32, 4)
-
 #: Kernel; grid, block and bytes of shared memory; arguments; function of the first argument afterwards; tolerance.
 Case = tuple[str, tuple[Any, ...], list[Any], Callable[[], Any], float]
 CASES: list[Case] = [
@@ -255,7 +251,6 @@ def _three(extent: Any) -> tuple[int, int, int]:
 
 
 def execute_case(case: Case) -> Any:
-    """Execute a case, which changes its arguments; return its counters."""
     name, (grid, block, *shared), arguments, _, _ = case
     size = shared[0] if shared else 0
     return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
@@ -263,7 +258,6 @@ def execute_case(case: Case) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
 def test_outputs_as_in_numpy_and_counts_as_with_sets(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outputs equal NumPy's, exactly or within a tolerance; counters equal a count with sets."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]

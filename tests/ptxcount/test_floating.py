@@ -1,21 +1,19 @@
 """Floating-point instructions and conversions against exact fractions, rounded once."""
 
-from __future__ import annotations
-
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.exact_floats import ROUNDINGS, assert_same, list_values, multiply_add, round_fraction
 from tests.ptxcount.snippets import evaluate
 
-Array = npt.NDArray[Any]
 DTYPES: dict[str, np.dtype[Any]] = {"f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8")}
 NAN, INF = math.nan, math.inf
 #: The smallest normal float32, and the greatest subnormal one.
@@ -25,7 +23,6 @@ BELOW_TINY = float(np.nextafter(np.float32(TINY), np.float32(0)))
 
 @pytest.mark.parametrize("name", DTYPES)
 def test_fma_rounds_once(name: str) -> None:
-    """``fma`` rounds once, also for cancellation, subnormals, overflow, infinities and NaN."""
     dtype = DTYPES[name]
     few = list_values(dtype, 4)
     rows = list(product(few, few, few))
@@ -43,7 +40,6 @@ def test_fma_rounds_once(name: str) -> None:
 
 
 def test_fma_of_extremes_rounds_once() -> None:
-    """``fma.rn.f64`` rounds once if the product's error underflows, its halves overflow, or the sum cancels."""
     rng, powers = np.random.default_rng(11), (-1070, -800, -500, -401, -399, -300, 0, 300, 399, 401, 500, 800, 990)
     exponents = np.array(list(product(powers, powers)))
     a, b = np.ldexp(rng.uniform(1, 2, (len(exponents), 2)) * rng.choice([-1, 1], (len(exponents), 2)), exponents).T
@@ -65,17 +61,10 @@ def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
 
 #: Operation -> number of operands, and function of the exact result; for ``sqrt``, of its square.
 EXACT: dict[str, tuple[int, Callable[..., Fraction]]] = {
-    "add": (2, lambda a, b: a + b),
-    "sub": (2, lambda a, b: a - b),
-    "mul": (2, lambda a, b: a * b),
-    "fma": (3, lambda a, b, c: a * b + c),
-    "mad": (3, lambda a, b, c: a * b + c),
-    "div": (2, lambda a, b: a / b),
-    "rcp": (1, lambda a: 1 / a),
+    "add": (2, operator.add), "sub": (2, operator.sub), "mul": (2, operator.mul), "div": (2, operator.truediv),
+    "fma": (3, lambda a, b, c: a * b + c), "mad": (3, lambda a, b, c: a * b + c), "rcp": (1, lambda a: 1 / a),
     "sqrt": (1, lambda a: a),
-}
-
-
+}  # fmt: skip
 #: Operation, type and rounding mode; halves have fewer operations, rounded to nearest only.
 ROUNDED = [(name, kind, mode) for name in EXACT for kind in ("f32", "f64") for mode in ROUNDINGS]
 ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
@@ -83,7 +72,6 @@ ROUNDED += [(name, "f16", "rn") for name in ("add", "sub", "mul", "fma")]
 
 @pytest.mark.parametrize(("name", "kind", "mode"), ROUNDED)
 def test_results_round_once_in_each_mode(name: str, kind: str, mode: str) -> None:
-    """Each mode rounds the exact result once, also for overflow, subnormals and zeros."""
     dtype, (count, exact) = DTYPES[kind], EXACT[name]
     values = [x for x in list_values(dtype, 20 if count < 3 else 4) if math.isfinite(x)]
     rows = list(product(values, repeat=count))
@@ -143,7 +131,6 @@ TABLE: list[tuple[str, list[float], float]] = [
 
 @pytest.mark.parametrize(("instruction", "operands", "expected"), TABLE)
 def test_special_values_as_in_the_ptx_isa(instruction: str, operands: list[float], expected: float) -> None:
-    """NaN, signed zeros, saturation and subnormals follow the PTX ISA."""
     dtype = DTYPES[instruction.rsplit(".", 1)[1]]
     got = evaluate(instruction, [np.array([x], dtype) for x in operands], dtype)
     assert_same(got, np.array([expected], dtype))
@@ -156,7 +143,6 @@ ROUND: dict[str, Callable[[Fraction], int]] = {"rni": round, "rzi": math.trunc, 
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ROUND)
 def test_floats_round_to_integers(source: str, target: str, rounding: str) -> None:
-    """Values are rounded as named and clamped; NaN is zero, or the sign bit if either type has 64 bits."""
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     near = [float(edge) + step for edge in (low, high) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
@@ -181,7 +167,6 @@ _TO_FLOAT += [("f32", "f16"), ("f64", "f16"), ("f64", "f32")]
 @pytest.mark.parametrize(("source", "target"), _TO_FLOAT)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_numbers_round_to_floats(source: str, target: str, rounding: str) -> None:
-    """Integers and wider floats are rounded as the mode says: to nearest, towards zero, down or up."""
     dtype = DTYPES[target]
     if source[0] == "f":
         values: Array = np.array(list_values(DTYPES[source], 60), DTYPES[source])
@@ -222,21 +207,18 @@ INTEGER_CASES = [
 def test_conversions_extend_and_saturate(
     instruction: str, source: str, target: str, values: list[float], expected: list[float]
 ) -> None:
-    """Conversions between widths extend, truncate, saturate, round and flush as the PTX ISA says."""
     got = evaluate(instruction, [np.array(values, source)], target)
     assert got.tolist() == expected
 
 
-@pytest.mark.parametrize("name", ["finite", "infinite", "number", "notanumber", "normal", "subnormal"])
+KINDS: dict[str, Callable[[float], bool]] = {
+    "finite": math.isfinite, "infinite": math.isinf, "number": lambda x: not math.isnan(x), "notanumber": math.isnan,
+    "normal": lambda x: math.isfinite(x) and abs(x) >= 2.0**-126, "subnormal": lambda x: 0 < abs(x) < 2.0**-126,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_testp_tells_kinds_of_numbers(name: str) -> None:
     values = [0.0, 1.0, -INF, NAN, 1e-40, -1e-40, 3e38, TINY, -TINY, BELOW_TINY]
-    oracle: dict[str, Callable[[float], bool]] = {
-        "finite": math.isfinite,
-        "infinite": math.isinf,
-        "number": lambda x: not math.isnan(x),
-        "notanumber": math.isnan,
-        "normal": lambda x: math.isfinite(x) and abs(x) >= 2.0**-126,
-        "subnormal": lambda x: 0 < abs(x) < 2.0**-126,
-    }
     got = evaluate(f"testp.{name}.f32", [np.array(values, np.float32)], bool)
-    assert got.tolist() == [oracle[name](x) for x in values]
+    assert got.tolist() == [KINDS[name](x) for x in values]

@@ -1,7 +1,5 @@
 """Function pointers, virtual functions, heap, addresses as initial values, device runtime."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from importlib.resources import files
@@ -48,7 +46,6 @@ def test_divergent_calls_give_right_values(entry: str, arguments: list[Any], exp
 
 
 def test_exhausted_heap_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``malloc`` from a heap that is too small returns null, which is a finding."""
     monkeypatch.setattr(runtime_calls, "HEAP", 4799)
     out = np.zeros(96, np.int32)
     (finding,) = sources.execute("functions", "heap", [out, np.int32(200)], threads=96).findings[:1]
@@ -57,13 +54,12 @@ def test_exhausted_heap_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_breakpoint_ends_the_kernel() -> None:
-    """A breakpoint ends the kernel, as on a GPU without a debugger."""
+    """A GPU without a debugger ends the kernel, too."""
     with pytest.raises(TrapError, match=r"thread \(3, 0, 0\)"):
         sources.execute("functions", "stopped", [np.zeros(96, np.int32)], threads=96)
 
 
 def test_function_may_call_itself_once() -> None:
-    """A function may call itself once; a second nested call is refused."""
     text = """.func _Z1fi(.param .b32 left) {
         .reg .b32 %r<2>; .reg .pred %p<2>;
         ld.param.b32 %r1, [left]; setp.eq.u32 %p1, %r1, 0; @%p1 ret;
@@ -77,7 +73,6 @@ def test_function_may_call_itself_once() -> None:
 
 
 def test_child_kernel_is_a_finding() -> None:
-    """A launch of a child kernel is a finding; the child is not counted."""
     declared = (
         ".extern .func (.param .b64 r) cudaGetParameterBufferV2(.param .b64 k, .param .align 4 .b8 g[12], "
         ".param .align 4 .b8 b[12], .param .b32 s);\n.extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 p, "
@@ -108,7 +103,6 @@ def test_graph_condition_is_a_finding() -> None:
 
 
 def test_cache_policies_change_nothing() -> None:
-    """L2 eviction policies as in Triton's PTX change no value."""
     body = """
         createpolicy.fractional.L2::evict_first.b64 %rd3, 1.0;
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 8, %rd1;
@@ -131,7 +125,6 @@ extern "C" __global__ void check(int* a, int n) { assert(a[threadIdx.x] < n); a[
 
 
 def test_printf_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``printf`` in a kernel is a finding; ``--json`` follows its schema."""
     (finding,) = ptxcount.count(SOURCE, "say", 2, 32, [np.arange(32, dtype=np.int32)]).findings
     assert (finding.code, finding.times) == ("printf", 32)
     (tmp_path / "say.cu").write_text(SOURCE)
@@ -145,7 +138,6 @@ def test_printf_is_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_failed_assertion_is_a_fault() -> None:
-    """A failed assertion is a fault with its text, its line, and the first thread that fails."""
     a = np.arange(64, dtype=np.int32)
     assert not ptxcount.count(SOURCE, "check", 1, 64, [a.copy(), np.int32(64)]).findings
     message = r"thread \(40, 0, 0\): assertion 'a\[threadIdx.x\] < n' failed in .*:5"

@@ -1,7 +1,5 @@
 """Random kernels: outputs as of the same code compiled by g++ for the host, counts as with sets."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -18,7 +16,6 @@ SEEDS = list(range(100, 140))
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ to compile the kernels for the host")
 def test_random_kernels_as_on_the_host(tmp_path: Path) -> None:
-    """Arrays after forty random kernels equal those of the same code on the host, bit for bit."""
     ptx, host = ways.compile_ptx(SEEDS, tmp_path), ways.Host(SEEDS, tmp_path)
     wrong = {
         seed: mismatches for seed in SEEDS if (mismatches := ways.differences(ways.executor(ptx, seed), host(seed)))
@@ -27,7 +24,6 @@ def test_random_kernels_as_on_the_host(tmp_path: Path) -> None:
 
 
 def test_counters_of_random_kernels_as_with_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counters of each access equal a count with sets, in blocks of 1 to 96 threads."""
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     wrong = {}
@@ -42,10 +38,7 @@ def test_counters_of_random_kernels_as_with_sets(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize(("blocks", "step"), [(3, 1), (20, 3)])
 def test_shortcuts_change_nothing(blocks: int, step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its shortcuts, the executor gives the same arrays and counters, also for divergent and odd blocks.
-
-    Kernel 116 is left out: it adds to an address that only sums of parts prove uniform.
-    """
+    # Kernel 116 adds to an address that only sums of parts prove uniform.
     seeds, runs = [seed for seed in SEEDS if seed != 116][::step], []
     ptx = ways.compile_ptx(SEEDS, tmp_path)
     for _ in range(2):

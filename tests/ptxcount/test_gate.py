@@ -1,23 +1,17 @@
 """``ptxcount pin`` and ``check`` in a repository: findings and exit codes after changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
 
 from ptxcount.command_line import main
-from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository, repository
-
-__all__ = ["repository"]
-
+from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository
 
 BODY = "if (i < n) out[i] = 2 * in[i * STRIDE];"
 NAMED = f'{LAUNCH}name = "one"\n'
 
 
 def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
-    """Return a change that appends a directive to the line of the accesses."""
     return lambda repo: repo.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
@@ -136,7 +130,6 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
 def test_check_has_a_line_for_each_finding(
     changes: list[Change], code: int, messages: list[str], repository: Repository
 ) -> None:
-    """After the changes, ``check`` prints one line for each finding, and ends with this exit code."""
     for change in changes:
         change(repository)
     exit_code, lines = repository.run("check")
@@ -145,11 +138,7 @@ def test_check_has_a_line_for_each_finding(
 
 #: Text of ptxcount.toml, line in the error, and reason.
 REFUSED = [
-    (
-        LAUNCH.replace("block = [256]", "blocks = 4"),
-        1,
-        "launch 1: Object contains unknown field `blocks`",
-    ),
+    (LAUNCH.replace("block = [256]", "blocks = 4"), 1, "launch 1: Object contains unknown field `blocks`"),
     (LAUNCH.replace("[256]", '"256"'), 1, "Expected `int | array`, got `str` - at `$.block`; the keys of a launch are"),
     (LAUNCH.replace("grid = 4", ""), 1, "launch 1: Object missing required field `grid`"),
     (LAUNCH.replace("grid = 4", "grid = []"), 1, "Expected `array` of length >= 1 - at `$.grid`"),
@@ -171,19 +160,15 @@ REFUSED = [
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
     ("launch = 1", 1, "only tables [[launch]] are allowed"),
-    (
-        LAUNCH.replace("[[launch]]", "[[launches]]"),
-        1,
-        "only tables [[launch]] are allowed, and at least one is needed; found: launches",
-    ),
+    (LAUNCH.replace("[[launch]]", "[[launches]]"), 1,
+     "only tables [[launch]] are allowed, and at least one is needed; found: launches"),
     ("{", 1, "PC009 Invalid statement (at line 1"),
     ("", 1, "only tables [[launch]] are allowed, and at least one is needed; found: nothing"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
 def test_invalid_launches_are_one_error(launch: str, number: int, message: str, repository: Repository) -> None:
-    """An invalid ptxcount.toml gives one error at a line, and exit code 2."""
     repository.launch(launch)
     code, (line,) = repository.run("check")
     assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}: error:", True), line
@@ -197,8 +182,6 @@ def test_missing_folder_is_an_error(folder: str, problem: str, repository: Repos
 
 
 def test_advice_covers_changed_counts(repository: Repository) -> None:
-    """Advice covers accesses whose counts differ from a revision's lock file; their lines need not have changed."""
-
     def list_advice(*words: str) -> list[str]:
         return [line[:26] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
 
@@ -220,25 +203,22 @@ def test_advice_covers_changed_counts(repository: Repository) -> None:
 
 
 def test_compile_error_is_reported_once(repository: Repository) -> None:
-    """A compile error in two launches of a file is one finding, at the line of the compiler's first error."""
     repository.launch(LAUNCH + OTHER)
     repository.kernel(2, ("2 * in[", "2 * inn["))
     for command in ("pin", "check"):
         code, lines = repository.run(command)
-        assert (code, [line[:52] for line in lines if " PC0" in line]) == (
-            2, ["scale.cu:6: error: PC009 CompileError: nvcc failed: "])  # fmt: skip
+        (line,) = [line for line in lines if " PC0" in line]
+        assert (code, line[:52]) == (2, "scale.cu:6: error: PC009 CompileError: nvcc failed: ")
 
 
 @pytest.mark.parametrize("form", ["text", "github"])
 def test_success_is_one_line(form: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    """Success is one line: on standard output as text, on standard error in formats of other tools."""
     assert main(["check", str(repository.folder), f"--format={form}"]) == 0
     word = "1 launch passed\n"
     assert capsys.readouterr() == ((word, "") if form == "text" else ("", word))
 
 
 def test_suggested_commands_name_the_folder(repository: Repository) -> None:
-    """Suggested commands name the folder if ``check`` was called with one, so they run as printed."""
     (repository.folder / "ptxcount.lock").unlink()
     project, parent = repository.folder, repository.folder.parent
     name = project.name
@@ -251,7 +231,6 @@ def test_suggested_commands_name_the_folder(repository: Repository) -> None:
 
 
 def test_control_characters_are_not_printed(repository: Repository) -> None:
-    """Control characters in a source never reach a terminal or another tool's file."""
     repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
     for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)

@@ -1,16 +1,13 @@
 """`check` names the inputs that changed since `pin`: headers, source, compiler, settings."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
 import pytest
 
 from ptxcount.gate import input_hashes
-from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
-__all__ = ["repository"]
 #: Headers; the kernel reads all but the last.
 HEADERS = ("include/tile.cuh", "include/more.cuh", "include/most.cuh", "include/unused.cuh")
 FLAGS = 'flags = "-I include"\n'
@@ -85,7 +82,6 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
 def test_finding_ends_with_its_causes(
     changes: list[Callable[[Repository], object]], code: str, end: str, headers: Repository
 ) -> None:
-    """A finding ends with the files and settings that changed since ``pin``; an older lock file has no files."""
     for change in changes:
         change(headers)
     line = next(line for line in headers.run("check")[1] if f" {code} " in line)
@@ -93,14 +89,12 @@ def test_finding_ends_with_its_causes(
 
 
 def test_pin_names_causes(headers: Repository) -> None:
-    """``pin`` names the causes of changed counts; ``check`` then has no finding."""
     _header(0, "#define TILE 1\n")(headers)
     assert "; include/tile.cuh changed [" in headers.run("pin")[1][0]
     assert headers.run("check") == (0, [])
 
 
 def test_lock_has_hashes_of_compiled_files(headers: Repository) -> None:
-    """The lock file has the hashes of the project's files that nvcc read, and no others, sorted by name."""
     document = json.loads((headers.folder / "ptxcount.lock").read_text())
     assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
     assert document["files"] == input_hashes.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])

@@ -1,7 +1,5 @@
 """Cached compilations: a change that nvcc would notice compiles again."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable
@@ -10,9 +8,7 @@ import pytest
 
 from ptxcount.gate import compilations, compute
 from ptxcount.source.cuda_compiler import Compilation
-from tests.ptxcount.compiled_project import FILES, FLAGS, SOURCE, Project, project
-
-__all__ = ["project"]
+from tests.ptxcount.compiled_project import FILES, FLAGS, SOURCE, Project
 
 
 def _write(name: str, text: str) -> Callable[[Project], None]:
@@ -57,18 +53,15 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     "a header that nothing includes": (_nothing, _write("second/other.h", ""), False),
     "the source": (_nothing, _write("k.cu", SOURCE + "\n"), True),
     "a header of the same size and time": (_nothing, _edit_unseen, True),
-    "a header in a folder that comes first": (
-        _write("first/any.h", ""), _write("first/value.h", "#define VALUE 3\n"), True
-    ),
+    "a header in a folder that comes first":
+        (_write("first/any.h", ""), _write("first/value.h", "#define VALUE 3\n"), True),
     "a header in a folder that was not there": (_nothing, _write("first/value.h", "#define VALUE 3\n"), True),
     "a header beside the source": (_nothing, _write("near.h", "#define NEAR 3\n"), True),
     "a header that is asked for": (_nothing, _write("second/later.h", "#define LATER 3\n"), True),
-    "a header that is gone": (
-        _write("first/value.h", "#define VALUE 3\n"), lambda project: (project.folder / "first/value.h").unlink(), True
-    ),
-    "a header below a folder that was not there": (
-        _write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True
-    ),
+    "a header that is gone":
+        (_write("first/value.h", "#define VALUE 3\n"), lambda one: (one.folder / "first/value.h").unlink(), True),
+    "a header below a folder that was not there":
+        (_write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True),
     "a header beside another": (
         _all(
             _write("k.cu", '#include "sub/part.h"\n' + SOURCE),
@@ -76,16 +69,13 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
         ),
         _write("sub/more.h", "#define LATER 4\n"), True,
     ),
-    "a directive in two lines": (
-        _write("k.cu", '#if __has_inc\\\nlude("l.h")\n#define LATER 7\n#endif\n' + SOURCE), _write("l.h", ""), True
-    ),
+    "a directive in two lines":
+        (_write("k.cu", '#if __has_inc\\\nlude("l.h")\n#define LATER 7\n#endif\n' + SOURCE), _write("l.h", ""), True),
     "a header behind a comment": (
         _write("k.cu", SOURCE.replace('#include "near.h"', '/* " */ # /* " */ include /* " */ "near.h"')),
         _write("near.h", "#define NEAR 3\n"), True,
     ),
-    "the target of a link": (
-        _link("second/inner.h", "elsewhere.h"), _write("elsewhere.h", "#define INNER 4\n"), True
-    ),
+    "the target of a link": (_link("second/inner.h", "elsewhere.h"), _write("elsewhere.h", "#define INNER 4\n"), True),
     "a link that had no target": (_link("second/later.h", "gone.h"), _write("gone.h", "#define LATER 4\n"), True),
     "a folder that becomes a file": (
         lambda project: (project.folder / "second/later.h").mkdir(),
@@ -94,34 +84,26 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     "a header of the toolkit": (_nothing, _write("first/crt/host_config.h", "#error first\n"), True),
     "options": (_nothing, _flags(FLAGS + " -DMORE"), True),
     "a header that an option includes": (
-        _all(_write("first/pre.h", ""), _flags(FLAGS + " -include pre.h")),
-        _write("pre.h", "#define LATER 5\n"), True,
+        _all(_write("first/pre.h", ""), _flags(FLAGS + " -include pre.h")), _write("pre.h", "#define LATER 5\n"), True
     ),
-    "a header that a macro names": (
-        _write("k.cu", "#define NAME <later.h>\n#if __has_include(NAME)\n#endif\n" + SOURCE), _nothing, True
-    ),
+    "a header that a macro names":
+        (_write("k.cu", "#define NAME <later.h>\n#if __has_include(NAME)\n#endif\n" + SOURCE), _nothing, True),
     "the time of day": (_write("k.cu", SOURCE + "// __TIME__\n"), _nothing, True),
-    "options in a file": (
-        _all(_write("options", "-DMORE"), _flags(FLAGS + " -optf options")), _nothing, True
-    ),
+    "options in a file": (_all(_write("options", "-DMORE"), _flags(FLAGS + " -optf options")), _nothing, True),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_change_compiles_again_if_it_matters(name: str, project: Project) -> None:
-    """A change that may alter the PTX compiles again; otherwise no compiler starts."""
     prepare, change, is_noticed = CHANGES[name]
     prepare(project)
     project.compile()
     change(project)
-    assert (
-        project.is_compiled(lambda _: compilations.Compiled(Compilation("", []), None)) == is_noticed
-    )  # nvcc need not list the files
+    without_files = compilations.Compiled(Compilation("", []), None)  # nvcc need not list the files
+    assert project.is_compiled(lambda _: without_files) == is_noticed
 
 
 def test_compilation_is_not_cached_if_a_file_changes_meanwhile(project: Project) -> None:
-    """A compilation is not cached if a file changes while nvcc runs."""
-
     def edit_meanwhile(recipe: compilations.Recipe) -> compilations.Compiled:
         compiled = compute.compile_recipe(recipe)
         project.write("second/inner.h", "#define INNER 5\n")
@@ -133,15 +115,13 @@ def test_compilation_is_not_cached_if_a_file_changes_meanwhile(project: Project)
 
 
 def test_cache_gives_the_ptx_of_nvcc(project: Project) -> None:
-    """After random changes of headers, the cache gives the PTX of nvcc; files are those that nvcc read."""
     draw = random.Random(1)
-    names = ("value.h", "near.h", "later.h", "inner.h")
+    macros = {"value.h": "VALUE", "near.h": "NEAR", "later.h": "LATER", "inner.h": "INNER"}
     for step in range(6):
-        header = project.folder / draw.choice(("first", "second", ".")) / draw.choice(names)
+        header = project.folder / draw.choice(("first", "second", ".")) / draw.choice([*macros])
         if header.exists() and draw.random() < 0.3 and header.parent.name != "second":
             header.unlink()
         else:
-            macros = {"value.h": "VALUE", "near.h": "NEAR", "later.h": "LATER", "inner.h": "INNER"}
             project.write(str(header.relative_to(project.folder)), f"#define {macros[header.name]} {step}\n")
         recipe = compilations.Recipe(project.folder / "k.cu", None, project.flags, "sm_90")
         fresh = compute.compile_recipe(recipe)

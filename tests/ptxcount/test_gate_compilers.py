@@ -1,7 +1,5 @@
 """Cached compilations: compilers and environment variables that they depend on, and processes that they save."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -12,14 +10,11 @@ import pytest
 
 from ptxcount.gate import compilations, count_cache, inclusions
 from ptxcount.source.cuda_compiler import find_nvcc
-from tests.ptxcount.compiled_project import Project, project
-from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
-
-__all__ = ["project", "repository"]
+from tests.ptxcount.compiled_project import Project
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
 
 def test_variables_of_compilers_are_in_the_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environment variables of nvcc, gcc and the loader change the key of a compilation; others do not."""
     recipe = compilations.Recipe(project.folder / "k.cu", None, project.flags, "sm_90")
     before = compilations._find_entry_file(recipe)
     assert before is not None
@@ -48,14 +43,12 @@ def own_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cached(own_nvcc: Path, project: Project) -> Project:
-    """Return a project that the copied nvcc has compiled."""
     project.compile()
     assert not project.is_compiled()
     return project
 
 
 def test_changed_nvcc_compiles_again(own_nvcc: Path, cached: Project) -> None:
-    """A rewritten nvcc, or a changed nvcc.profile beside it, compiles again, once."""
     program = (own_nvcc / "nvcc").read_bytes()
     (own_nvcc / "nvcc").write_bytes(program)
     assert cached.is_compiled_once()
@@ -65,7 +58,6 @@ def test_changed_nvcc_compiles_again(own_nvcc: Path, cached: Project) -> None:
 
 
 def test_script_as_host_compiler_is_always_called(own_nvcc: Path, cached: Project) -> None:
-    """A host compiler that is a script compiles each time; a change back to gcc compiles once."""
     gcc = own_nvcc.parents[1] / "path" / "gcc"
     gcc.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
     gcc.chmod(0o755)
@@ -76,7 +68,6 @@ def test_script_as_host_compiler_is_always_called(own_nvcc: Path, cached: Projec
 
 
 def test_changed_link_compiles_again(own_nvcc: Path, cached: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another path to nvcc, and another target of a link in the path, compile again."""
     toolkit = (own_nvcc.parent / "include").resolve().parent
     link = own_nvcc.parents[1] / "link"
     link.symlink_to(own_nvcc.parent)
@@ -88,7 +79,6 @@ def test_changed_link_compiles_again(own_nvcc: Path, cached: Project, monkeypatc
 
 
 def test_script_as_nvcc_is_always_called(own_nvcc: Path, cached: Project) -> None:
-    """An nvcc that is a script compiles each time."""
     script = own_nvcc / "nvcc"
     script.rename(own_nvcc / "real-nvcc")
     script.write_text(f'#!/bin/sh\nexec {own_nvcc / "real-nvcc"} "$@"\n')
@@ -97,18 +87,15 @@ def test_script_as_nvcc_is_always_called(own_nvcc: Path, cached: Project) -> Non
     assert cached.is_compiled()
 
 
-@pytest.mark.parametrize(
-    ("options", "folders"),
-    [(["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
-     (["-Xcompiler=-I/usr/include,-O2"], [])],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "folders"), [
+    (["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
+    (["-Xcompiler=-I/usr/include,-O2"], []),
+])  # fmt: skip
 def test_folder_of_an_option_is_no_system_folder(options: list[str], folders: list[str]) -> None:
-    """A folder that an option names is no system folder; a path that only ends alike names none."""
     assert inclusions._list_system_folders(["/usr/include"], options) == folders
 
 
 def test_unchanged_check_starts_no_process(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without changes, ``check`` starts no process, does not import NumPy or dataclasses, and lists a folder once."""
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     count_cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
     repository.launch(LAUNCH + 'flags = "-I ."\n')

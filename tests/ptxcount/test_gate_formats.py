@@ -1,7 +1,5 @@
 """Formats of `check` (SARIF, JSON, annotations), Markdown of `compare`, and pytest's fixture."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -10,9 +8,8 @@ from importlib.resources import files
 
 import pytest
 
-from tests.ptxcount.gate_repository import KERNEL, LAUNCH, OTHER, Repository, repository
+from tests.ptxcount.gate_repository import KERNEL, LAUNCH, OTHER, Repository
 
-__all__ = ["repository"]
 SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
 
 
@@ -21,7 +18,6 @@ def _output(repository: Repository, form: str) -> str:
 
 
 def test_formats_have_the_same_findings(repository: Repository) -> None:
-    """SARIF, JSON and annotations have the same findings; SARIF and JSON follow their schemas."""
     (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
     repository.kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
     half = OTHER.replace("[[launch]]", '[[launch]]\nname = "half"')
@@ -31,17 +27,13 @@ def test_formats_have_the_same_findings(repository: Repository) -> None:
     findings = []
     for result in run["results"]:
         place = result["locations"][0]["physicalLocation"]
-        findings.append(
-            (result["ruleId"], result["level"], place["artifactLocation"]["uri"], place["region"]["startLine"])
-        )
+        file, line = place["artifactLocation"]["uri"], place["region"]["startLine"]
+        findings.append((result["ruleId"], result["level"], file, line))
     assert findings == [
-        ("PC003", "error", "scale.cu", 6),
-        ("PC101", "warning", "scale.cu", 6),
-        ("PC005", "error", "scale.cu", 4),
-        ("PC005", "error", "a%20b%23%25.cu", 4),
-        ("PC101", "warning", "a%20b%23%25.cu", 6),
+        ("PC003", "error", "scale.cu", 6), ("PC101", "warning", "scale.cu", 6), ("PC005", "error", "scale.cu", 4),
+        ("PC005", "error", "a%20b%23%25.cu", 4), ("PC101", "warning", "a%20b%23%25.cu", 6),
         ("PC007", "error", "scale.cu", 7),
-    ]
+    ]  # fmt: skip
     assert run["results"][0]["message"]["text"].endswith(" [launch scale<float> (launch 1)]")
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {code for code, *_ in findings}
 
@@ -63,7 +55,6 @@ def test_formats_have_the_same_findings(repository: Repository) -> None:
 
 
 def test_long_error_is_one_annotation(repository: Repository) -> None:
-    """An error of nvcc of several lines is one annotation."""
     repository.kernel(2, ("int i =", "i ="))
     code, (annotation,) = repository.run("check", "--format", "github")
     assert code == 2
@@ -93,7 +84,6 @@ COMPARED = [
 def test_compare_prints_changes_since_a_revision(
     stride: int, launch: str, messages: list[str], repository: Repository
 ) -> None:
-    """``compare`` prints a title, and a code block with the changes since a revision's lock file."""
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
@@ -113,7 +103,6 @@ def test_compare_prints_changes_since_a_revision(
 
 
 def test_pytest_fixture_counts_a_kernel(repository: Repository) -> None:
-    """The fixture ``ptxcount`` counts a kernel, or raises, in a test of a user's repository."""
     (repository.folder / "test_scale.py").write_text(
         """import pytest
 from ptxcount import LaunchError

@@ -1,6 +1,4 @@
-"""``ptxcount pin``, ``init``, and the cache of counts."""
-
-from __future__ import annotations
+"""``ptxcount pin``, ``init``, warnings, and the cache of counts."""
 
 import json
 import resource
@@ -10,12 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine import kernel_counts
-from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository, repository
-
-__all__ = ["repository"]
-
+from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository
 
 #: Change, options of pin, exit code, part of the output, and True if the lock file changes.
 PINS: list[tuple[Change, list[str], int, str, bool]] = [
@@ -35,7 +31,6 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
 def test_pin_needs_consent_to_higher_counts(
     change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository
 ) -> None:
-    """``pin`` writes changes, but higher counts only with ``--accept``; a full disk leaves the lock file alone."""
     change(repository)
     lock = repository.folder / "ptxcount.lock"
     old_text = lock.read_text()
@@ -58,11 +53,8 @@ def test_pin_needs_consent_to_higher_counts(
 
 
 def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
-    """Launches that run are pinned; a launch that fails is an error, and keeps its counts."""
-
-    def read_launches() -> dict[str, Any]:
-        launches: dict[str, Any] = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
-        return launches
+    def read_launches() -> Any:
+        return json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
 
     named = LAUNCH.replace("]]\n", ']]\nname = "first"\n')
     repository.launch(named + OTHER)
@@ -79,21 +71,16 @@ def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
 
 
 def test_pin_writes_counts_above_a_limit(repository: Repository) -> None:
-    """``pin`` writes counts above a limit, and says that ``check`` will fail."""
     repository.launch(f"{LAUNCH}limits = {{ load_sectors_per_request = 7 }}\n")
     repository.kernel(2, ("STRIDE];", "STRIDE];  // ptxcount: requests <= 31"))
     code, (limit, line, end) = repository.run("pin")
-    assert (code, limit[:44], line[:26]) == (
-        0,
-        "scale.cu:6: error: PC001 load_sectors_per_re",
-        "scale.cu:6: error: PC002 r",
-    )
+    begins = ("scale.cu:6: error: PC001 load_sectors_per_re", "scale.cu:6: error: PC002 r")
+    assert (code, limit[:44], line[:26]) == (0, *begins)
     assert end == "ptxcount.lock was written, but ptxcount check will fail: 2 counts above a limit"
     assert repository.run("check") == (1, [limit, line])
 
 
 def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
-    """Launches that ``init`` prints can be pinned."""
     (repository.folder / "include").mkdir()
     (repository.folder / "include" / "sum.h").write_text("#define SUM +=\n")
     source = '#include "sum.h"\n__global__ void sum(float* out) { out[blockIdx.x * blockDim.x + threadIdx.x] SUM 1; }\n'
@@ -114,10 +101,6 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
 
 
 def test_check_counts_again_only_after_a_change(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of PTX, arrays, launch, ptxcount, nvcc or nvcc's variables makes `check` count again.
-
-    So does a damaged cache file. Comments and limits do not.
-    """
     from ptxcount.gate import compute, count_cache
 
     counted: list[object] = []
@@ -161,3 +144,54 @@ def test_check_counts_again_only_after_a_change(repository: Repository, monkeypa
     assert changes(lambda: repository.launch(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert changes(lambda: np.save(stored, np.ones(8192, np.float32)))
     assert changes(lambda: [file.write_text("{") for file in count_cache.cache_folder().glob("*.json")])
+
+
+RACE = ("if (i < n) out[i] = ", "__shared__ int s; s = i; if (i < n) out[i] = s + ")
+THIRD = LAUNCH.replace("= 4", "= 3")
+
+
+def test_warning_does_not_fail_and_names_launches(repository: Repository) -> None:
+    repository.kernel(2, RACE)
+    repository.launch(LAUNCH + OTHER + THIRD)
+    repository.run("pin", "--accept")
+    code, (line,) = repository.run("check")
+    assert (code, line[:28]) == (0, "scale.cu:6: warning: PC006 r")
+    assert line.endswith(" [launch scale<float> (launch 1), and 2 more launches]")
+    report = json.loads("\n".join(repository.run("check", "--format", "json")[1]))
+    assert report["version"] == 3  # the first with more_launches
+    (finding,) = report["findings"]
+    assert finding["more_launches"] == ["scale<float> (launch 2)", "scale<float> (launch 3)"]
+    repository.kernel(8, RACE)
+    code, lines = repository.run("check")
+    assert (code, {line.split()[1] for line in lines}) == (1, {"error:", "warning:"})
+    repository.kernel(1, RACE)
+    assert {line.split()[1] for line in repository.run("check")[1]} == {"note:", "warning:"}
+
+
+def test_pin_prints_warnings(repository: Repository) -> None:
+    repository.kernel(2, RACE)
+    code, lines = repository.run("pin", "--accept")
+    assert (code, repository.run("check")) == (0, (0, lines[-1:]))
+    assert lines[-1][:26] == "scale.cu:6: warning: PC006"
+    repository.kernel(2, RACE, ("STRIDE];", "STRIDE];  // ptxcount: ignore[wrong-kernel] of use"))
+    assert repository.run("pin") == (0, [])
+
+
+def test_init_leaves_out_known_kernels(
+    repository: Repository, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository.folder / "sum.cu").write_text("__global__ void sum(float* out) { out[threadIdx.x] = 1; }\n")
+    repository.launch(LAUNCH.replace("<float>", "< float >"))
+    code, lines = repository.run("init", "./scale.cu", "sum.cu")
+    assert (code, [line for line in lines if "file" in line]) == (0, ['file = "sum.cu"'])
+    repository.launch("# no launches yet\n")
+    code, lines = repository.run("init", "sum.cu")
+    assert (code, lines[1]) == (0, 'file = "sum.cu"')
+    repository.launch('[[launch]]\nfile = "sum.cu"\ngrid = 1\nblock = 1\n')
+    assert main(["init", str(repository.folder / "sum.cu")]) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.chdir(repository.folder)
+    assert main(["init", "sum.cu", "scale.cu"]) == 0
+    output = capsys.readouterr()
+    assert ('"scale.cu"' in output.out, '"sum.cu"' in output.out) == (True, False)
+    assert output.err == "left out 1 kernel that ptxcount.toml already has\n"

@@ -1,7 +1,5 @@
 """Odd values in every table that the gate reads: errors, never a traceback."""
 
-from __future__ import annotations
-
 import os
 import random
 
@@ -10,9 +8,8 @@ import pytest
 
 from ptxcount.gate.count_cache import cache_folder
 from ptxcount.gate.pins import iter_changes
-from tests.ptxcount.gate_repository import LAUNCH, Repository, repository
+from tests.ptxcount.gate_repository import LAUNCH, Repository
 
-__all__ = ["repository"]
 KEYS = (
     "file", "name", "kernel", "grid", "block", "arguments", "variables", "flags", "arch", "dynamic_shared", "cluster",
     "limits", "odd",
@@ -32,7 +29,6 @@ def _replace_key(key: str, value: str) -> str:
 
 
 def test_odd_values_have_no_traceback(repository: Repository) -> None:
-    """Odd values of each key of a launch are accepted, or refused with an error of the gate."""
     seeded = random.Random(55)
     for key in KEYS:
         for value in seeded.sample(VALUES, 10):
@@ -43,21 +39,14 @@ def test_odd_values_have_no_traceback(repository: Repository) -> None:
             assert code != 1 or not any("Error" in line for line in lines), (key, value, lines)
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("ptxcount.lock", NESTED, "ptxcount.lock:1: error: PC009 LockError: "),
-        ("ptxcount.lock", "[]", "ptxcount.lock:1: error: PC009 LockError: "),
-        ("ptxcount.lock", '{"nvcc": 1, "launches": {}}', "ptxcount.lock:1: error: PC009 LockError: "),
-        ("ptxcount.lock", '{"nvcc": "", "launches": {"a": {"b": {"c": 1.5}}}}', "ptxcount.lock:1: error: PC009 Lock"),
-        ("in.npy", "", "ptxcount.toml:1: error: PC009 LaunchError: argument 'in=@in.npy': "),
-        ("in.npy", "\x93NUMPY\x01\x00", "ptxcount.toml:1: error: PC009 LaunchError: argument 'in=@in.npy': "),
-        ("ptxcount.toml", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
-        ("ptxcount.lock", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
-        ("in.npy", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
-        ("scale.cu", "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("file", "content", "message"), [
+    *(("ptxcount.lock", content, "ptxcount.lock:1: error: PC009 LockError: ") for content in (
+        NESTED, "[]", '{"nvcc": 1, "launches": {}}', '{"nvcc": "", "launches": {"a": {"b": {"c": 1.5}}}}')),
+    *(("in.npy", content, "ptxcount.toml:1: error: PC009 LaunchError: argument 'in=@in.npy': ")
+      for content in ("", "\x93NUMPY\x01\x00")),
+    *((file, "FIFO", "ptxcount.toml:1: error: PC009 LaunchError: ")
+      for file in ("ptxcount.toml", "ptxcount.lock", "in.npy", "scale.cu")),
+])  # fmt: skip
 def test_odd_file_is_an_error(file: str, content: str, message: str, repository: Repository) -> None:
     np.save(repository.folder / "in.npy", np.zeros(8192, np.float32))
     repository.launch(LAUNCH.replace("in=float32[8192]=random(1)", "in=@in.npy"))
@@ -74,7 +63,6 @@ def test_odd_file_is_an_error(file: str, content: str, message: str, repository:
 
 @pytest.mark.parametrize("argument", ['"n={' + "[" * 5000 + '"', '"n=[1]"', '"in=@/dev/zero"', "'n={\"a\": null}'"])
 def test_odd_argument_is_an_error(argument: str, repository: Repository) -> None:
-    """An argument that is nested too deeply, of another type, or from a device is an error."""
     repository.launch(LAUNCH.replace('"n=int32:1024"', argument))
     code, lines = repository.run("check")
     assert (code, lines[0].startswith("ptxcount.toml:1: error: PC009 LaunchError: ")) == (2, True), lines
@@ -88,7 +76,6 @@ def test_damaged_cache_is_ignored(content: str, repository: Repository) -> None:
 
 
 def test_change_names_a_removed_header() -> None:
-    """A pinned line in a header that nvcc no longer reads is a change at line 1 of that header."""
     access = {"space": "global", "kind": "load", "requests": 1, "sectors": 4}
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}

@@ -1,7 +1,5 @@
 """Copies of four rows of a matrix, ``tile::gather4`` and ``tile::scatter4``, which Triton writes for sm_100."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -37,7 +35,6 @@ def _run(
 
 @pytest.mark.parametrize("swizzle", [0, 32])
 def test_rows_are_copied_in_any_order(swizzle: int) -> None:
-    """Rows are copied in any order, also twice; a row beyond the matrix is loaded as zeros, and counts."""
     source = np.arange(1, 16 * 32 + 1, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     totals = _run(source, target, [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], swizzle=swizzle).totals()  # type: ignore[attr-defined]
@@ -51,7 +48,6 @@ def test_rows_are_copied_in_any_order(swizzle: int) -> None:
 
 @pytest.mark.parametrize(("rows", "to"), [([8, 3, 12, 5, 1], [16, 4]), ([8, 3], [16, 9, 1, 7, 5])])
 def test_rows_lie_in_order_in_shared_memory(rows: list[int], to: list[int]) -> None:
-    """Gathered rows lie in shared memory in the order of their coordinates; rows to scatter are read in order."""
     source = np.arange(16 * 32, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     _run(source, target, rows, to)
@@ -70,7 +66,6 @@ _ROWS_NEED = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coor
     ([8, 3], [16, 9, 1, 7], 1, f"has 4 coordinates; {_ROWS_NEED}"),
 ])  # fmt: skip
 def test_wrong_boxes_and_coordinates_are_refused(rows: list[int], to: list[int], box: int, message: str) -> None:
-    """A box of several rows, and another number of coordinates than five, are refused."""
     matrix = np.zeros((16, 32), np.uint32)
     with pytest.raises(LaunchError, match=message):
         _run(matrix, matrix.copy(), rows, to, box)

@@ -1,7 +1,5 @@
 """Pointers in arguments: into the middle of arrays, in structs, and in memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -50,7 +48,6 @@ CASES: list[tuple[str, list[str], list[str], list[float]]] = [
 
 @pytest.fixture(scope="module")
 def ptx() -> str:
-    """Compile all kernels."""
     return compile_to_ptx(SOURCE)
 
 
@@ -67,7 +64,6 @@ def _zeros(argument: Any) -> list[Any]:
 def test_pointers_reach_their_arrays(
     entry: str, words: list[str], set_by_host: list[str], expected: list[float], ptx: str
 ) -> None:
-    """Pointers in structs, arrays, linked nodes and variables reach their arrays, and a handle its texture."""
     arguments = make_arguments(words)
     arrays = _zeros(arguments)
     counters = ptxcount.count(ptx, entry, 1, 32, arguments, variables=make_variables(set_by_host))
@@ -81,7 +77,6 @@ PARTS = [(slice(32, None), slice(1, 33), 4, 4), (slice(31, 63), slice(2, 34), 5,
 
 @pytest.mark.parametrize(("to", "source", "stored", "loaded"), PARTS)
 def test_slice_keeps_its_address(to: slice, source: slice, stored: int, loaded: int, ptx: str) -> None:
-    """A slice keeps its address, and so its sectors; a kernel may read its base array outside of the slice."""
     array = np.arange(64, dtype=np.float32).reshape(8, 8)
     flat = array.reshape(-1)
     expected = flat[source.start - 1 : source.stop - 1].copy()
@@ -97,7 +92,6 @@ def test_slice_keeps_its_address(to: slice, source: slice, stored: int, loaded: 
 
 
 def test_writable_slice_may_be_stored_to(ptx: str) -> None:
-    """A kernel may store to a writable slice although its base array is read-only."""
     array = np.ones(64, np.float32)
     part = array[32:]
     array.flags.writeable = False
@@ -107,14 +101,12 @@ def test_writable_slice_may_be_stored_to(ptx: str) -> None:
 
 @pytest.mark.parametrize("kind", ["u64", "b64", "s64"])
 def test_loaded_pointers_are_checked_for_races(kind: str) -> None:
-    """Stores through a pointer that the kernel loads are checked for races."""
     body = f"ld.param.u64 %rd1, [p0]; ld.global.{kind} %rd2, [%rd1]; st.global.u32 [%rd2], %r0;"
     findings = ptxcount.count(module(body, 1), None, 1, 32, [{"*": {"x": np.zeros(1, np.uint32)}}]).findings
     assert [finding.code for finding in findings] == ["global-race"]
 
 
 def test_slice_has_the_bounds_of_its_base(ptx: str) -> None:
-    """A slice has the bounds of its base array; a copy has its own."""
     array = np.zeros(64, np.float32)
     with pytest.raises(ptxcount.OutOfBoundsError, match="4 bytes before the base array of argument 1 of 256 bytes"):
         ptxcount.count(ptx, "shift", 1, 32, [np.zeros(32, np.float32), array[:32]])

@@ -1,7 +1,5 @@
 """Shuffles, votes, matches and reductions of a partly active warp, as on an H200."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -17,7 +15,6 @@ READ = json.loads(Path("tests/data/lanes-h200.json").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize(("operation", "group"), lanes.CASES)
 def test_results_as_on_an_h200(operation: str, group: str) -> None:
-    """Results and predicates equal those of an H200; a read from an inactive lane is a finding."""
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_snippet(text, [out])
@@ -25,40 +22,31 @@ def test_results_as_on_an_h200(operation: str, group: str) -> None:
     assert [finding.code for finding in counters.findings] == ["inactive-lane"] * reads_idle
     reading = READ.get(f"{operation}; {group}")
     if reading is None:
-        pytest.skip(
-            "tests/data/lanes-h200.json lacks this case; on an H200, tests/gpu/test_instructions.py prints what to add"
-        )
+        pytest.skip("lanes-h200.json lacks this case; on an H200, tests/gpu/test_instructions.py prints what to add")
     assert out.tolist() == reading
 
 
 def test_uniformity_of_collectives_is_known() -> None:
-    """Each instruction between lanes but ``shfl`` is listed as uniform or divergent, for warp aggregation."""
     opcodes = {code.split("; ")[-1].split(".")[0] for code in lanes.OPERATIONS.values()}
     assert opcodes - {"shfl"} <= uniformity._UNIFORM_OPCODES | uniformity._DIVERGENT_OPCODES
 
 
 def test_every_measured_case_is_tested() -> None:
-    """Each case measured on an H200 is a case of `lanes`."""
     assert READ.keys() <= {f"{operation}; {group}" for operation, group in lanes.CASES}
 
 
-@pytest.mark.parametrize(
-    ("group", "leaders"), [("all lanes", (0, 0)), ("the first 8", (0, 999)), ("two groups", (0, 8))]
-)
-def test_elect_takes_the_lowest_active_lane(
-    group: str, leaders: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("group", "leader"), [("all lanes", 0), ("the first 8", 999), ("two groups", 8)])
+def test_elect_takes_the_lowest_active_lane(group: str, leader: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
     execute_snippet(lanes.text("elect", group), [out])
-    lowest = [leaders[0]] * 8 + [leaders[1]] * 24
+    lowest = [0] * 8 + [leader] * 24
     assert out.tolist() == [[leader, leader == lane] for lane, leader in enumerate(lowest)]
 
 
 @pytest.mark.parametrize("kind", ["u32", "s32"])
 @pytest.mark.parametrize("name", ["add", "min", "max", "and", "or", "xor"])
 def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
-    """Inactive lanes do not affect ``redux``, also at the limits of the type."""
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
     for first in (-9, 5, -(2**31), 2**31 - 20):
@@ -69,17 +57,14 @@ def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
 
 
 def test_finding_names_the_inactive_lane() -> None:
-    """The finding of a read from an inactive lane has its line, its lane, and the inactive lane."""
     text = lanes.text("shfl down 1 0x1f", "the first 8")
     (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
-    who = "lane 7 of warp 0 reads from lane"
-    assert finding.message == f"{who} 8, which is inactive: 0 here, undefined in CUDA"
+    assert finding.message == "lane 7 of warp 0 reads from lane 8, which is inactive: 0 here, undefined in CUDA"
     assert finding.times == 1
 
 
 def test_elect_while_others_poll() -> None:
-    """A warp elects its first lane each time, though the elected lane falls behind while another warp polls."""
     rounds = "".join(
         f"elect.sync %r1|%p3, -1; @!%p3 bra SKIP{k}; red.global.add.u32 [%rd1], 1; setp.eq.u32 %p4, %r0, 99; "
         f"@%p4 bra NEXT{k}; red.global.add.u32 [%rd1], 1; NEXT{k}: mbarrier.arrive.shared.b64 _, [bar]; SKIP{k}: "
@@ -96,10 +81,6 @@ def test_elect_while_others_poll() -> None:
 
 
 def test_elect_is_one_instruction() -> None:
-    """``elect.sync`` counts as one instruction, though threads wait before it."""
-    text = "mov.u32 %r4, -1; {} ret;"
-    counts = [
-        execute_snippet(module(text.format(code), 1), [np.zeros(1)]).thread_instructions
-        for code in ("", "elect.sync %r1|%p1, %r4;")
-    ]
-    assert counts[1] - counts[0] == 32
+    texts = [module(f"mov.u32 %r4, -1; {code} ret;", 0) for code in ("", "elect.sync %r1|%p1, %r4;")]
+    first, second = (execute_snippet(text, []).thread_instructions for text in texts)
+    assert second - first == 32

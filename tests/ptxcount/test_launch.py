@@ -1,6 +1,4 @@
-"""`ptxcount.count` on files and texts, by any name of a kernel."""
-
-from __future__ import annotations
+"""`ptxcount.count` on files and texts, by any name of a kernel; integer constants of C++ text."""
 
 import doctest
 from itertools import product
@@ -12,6 +10,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine import kernel_counts
+from ptxcount.source.constants import CONSTANTS, VARIABLES, evaluate_constant
 from ptxcount.source.names import cpp_name, find_entry, matches_name, parameter_types, source_name
 from tests.ptxcount import sources
 
@@ -25,7 +24,6 @@ FLOATS = "_ZN3own5scaleIfEEvPT_S1_"
 
 
 def test_text_has_lines_of_source_cu() -> None:
-    """Accesses of a text have lines of ``source.cu``; arrays are modified in place."""
     x = np.arange(256, dtype=np.float32)
     counters = ptxcount.count(TEXT, FLOATS, 2, 128, [x, np.float32(2)])
     assert x.tolist() == [2 * n for n in range(256)]
@@ -50,10 +48,6 @@ FIRST = """
 
 @pytest.mark.parametrize("grid", [1, (1,), [1, 1], (1, 1, 1), np.int64(1)])
 def test_count_takes_texts_and_files(grid: Any, tmp_path: Path) -> None:
-    """`count` takes a text of PTX, a .ptx file, and any other file as CUDA C++.
-
-    Grid and block are one to three integers of Python or NumPy.
-    """
     ptx, cuda = tmp_path / "kernels.ptx", tmp_path / "kernels.inc"
     ptx.write_text(_ptx())
     cuda.write_text(TEXT)
@@ -79,14 +73,12 @@ NAMES = [
 
 @pytest.mark.parametrize(("mangled", "name", "source", "aliases"), NAMES)
 def test_kernel_matches_its_names(mangled: str, name: str, source: str, aliases: list[str]) -> None:
-    """A name matches with or without namespaces, template arguments and parameters; parts of words do not."""
     assert (cpp_name(mangled), source_name(mangled)) == (name, source)
     assert all(matches_name(mangled, alias) for alias in (name, source, *aliases))
     assert not any(matches_name(mangled, fragment) for fragment in ("cale", "ather", "Point", "gather<double>"))
 
 
 def test_mangled_name_gives_parameter_types() -> None:
-    """A mangled name gives the types of its parameters, also types with commas; a name of C gives None."""
     types = [parameter_types(symbol) for symbol in ("_Z1kv", "_Z1kPFviiEi", "_Z1k1PIiLi2EES_IfLi3EE", "k")]
     assert types == [[], ["void (*)(int, int)", "int"], ["P<int, 2>", "P<float, 3>"], None]
 
@@ -98,7 +90,6 @@ def test_exact_name_precedes_others() -> None:
 
 
 def test_error_suggests_an_instance(tmp_path: Path) -> None:
-    """The error for a template without an instance suggests one; another name is refused."""
     source = tmp_path / "k.cu"
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
     ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
@@ -143,9 +134,35 @@ def test_examples_of_count_run() -> None:
 
 
 def test_errors_are_exported() -> None:
-    """`ptxcount` exports all errors, which derive from PtxError."""
     from ptxcount.util import errors
 
     raised = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)}
     assert raised <= {*ptxcount.__all__}
     assert all(issubclass(getattr(ptxcount, name), ptxcount.PtxError) for name in raised)
+
+
+NUMBERS = """
+#define TILE 32 // lanes
+#define ROWS (TILE / 4) /* of a block */
+constexpr unsigned long WIDTH{ROWS * 2u}, HEIGHT = 0x1F'00;
+static const int depth(3);
+const int unknown = count(), again = again + 1;
+int block = 256; block = {128};
+"""
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("0", 0), ("TILE", 32), ("ROWS", 8), ("WIDTH + HEIGHT", 16 + 0x1F00), ("depth", 3),
+    ("static_cast<size_t>(TILE) << 2", 128), ("-(int)ROWS % 5", -3), ("std::size_t{4} * 2", 8), ("7 / 2", 3),
+    ("-7/2", -3), ("7 % -2", 1), ("(1.5 + 1) * 2", 5), ("1e999", None), ("2 ** 3", None), ("1 << 64", None),
+    ("unknown", None), ("again", None), ("missing", None), ("TILE / 0", None), ("f(2)", None), ("", None),
+    ("1 +", None), ("sizeof(int)", None), ("TILE > 4 ? 1 : 2", None),
+])  # fmt: skip
+@pytest.mark.parametrize("definitions", [CONSTANTS, VARIABLES])
+def test_expression_of_constants_has_a_value(text: str, value: int | None, definitions: str) -> None:
+    assert evaluate_constant(text, NUMBERS, definitions) == value
+
+
+@pytest.mark.parametrize(("definitions", "value"), [(CONSTANTS, None), (VARIABLES, 128)])
+def test_variable_has_its_last_value(definitions: str, value: int | None) -> None:
+    assert evaluate_constant("block", NUMBERS, definitions) == value

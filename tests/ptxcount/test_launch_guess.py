@@ -1,7 +1,5 @@
 """Guessed launches in listings of files and in ``ptxcount init``."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any
@@ -19,21 +17,18 @@ from tests.ptxcount.snippets import module
 
 #: Text before the kernel's name -> options of the suggested command.
 DECLARED = {
-    "__global__ void": "--block 256",
-    "__global__ void __launch_bounds__(128)": "--block 128",
+    "__global__ void": "--block 256", "__global__ void __launch_bounds__(128)": "--block 128",
     "__launch_bounds__(64, 2) __global__ void": "--block 64",
     "template <typename T> __global__ void __launch_bounds__(32)": "--block 32",
     "extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void": "--block 256",
     "/* tiled */ __global__ void": "--grid 8,8 --block 32,8",
     "/* planar */ __global__ void": "--grid 8,32 --block 32,8",
-}
+}  # fmt: skip
 BODY = "x[threadIdx.x] += 1;"
 SHARED = (
     "own[threadIdx.x % 3] = 1; buffer[threadIdx.x] = x[threadIdx.x]; __syncthreads(); "
     "x[threadIdx.x] = buffer[threadIdx.x ^ 1] + own[threadIdx.x % 2];"
 )
-
-
 #: A block of 32 x 8 threads transposes a tile of 32 x 32.
 TILE = """\
     __shared__ float tile[32][33];
@@ -47,7 +42,6 @@ BODIES = {"extern": SHARED, "tiled": TILE, "planar": "x[(blockIdx.y * blockDim.y
 
 @pytest.mark.parametrize(("declared", "options"), DECLARED.items())
 def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The suggested command runs: block, grid and dynamic shared memory fit the kernel and its arrays."""
     source = tmp_path / "k.cu"
     body = next((body for word, body in BODIES.items() if word in declared), BODY)
     source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
@@ -64,11 +58,8 @@ def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, caps
 def test_directives_of_ptx_give_the_block(
     directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The suggested block is that of ``.reqntid``, or the largest that ``.maxntid`` allows."""
     file = tmp_path / "k.ptx"
-    text = module("ret;", 1)
-    head, bracket, body = text.partition("{")
-    file.write_text(f"{head}{directive}\n{bracket}{body}")
+    file.write_text(module("", 1).replace("{", f"{directive}\n{{", 1))
     assert main([str(file)]) == 0
     assert f"--block {block} " in capsys.readouterr().out
 
@@ -78,39 +69,28 @@ def test_directives_of_ptx_give_the_block(
     [(False, 0, (256,)), (False, 1024, (256,)), (True, 0, (32, 8)), (True, 48, (32, 1)), (True, 16, (16, 1))],
 )
 def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple[int, ...]) -> None:
-    """A guessed block is one row of threads, or several rows of 32 for a plane, within the limit."""
     assert guess_block(planar, most) == block
 
 
-@pytest.mark.parametrize(
-    ("parameter", "argument"),
-    [("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4")],
-)
+@pytest.mark.parametrize(("parameter", "argument"), [
+    ("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4"),
+])  # fmt: skip
 def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
-    """A guessed template argument is the default, or a value of the parameter's kind."""
     assert guess_template_argument(parameter) == argument
 
 
-@pytest.mark.parametrize(
-    ("template", "instance"),
-    [
-        ("typename... Ts", "v<float>"),
-        ("bool B, typename T = double", "v<true, double>"),
-        ("int N", "v<256>"),
-        ("int N = (2 * 8)", "v<(2 * 8)>"),
-        ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
-        ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
-        ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
-    ],
-)
+@pytest.mark.parametrize(("template", "instance"), [
+    ("typename... Ts", "v<float>"), ("bool B, typename T = double", "v<true, double>"), ("int N", "v<256>"),
+    ("int N = (2 * 8)", "v<(2 * 8)>"), ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
+    ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
+    ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
+])  # fmt: skip
 def test_instances_are_guessed(template: str, instance: str) -> None:
-    """A guess has defaults, one type for a parameter pack, and a block's threads for a factor of ``blockIdx``."""
     text = f"template <{template}> __global__ void v(float* x) {{ x[blockIdx.x * N + threadIdx.x] = 0; }}"
     assert guess_instance(*find_declarations(text)) == instance
 
 
 def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``ptxcount init``, and ``ptxcount FILE`` without a grid, mark each guess."""
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")
@@ -136,7 +116,6 @@ __global__ void scale(float* o, Params p, Half h) {
 
 
 def test_members_of_structs_are_found() -> None:
-    """`find_structs` gives type, name and array length of each member, and leaves out structs it cannot read."""
     structs = find_structs(STRUCTS)
     assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
     assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
@@ -154,25 +133,17 @@ def test_members_of_structs_are_found() -> None:
     assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
 
 
-NUMBA_ARRAY = "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
-
-
 def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """PTX of Numba needs seven arguments for an array, although its name has one; a float needs one."""
-    file, kinds = tmp_path / "kernel.ptx", [*[".u64"] * 7, ".f32"]
-    parameters = ", ".join(f".param {kind} p{n}" for n, kind in enumerate(kinds))
-    entry = f".visible .entry {NUMBA_ARRAY}({parameters}) {{ ret; }}"
-    file.write_text(f".version 8.0\n.target sm_90\n.address_size 64\n{entry}\n")
+    file, name = tmp_path / "kernel.ptx", "_ZN1m4axpyE5ArrayIfLi1E1A7mutable7alignedEf"
+    file.write_text(module("", 8).replace("snippet", name).replace(".u64 p7", ".f32 p7"))
     (kernel,) = list_kernels(file)
     assert kernel.arguments == [*(f"p{n}=float32[262144]" for n in range(7)), "p7=float32:1"]
-    numbers = ["0", "0", "64", "4", "x=float32[64]", "64", "4", "float32:2"]
-    words = [number if "=" in number or ":" in number else f"int64:{number}" for number in numbers]
-    assert main([str(file), "--grid", "1", "--block", "32", *words]) == 0
-    assert "0 requests" in capsys.readouterr().out
+    words = "int64:0 int64:0 int64:64 int64:4 x=float32[64] int64:64 int64:4 float32:2"
+    assert main([str(file), "--grid", "1", "--block", "32", *words.split()]) == 0
+    assert "0 requests: no thread reached a load or a store" in capsys.readouterr().out
 
 
 def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
-    """Guessed arguments have pointers to pointers, also in a struct."""
     file = tmp_path / "kernel.cu"
     source = "struct P { float **rows; int n; };\n"
     file.write_text(source + "__global__ void k(float* o, P p, float ***q) { o[0] = p.n + p.rows[1][2] + q[1][1][3]; }")
@@ -183,7 +154,6 @@ def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
 
 
 def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
-    """A guessed struct has its members, so that the kernel accesses memory."""
     file = tmp_path / "kernel.cu"
     file.write_text(STRUCTS)
     (kernel,) = list_kernels(file)
@@ -255,7 +225,6 @@ INSTANCES = "template __global__ void many<double, 64>(double*);\ntemplate __glo
 
 
 def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
-    """Blocks, sizes, iterations, indices and constants are guessed from the text; a wrong bound fails the launch."""
     file, head = tmp_path / "uses.cu", "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#define SIDE (WARP / 2)\n"
     head += "#define I (blockIdx.x * blockDim.x + threadIdx.x)\n"
     head += "constexpr int WARP = 32; struct P { float x, y, z; }; __constant__ float taps[9];\n"
@@ -269,25 +238,17 @@ def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
 
 #: Statement -> the direction of x; empty where another name may have its address.
 DIRECTIONS = {
-    "y[0] = x[i];": "in",
-    "y[0] = a > x[p->x[x[1]]] && x[i] == 3 || x[i] <= x[j];": "in",
+    "y[0] = x[i];": "in", "y[0] = a > x[p->x[x[1]]] && x[i] == 3 || x[i] <= x[j];": "in",
     "y[0] = __ldg(&x[i]) + __ldcs(x + 1);": "in",
-    "x[i] = y[x[0]];": "in and out",
     "x[i] = y[i] = 2; x[2][i + y[y[1]]].w = 3; __stcs(&x[i], 4);": "out",
-    "x [ i ] += 1;": "in and out",
-    "--x[i];": "in and out",
-    "x[i] <<= 1;": "in and out",
-    "atomicAdd(&x[i], y[i]);": "in and out",
-    "float& r = x[i]; r = 2;": "",
-    "float* r = &x[i]; *r = 2;": "",
-    "store(x, i, 2); x[0] = 1;": "",
-    "reinterpret_cast<float4*>(x)[i] = v;": "",
-    "y[0] = s.x[0] + s->x[0];": "",
-}
+    **dict.fromkeys(
+        ("x[i] = y[x[0]];", "x [ i ] += 1;", "--x[i];", "x[i] <<= 1;", "atomicAdd(&x[i], y[i]);"), "in and out"),
+    "float& r = x[i]; r = 2;": "", "float* r = &x[i]; *r = 2;": "", "store(x, i, 2); x[0] = 1;": "",
+    "reinterpret_cast<float4*>(x)[i] = v;": "", "y[0] = s.x[0] + s->x[0];": "",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("body", DIRECTIONS)
 def test_direction_follows_from_the_text(body: str) -> None:
-    """Indexed loads and stores in the text say whether a kernel reads or writes an array."""
     (declaration,) = find_declarations(f"__global__ void k(float* x, float* y, S s, int i) {{ {body} }}")
     assert KernelUses(declaration, "").find_direction("x") == DIRECTIONS[body]

@@ -1,7 +1,5 @@
 """Launches that no GPU accepts: errors with numbers and a remedy, no counts."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from ptxcount import LaunchError, count
 from ptxcount.command_line import main
 from ptxcount.util import architectures
 from tests.ptxcount.languages import write_copy
+from tests.ptxcount.snippets import module
 
 #: A kernel with too many registers for 1024 threads, and kernels with each bound.
 SOURCE = r"""
@@ -38,7 +37,6 @@ KERNEL(largest, 12288,)
 KERNEL(both, 1024, dynamic[threadIdx.x] = n)
 }
 """
-
 #: Kernel, threads, options, and part of the error; none for valid launches.
 LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("heavy", 256, {}, ""),
@@ -61,7 +59,6 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("entry", "threads", "options", "error"), LAUNCHES)
 def test_only_too_large_block_is_refused(entry: str, threads: int, options: dict[str, Any], error: str) -> None:
-    """A block is refused if it exceeds a multiprocessor, or a bound of its kernel, and else accepted."""
     arguments: list[Any] = [np.ones(4096, np.float32), np.int32(4096)]
     with pytest.raises(LaunchError, match=error) if error else nullcontext():
         assert count(SOURCE, entry, 1, threads, arguments, **options).totals()["store_requests"] > 0
@@ -69,64 +66,47 @@ def test_only_too_large_block_is_refused(entry: str, threads: int, options: dict
 
 #: Directives of a kernel, threads along x and y, and the error without ptxas; none for valid launches.
 DIRECTIVES = [
-    (".maxntid 128", (128, 1), ""),
-    (".maxntid 128", (129, 1), "compiled for at most 128 threads"),
-    (".maxntid 16, 8", (128, 1), ""),
-    (".maxntid 16, 8", (16, 9), "compiled for at most 128 threads"),
-    (".reqntid 16, 8", (16, 8), ""),
-    (".reqntid 16, 8", (128, 1), r"compiled for \(16, 8, 1\)"),
+    (".maxntid 128", (128, 1), ""), (".maxntid 128", (129, 1), "compiled for at most 128 threads"),
+    (".maxntid 16, 8", (128, 1), ""), (".maxntid 16, 8", (16, 9), "compiled for at most 128 threads"),
+    (".reqntid 16, 8", (16, 8), ""), (".reqntid 16, 8", (128, 1), r"compiled for \(16, 8, 1\)"),
     (".reqntid 128", (64, 1), r"compiled for \(128, 1, 1\)"),
-]
-
-
-PTX = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{}\n{{\n\tret;\n}}\n"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("directive", "block", "error"), DIRECTIVES)
 def test_directives_are_checked_without_ptxas(
     directive: str, block: tuple[int, int], error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``.maxntid`` and ``.reqntid`` are checked without ptxas; a block within them is accepted."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
     with pytest.raises(LaunchError, match=f"the kernel was {error}") if error else nullcontext():
-        assert count(PTX.format(directive), "k", 1, block, []).totals()["load_requests"] == 0
+        text = module("", 0).replace("{", f"{directive}\n{{", 1)
+        assert count(text, None, 1, block, []).totals()["load_requests"] == 0
 
 
 @pytest.mark.parametrize(("arch", "size"), [
     ("sm_75", 65536), ("sm_87", 166912), ("sm_88", 101376), ("sm_103a", 232448), ("sm_110", 232448), ("sm_121", 101376),
 ])  # fmt: skip
 def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
-    """A block may have the shared memory of NVIDIA's tables, and no byte more."""
-    count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size)
+    count(module("", 0), None, 1, 32, [], arch=arch, dynamic_shared=size)
     with pytest.raises(LaunchError, match=f"{size + 1} bytes of shared memory"):
-        count(PTX.format(""), "k", 1, 32, [], arch=arch, dynamic_shared=size + 1)
+        count(module("", 0), None, 1, 32, [], arch=arch, dynamic_shared=size + 1)
 
 
-@pytest.mark.parametrize(
-    ("target", "arch", "size", "message"),
-    [
-        ("sm_120a", None, 101377, "101377 bytes of shared memory, .*; sm_120a allows 101376"),
-        ("sm_90", "sm_120", 101377, "sm_120 allows 101376"),
-        ("sm_90a", "sm_90", 232449, "sm_90a allows 232448"),
-        ("sm_70", None, 98305, ""),
-        ("sm_80", "compute_80", 98305, ""),
-    ],
-)
+@pytest.mark.parametrize(("target", "arch", "size", "message"), [
+    ("sm_120a", None, 101377, "101377 bytes of shared memory, .*; sm_120a allows 101376"),
+    ("sm_90", "sm_120", 101377, "sm_120 allows 101376"), ("sm_90a", "sm_90", 232449, "sm_90a allows 232448"),
+    ("sm_70", None, 98305, ""), ("sm_80", "compute_80", 98305, ""),
+])  # fmt: skip
 def test_limits_are_those_of_the_target(target: str, arch: str | None, size: int, message: str) -> None:
-    """Limits are of the PTX's target, or of an ``arch`` with another number; an unknown target is a finding."""
-    ptx = PTX.format("").replace("sm_90", target)
-    if message:
-        with pytest.raises(LaunchError, match=message):
-            count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size)
-    else:
-        (finding,) = count(ptx, "k", 1, 32, [], arch=arch, dynamic_shared=size).findings
+    with pytest.raises(LaunchError, match=message) if message else nullcontext():
+        counters = count(module("", 0, target=f"8.0 {target}"), None, 1, 32, [], arch=arch, dynamic_shared=size)
+        (finding,) = counters.findings
         assert str(finding).endswith(f"ptxcount does not know the limits of {arch or target}")
 
 
 def test_unknown_target_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``check`` of a target without known limits warns, and passes."""
     monkeypatch.chdir(tmp_path)
     Path("k.ptx").write_text(write_copy([".param .u64"] * 2).replace("sm_90a", "sm_70"), encoding="utf-8")
     table = "[[launch]]\nfile = 'k.ptx'\ngrid = 1\nblock = 32\narguments = ['x=float32[8]', 'o=float32[8]']\n"
@@ -140,7 +120,6 @@ def test_unknown_target_is_a_warning(
 def test_exit_codes_of_an_impossible_launch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An impossible launch ends ``pin`` and ``check`` with exit code 2, and ``ptxcount FILE`` with 1."""
     monkeypatch.chdir(tmp_path)
     Path("k.cu").write_text(SOURCE, encoding="utf-8")
     launch = "file = 'k.cu'\nkernel = 'heavy'\ngrid = 1\nblock = 1024"
@@ -157,7 +136,6 @@ def test_exit_codes_of_an_impossible_launch(
 
 
 def test_advised_registers_are_the_most_that_fit() -> None:
-    """`fit_registers` gives the most registers that fit, for every number of warps."""
     for threads in range(32, 1025, 32):
         registers = architectures.fit_registers(threads)
         assert 32 * architectures.fit_warps(registers) >= threads
@@ -165,5 +143,4 @@ def test_advised_registers_are_the_most_that_fit() -> None:
 
 
 def test_blocks_without_shared_memory_fit() -> None:
-    """Shared memory does not limit blocks that have none, also where the driver reserves none."""
     assert architectures.MULTIPROCESSORS["sm_75"].fit_blocks(64, 0) == 16

@@ -1,7 +1,5 @@
 """Tables and listings of counters, in full."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -45,7 +43,6 @@ LAUNCH = LaunchCounters(
     thread_instructions=160,
     warp_instructions=5,
 )
-
 LISTING = """\
 kernel.cu:
 >>    1  text 1
@@ -76,7 +73,6 @@ gone.cuh:
       6
          ^ shared atomic: 2.00 wavefronts per request, 2.00 without bank conflicts; 1.00 lanes on one address; \
 retries between warps are not counted"""
-
 TABLE = """\
 global                  requests         sectors     per request           ideal
   load                         2              64           32.00            4.00
@@ -101,8 +97,6 @@ local                   requests         sectors     per request    useful bytes
 
 
 def test_listing_has_two_lines_of_context() -> None:
-    """Lines with accesses have two lines of context; a file that is not shown has only line numbers."""
-
     def lines_of(name: str) -> list[str] | None:
         return [f"text {number}" for number in range(1, LINES + 1)] if name == FILE else None
 
@@ -110,11 +104,10 @@ def test_listing_has_two_lines_of_context() -> None:
 
 
 def test_instructions_of_a_line_share_a_row() -> None:
-    """Instructions of one kind at a line share a row of the listing; wasteful ones have their own row."""
-    loads = [
-        _access(1, "global", "load", requests=n, sectors=4 * n + n // 3, lines=n, useful_bytes=128 * n)
-        for n in (1, 2, 3)
-    ]
+    loads = []
+    for n in (1, 2, 3):
+        counted = {"requests": n, "sectors": 4 * n + n // 3, "lines": n, "useful_bytes": 128 * n}
+        loads.append(_access(1, "global", "load", FILE, **counted))
     stray = _access(1, "global", "load", requests=2, sectors=64, lines=64, useful_bytes=256)
     bulk = [_access(1, "bulk", "load", requests=1, sectors=9, shifted_sectors=[9, 8]) for _ in range(2)]
     bulk.append(_access(1, "bulk", "load", requests=1, sectors=10))  # by a tensor map: no advice
@@ -128,19 +121,16 @@ def test_instructions_of_a_line_share_a_row() -> None:
 
 
 def test_table_has_uniform_constants() -> None:
-    """The table has a row for constant memory even if each request has one address."""
     access = _access(1, "constant", "load", requests=3, addresses=3)
     rows = format_table(LaunchCounters(32, [access])).splitlines()
     assert [row.split() for row in rows if "load" in row][-1] == ["load", "3", "3", "1.00", "1.00"]
 
 
 def test_table_has_sums_by_space_and_kind() -> None:
-    """Rows of the table are sums by space and kind."""
     assert format_table(LAUNCH) == TABLE
 
 
 def test_rows_sum_to_the_headlines() -> None:
-    """Rows of the table add up to the sectors and wavefronts that head the costs, copies included."""
     copies = [_access(9, "shared", "copy", requests=2, wavefronts=8, conflict_free=6)]
     launch = replace(LAUNCH, accesses=[*LAUNCH.accesses, *copies])
     sums: Counter[str] = Counter()
@@ -152,14 +142,12 @@ def test_rows_sum_to_the_headlines() -> None:
 
 
 def test_merged_accesses_have_a_row_if_they_differ() -> None:
-    """The table has a row for merged accesses if merging changes the counts."""
     merged = replace(LAUNCH, merged={"load": (2, 4), "store": (1, 2)})
     rows = format_table(merged).splitlines()
     assert [row.split()[:3] for row in rows if "as ptxas would merge" in row] == [["store", "1", "2"]]
 
 
 def test_json_has_totals_and_caveats() -> None:
-    """JSON has totals, lines, findings and caveats; the caveat on atomics only if there are any."""
     without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL_CAVEATS[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
@@ -167,16 +155,12 @@ def test_json_has_totals_and_caveats() -> None:
     assert printed == {**without.totals(), **nothing}
     printed = json.loads(listing.format_json(LAUNCH))
     assert printed.pop("lines")[-1]["file"] == OTHER
-    assert printed == {
-        **LAUNCH.totals(),
-        **nothing,
-        "caveats": {"shared atomic": "retries between warps are not counted", "local store": LOCAL_CAVEATS[None]},
-    }
+    nothing["caveats"]["shared atomic"] = "retries between warps are not counted"
+    assert printed == {**LAUNCH.totals(), **nothing}
 
 
 @pytest.mark.parametrize(("together", "is_told"), [(96, True), (3, False)])
 def test_aggregation_of_several_lanes_is_printed(together: int, is_told: bool) -> None:
-    """Warp aggregation is printed unless each atomic has one active lane."""
     access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, aggregated=3)
     assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_told
     assert ("warp-aggregated by ptxas: 3 requests" in listing.describe_cost(access)) == is_told
@@ -184,7 +168,6 @@ def test_aggregation_of_several_lanes_is_printed(together: int, is_told: bool) -
 
 @pytest.mark.parametrize(("fetched", "printed"), [(33026, 33026), (None, 33025)])
 def test_minimum_traffic_is_printed(fetched: int | None, printed: int) -> None:
-    """The table has the minimum traffic for cold caches: fetched sectors if known, else distinct ones."""
     counters = LaunchCounters(32, distinct_sectors=(33025, 32768), fetched_sectors=fetched)
     rows = format_table(counters).splitlines()
     assert "distinct sectors: 33025 read, 32768 written" in rows
@@ -193,7 +176,6 @@ def test_minimum_traffic_is_printed(fetched: int | None, printed: int) -> None:
 
 
 def test_launch_without_threads_has_dashes() -> None:
-    """The table of a launch without threads has dashes, and no division by zero."""
     rows = [line.split() for line in format_table(LaunchCounters(threads=0)).splitlines()]
     assert rows[1:3] == [["load", "0", "0", "-", "-"], ["store", "0", "0", "-", "-"]]
     assert rows[-1] == ["0", "threads,", "0.0", "PTX", "instructions", "each"]
@@ -209,20 +191,13 @@ def test_unreadable_files_are_not_shown(name: str, tmp_path: Path, monkeypatch: 
     assert listing.read_source_lines(shown)(name) is None
 
 
-def test_table_says_if_nothing_moves() -> None:
-    """The table says if a launch moves nothing."""
-    assert "0 requests: no thread reached a load or a store" in format_table(LaunchCounters(32, [], 64, 2))
-    assert "0 requests" not in format_table(LAUNCH)
-
-
-@pytest.mark.parametrize(
-    ("sources", "shown"),
-    [(["."], ["a.py"]), ([".", "../b"], ["a.py", "b.py"]), (["../b/b.txt"], ["b.txt"]), ([], [])],
-)
+@pytest.mark.parametrize(("sources", "shown"), [
+    (["."], ["a.py"]), ([".", "../b"], ["a.py", "b.py"]), (["../b/b.txt"], ["b.txt"]), ([], []),
+])  # fmt: skip
 def test_only_named_sources_are_shown(
     sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only files named in --source, and source files in named folders, are shown: PTX may name any file."""
+    """PTX may name any file."""
     accesses = []
     for name in ("a/a.py", "a/.env", "b/b.py", "b/b.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -234,7 +209,6 @@ def test_only_named_sources_are_shown(
 
 
 def test_findings_end_the_text() -> None:
-    """Findings are the last paragraph of the text, a line each."""
     findings = [Finding(code, Source(line), "text") for line, code in ((1, "heap"), (2, "printf"))]
     text = format_counters(LaunchCounters(32, findings=findings), [])
     assert text.endswith(f"\n\n{findings[0]}\n{findings[1]}")

@@ -1,7 +1,5 @@
 """Calls, partial barriers and partial votes: small PTX kernels against plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -40,7 +38,6 @@ CALLS = [
 
 @pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
 def test_functions_have_their_own_registers(code: str, guard: str, expected: list[int]) -> None:
-    """Each call of a function has registers, labels and exits of its own."""
     functions = TWICE.format(code)
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
@@ -67,21 +64,18 @@ BARRIERS = [
 
 @pytest.mark.parametrize(("code", "expected"), BARRIERS)
 def test_barriers_order_threads_and_reduce(code: str, expected: list[int]) -> None:
-    """Barriers of all or some warps, with predicates, numbers, arrivals or reductions, order threads and reduce."""
     assert _run(f"{BEFORE} st.shared.u32 [%r1], %r0; {code}").tolist() == expected
 
 
 @pytest.mark.parametrize("code", ["@%p2 bar.sync 3, 64;", "@%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 96;"])
 def test_incomplete_barrier_is_an_error(code: str) -> None:
-    """A barrier that too few threads reach is an error with its number and its threads."""
-    with pytest.raises(
-        errors.DivergentBarrierError, match=r"waits at barrier 3 for (64|96) threads, which never arrive"
-    ):
+    message = r"waits at barrier 3 for (64|96) threads, which never arrive"
+    with pytest.raises(errors.DivergentBarrierError, match=message):
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 
 
 #: Instruction of the lanes of a mask, and function of its result from their numbers.
-GROUPED = [
+GROUPED: list[tuple[str, Callable[[range], int]]] = [
     ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
     ("redux.sync.max.u32 %r5, %r0, %r2;", max),
     ("vote.sync.ballot.b32 %r5, %p1, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes if lane < 40)),
@@ -92,45 +86,27 @@ GROUPED = [
 
 
 @pytest.mark.parametrize(("code", "expected"), GROUPED)
-def test_lanes_of_a_mask_are_a_group(code: str, expected: object) -> None:
-    """Lanes with different masks act in separate groups, as tiles of cooperative groups do."""
-    assert callable(expected)
+def test_lanes_of_a_mask_are_a_group(code: str, expected: Callable[[range], int]) -> None:
     masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
     groups = [range(first, first + 8) for first in range(0, 64, 8)]
     assert _run(masks + code).tolist() == [int(expected(group)) for group in groups for _ in group]
 
 
 def test_partial_copy_needs_full_alignment() -> None:
-    """A copy of 16 bytes must be aligned to 16, even if it reads only 4 bytes."""
     code = ".shared .align 16 .b8 s[16]; cp.async.cg.shared.global [s], [%rd1+4], 16, 4;"
     with pytest.raises(errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4: a multiple of 16 is needed"):
         _run(code, threads=1)
 
 
-def test_parameters_are_read_by_address() -> None:
-    """A parameter is read by its address in parameter space, or a generic one; behind it is out of bounds."""
-    for code in ("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2];",
-                 "mov.b64 %rd2, p0; cvta.param.u64 %rd4, %rd2; ld.u64 %rd3, [%rd4];"):  # fmt: skip
-        assert _run(f"{code} setp.eq.u64 %p2, %rd3, %rd5; selp.u32 %r5, 1, 3, %p2;").tolist() == [3] * 64
-    with pytest.raises(errors.OutOfBoundsError, match="byte 8 of p0 of 8 bytes"):
-        _run("mov.b64 %rd2, p0; ld.param.u64 %rd3, [%rd2+8];")
-
-
 #: Bytes of a copy, operand for the source size, and function of the bytes that a thread reads.
 COPIES = [
-    (16, "", lambda t: 16),
-    (8, "", lambda t: 8),
-    (4, ", 4", lambda t: 4),
-    (4, ", 0", lambda t: 0),
-    (16, ", 7", lambda t: 7),
-    (8, ", %r3", lambda t: t % 8),
-    (16, ", %p1", lambda t: 0 if t < 40 else 16),
-]
+    (16, "", lambda t: 16), (8, "", lambda t: 8), (4, ", 4", lambda t: 4), (4, ", 0", lambda t: 0),
+    (16, ", 7", lambda t: 7), (8, ", %r3", lambda t: t % 8), (16, ", %p1", lambda t: 0 if t < 40 else 16),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("size", "source_size", "read"), COPIES)
 def test_cp_async_counts_as_load_and_copy(size: int, source_size: str, read: Callable[[int], int]) -> None:
-    """A copy counts as a load and a copy, not a store; it reads its source size, and stores zeros behind it."""
     words = range(0, size, 4)
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"

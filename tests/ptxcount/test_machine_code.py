@@ -1,7 +1,5 @@
 """Merged accesses to shared memory against machine code of ptxas."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess
@@ -18,7 +16,6 @@ from tests.ptxcount.machine_code_kernels import KERNELS, kernel
 
 #: Kind and bytes of an access to shared memory -> number of accesses.
 Accesses = Counter[tuple[str, int]]
-
 _HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
 _SASS = re.compile(r"\b(LDS|STS)((?:\.[A-Z0-9]+)*) ")
 _SECTION = re.compile(r"\s*\.section\s+\.text\.(\S+?),")
@@ -27,7 +24,6 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
 
 @pytest.fixture(scope="module")
 def nvdisasm() -> Path:
-    """Return the path of nvdisasm, beside nvcc; skip the test without it."""
     path = Path(find_nvcc()).resolve().with_name("nvdisasm")
     if not path.exists():
         pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
@@ -72,27 +68,18 @@ def predict(text: str) -> dict[str, Accesses]:
 
 
 def test_accesses_merge_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
-    """Accesses are merged as ptxas merges them, in kernels for every rule."""
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
     predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
-    names = {f"k{number}": code for number, code in enumerate(KERNELS)}
-    differ = {
-        code: (predicted[name], expected[name]) for name, code in names.items() if predicted[name] != expected[name]
-    }
-    assert not differ
+    assert [code for n, code in enumerate(KERNELS) if predicted[f"k{n}"] != expected[f"k{n}"]] == []
     assert len(KERNELS) >= 60
 
 
 @pytest.mark.parametrize("kind", ["ld", "st"])
 def test_all_subsets_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path, tmp_path: Path) -> None:
-    """Every subset of eight adjacent words, and every order of four, is merged as by ptxas."""
     choices = [choice for count in range(1, 9) for choice in itertools.combinations(range(8), count)]
     choices += itertools.permutations(range(4))
-    text = _HEADER + "".join(
-        kernel(f"k{number}", " ".join(f"{kind}{4 * word}" for word in words)) for number, words in enumerate(choices)
-    )
-    predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
+    codes = [" ".join(f"{kind}{4 * word}" for word in words) for words in choices]
+    text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(codes))
+    predicted = predict(text)
     assert len(choices) == 255 + 24 == len(predicted)
-    assert {choices[n]: predicted[f"k{n}"] for n in range(len(choices))} == {
-        choices[n]: expected[f"k{n}"] for n in range(len(choices))
-    }
+    assert predicted == disassemble(text, nvdisasm, tmp_path)

@@ -1,7 +1,5 @@
 """Tensor cores against NumPy: register products by the PTX ISA's formulas, and compiled kernels."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -16,7 +14,6 @@ from tests.ptxcount.snippets import execute_snippet, list_registers, module
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_mma_as_in_numpy(product: Product) -> None:
-    """``mma.sync`` of every shape and type is exact for integers, and right to rounding for floats."""
     registers, matrices = product.inputs()
     wide = product.bits("d") == 64
     out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
@@ -33,14 +30,12 @@ def test_mma_as_in_numpy(product: Product) -> None:
 
 
 def _split_halves(registers: Array) -> Array:
-    """Split each register of 32 lanes into two rows: its lower and its upper 16 bits."""
     return np.stack([registers & 0xFFFF, registers >> 16], axis=1).reshape(-1, 32)
 
 
 @pytest.mark.parametrize("kind", ["f16", "f32"])
 @pytest.mark.parametrize("layouts", LAYOUTS)
 def test_quad_pairs_are_exact(layouts: str, kind: str) -> None:
-    """``mma.m8n8k4`` of halves gives four exact products, placed by the PTX ISA's formulas."""
     text, registers, expected = quad_pairs(layouts, kind)
     out = np.zeros_like(expected)
     execute_snippet(text, [out, *registers])
@@ -59,7 +54,6 @@ WMMA = [
 
 @pytest.mark.parametrize(("name", "factor", "total", "shape", "orders"), WMMA, ids=[case[0] for case in WMMA])
 def test_wmma_is_exact(name: str, factor: str, total: str, shape: tuple[int, int, int], orders: str) -> None:
-    """``wmma`` of small integers is exact, for matrices in shared and global memory, by rows or columns."""
     m, n, k = shape
     rng = np.random.default_rng(7)
     extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
@@ -88,7 +82,6 @@ def _make_row_kernel() -> str:
 
 
 def test_wavefronts_of_ldmatrix_as_on_h200() -> None:
-    """``ldmatrix`` and ``stmatrix`` take the wavefronts that an H200 measured, for 120 row layouts."""
     expected_wavefronts: dict[str, list[int]] = {}
     places = {}
     for path in list_paths(small=True):
@@ -105,7 +98,6 @@ def test_wavefronts_of_ldmatrix_as_on_h200() -> None:
 
 
 def test_wmma_load_counts_as_ldmatrix() -> None:
-    """``wmma.load`` counts as ``ldmatrix``: four matrices take four wavefronts, though all rows have one address."""
     body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list_registers('%r', 8, 1)}, [s], 0;"
     text = module(body, 0, ".shared .align 32 .b8 s[32];")
     counters = execute_snippet(text, [], unwritten="off")
@@ -113,7 +105,6 @@ def test_wmma_load_counts_as_ldmatrix() -> None:
 
 
 def test_four_matrices_take_four_wavefronts() -> None:
-    """``ldmatrix.trans`` and ``stmatrix`` of four matrices take four wavefronts each, as ``LDSM.x4``."""
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
     counters = sources.execute("tensor_cores", "rows", [out, halves.view(np.uint32)])

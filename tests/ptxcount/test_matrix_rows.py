@@ -3,14 +3,13 @@
 A layout maps threads and their bits to bits of the matrix: of rows in shared memory, and of registers.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from tests.ptxcount.snippets import list_registers, module
-from tests.ptxcount.tcgen05_kernels import Array, Layout
+from tests.ptxcount.tcgen05_kernels import Layout
 
 RNG = np.random.default_rng(8)
 _TURNED = Layout((4, 8), (256, 8))
@@ -55,7 +54,6 @@ def _pack_rows(content: Array, bits: int) -> Array:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_rows_as_in_cutlass(name: str, kind: str) -> None:
-    """Registers and rows agree with CUTLASS's layouts; an access is one request, with a wavefront for eight rows."""
     opcode, shape, number, *trans = name.split(".")
     rows, bits = _find_bits(name)
     count = rows.shape[1] // 32

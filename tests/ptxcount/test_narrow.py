@@ -1,7 +1,5 @@
 """Compare-and-swap loops on halves, and indexed constant memory, against an H200's counters."""
 
-from __future__ import annotations
-
 from ptxcount.counting.access import CAS_LOOP_CAVEAT, RETRY_CAVEAT
 from tests.ptxcount.chip_counters import describe_differences
 from tests.ptxcount.narrow import LAUNCHES, compare_counts, read_measured
@@ -15,11 +13,7 @@ def test_counters_as_on_an_h200() -> None:
 
 
 def test_loops_have_caveats_of_retries() -> None:
-    caveats = {
-        kernel: launch.execute().caveats() for kernel, launch in {each.kernel: each for each in LAUNCHES}.items()
-    }
-    loop = f"{CAS_LOOP_CAVEAT}; {RETRY_CAVEAT}"
-    assert caveats["red_bf16"] == {"global atomic": loop}
-    assert caveats["sh_cas"] == {"shared atomic": loop}
-    assert caveats["loop_f64"] == {"shared atomic": RETRY_CAVEAT}
-    assert caveats["word"] == {}
+    launches, loop = {launch.kernel: launch for launch in LAUNCHES}, f"{CAS_LOOP_CAVEAT}; {RETRY_CAVEAT}"
+    caveats: dict[str, dict[str, str]] = {"red_bf16": {"global atomic": loop}, "sh_cas": {"shared atomic": loop}}
+    for kernel, expected in (caveats | {"loop_f64": {"shared atomic": RETRY_CAVEAT}, "word": {}}).items():
+        assert launches[kernel].execute().caveats() == expected

@@ -4,8 +4,6 @@ Registers are filled by CUTLASS 4's layouts (``mma_traits_sm80.hpp``, ``mma_trai
 ``mma_traits_sm120_sparse.hpp``, ``host_reorder.h``), which are written by other rules than the PTX ISA's.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from typing import Any, NamedTuple
@@ -14,11 +12,12 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
-from tests.ptxcount.tcgen05_kernels import Array, Layout
+from tests.ptxcount.tcgen05_kernels import Layout
 
 #: Type of an element -> its bits in a register, the shift to its place there, and NumPy's type.
 TYPES: dict[str, tuple[int, int, Any]] = {
@@ -58,7 +57,6 @@ class Form(NamedTuple):
 
 
 def draw(rng: np.random.Generator, name: str, extent: tuple[int, int]) -> Array:
-    """Draw small numbers that every type holds."""
     low = 0 if name[0] == "u" else -3
     return rng.integers(low, 4, extent).astype(TYPES[name][2])
 
@@ -69,9 +67,9 @@ def pack(form: Form, matrix: Array, name: str, *, left: bool) -> Array:
     per, shift = 32 // bits, 0 if form.bits(name) == 4 else TYPES[name][1]
     threads = Layout((4, 8), (outer * per, 1))
     tiles = matrix.shape[1] // (4 * per)
-    values = (
-        Layout((per, 2, tiles), (outer, 8, 4 * per * outer)) if left else Layout((per, tiles), (outer, 4 * per * 8))
-    )
+    values = Layout((per, tiles), (outer, 4 * per * 8))
+    if left:
+        values = Layout((per, 2, tiles), (outer, 8, 4 * per * outer))
     places = threads.offsets()[:, None] + values.offsets()
     codes = matrix.T.reshape(-1)[places]
     raw = codes.view(f"u{codes.itemsize}").astype(np.uint64) & (2**bits - 1)
@@ -107,8 +105,7 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
     kind = "f32" if form.result == "f32" else "b32"
     total = sum(map(len, registers.values()))
     load = "".join(f"ld.global.b32 %x{r}, [%rd1+{128 * r}];" for r in range(total))
-    first = 0
-    groups = {}
+    first, groups = 0, {}
     for name, part in registers.items():
         groups[name] = list_registers("%x", len(part), first)
         first += len(part)
@@ -116,7 +113,7 @@ def write_product(form: Form, registers: dict[str, Array]) -> str:
     for side in (0, 1) if form.scales else ():
         byte, thread = form.places[2 * side : 2 * side + 2]
         rest += f", {groups[f'scale{side}'][1:-1]}, {{{byte}, {thread}}}"
-    zeros = "{" + ", ".join(["%z"] * count) + "}"
+    zeros = f"{{{', '.join(['%z'] * count)}}}"
     body = (
         f"ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 4, %rd1;"
         f"mad.wide.u32 %rd2, %r0, {4 * count}, %rd2; {load} mov.b32 %z, 0;"
@@ -135,7 +132,6 @@ def run(form: Form, registers: dict[str, Array], text: str = "") -> Array:
 
 
 def assemble_result(form: Form, out: Array) -> Array:
-    """Return the matrix, (16, 8), that the lanes stored."""
     values = out.view({"f32": np.float32, "f16": np.float16, "s32": np.int32}[form.result]).reshape(-1)
     matrix = np.zeros(128, values.dtype)
     places = Layout((4, 8), (32, 1)).offsets()[:, None] + Layout((2, 2), (16, 8)).offsets()
@@ -177,9 +173,7 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
     factors = [a.astype(np.float64), b.astype(np.float64)]
     for side, rows in enumerate((16, 8) if form.scales else ()):
         byte, thread = form.places[2 * side : 2 * side + 2]
-        codes = (
-            rng.integers(124, 130, (rows, form.scales)) if form.scale == "ue8m0" else rng.integers(48, 64, (rows, 4))
-        )
+        codes = rng.integers(*((124, 130) if form.scale == "ue8m0" else (48, 64)), (rows, form.scales))
         words = rng.integers(0, 2**32, 32, dtype=np.uint32).astype(np.uint64)
         for row, number in product(range(rows), range(form.scales)):
             lane = 4 * (row % 8) + (row // 8 + 2 * thread if rows == 16 else thread)
@@ -193,13 +187,12 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_products_are_exact(form: Form) -> None:
-    """Products of every kind, type, selector and position of scales are exact, as all numbers are small."""
     registers, expected = draw_product(form)
     np.testing.assert_array_equal(run(form, registers).astype(np.float64), expected)
 
 
 def test_scales_may_be_in_braces() -> None:
-    """A register of scales may be in braces, as CUTLASS and cuTile write it."""
+    """CUTLASS and cuTile write braces around a register of scales."""
     form = Form("e2m1", "e2m1", 64, "mxf4", 2, places=(2, 1, 0, 3))
     registers, expected = draw_product(form)
     text, count = re.subn(r", (%x\d+), \{", r", {\1}, {", write_product(form, registers))
@@ -217,7 +210,6 @@ def test_scales_may_be_in_braces() -> None:
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
 ])  # fmt: skip
 def test_undefined_products_are_refused(form: Form, why: str) -> None:
-    """Products that the PTX ISA does not define are refused."""
     count = form.k * form.bits(form.left) // 128
     registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
     registers["b"] = np.zeros((count, 32), np.uint32)

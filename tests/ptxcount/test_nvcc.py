@@ -1,6 +1,4 @@
-"""The search for nvcc, its errors, its time limit, and file names with special characters."""
-
-from __future__ import annotations
+"""The search for nvcc, its errors, its time limit, file names with special characters; resources by ptxas."""
 
 import importlib.machinery
 import importlib.util
@@ -12,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from ptxcount.source import cuda_compiler
+from ptxcount.source.ptxas import list_machine_accesses
 from ptxcount.util.errors import CompileError, NvccNotFoundError, PtxError
 from tests.ptxcount import sources
+from tests.ptxcount.sources import compile_to_ptx
 
 ADVICE = r"run: pip install 'cuda-toolkit\[nvcc,cudart,crt,nvvm,cccl\]==\d+\.\d+\.\d+', or set the variable NVCC"
 
@@ -32,11 +32,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     spec = importlib.machinery.ModuleSpec("nvidia", None, is_package=True)
     spec.submodule_search_locations = [str(wheels)]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    compilers = {
-        "NVCC": tmp_path / "own" / "nvcc",
-        "wheel": wheels / "cu13" / "bin" / "nvcc",
-        "PATH": tmp_path / "bin" / "nvcc",
-    }
+    compilers = {"NVCC": tmp_path / "own" / "nvcc", "PATH": tmp_path / "bin" / "nvcc"}
+    compilers["wheel"] = wheels / "cu13" / "bin" / "nvcc"
     ignored = [wheels / name / "bin" / "nvcc" for name in ("cu9", "cu10", "cu11", "cu12", "other")]
     for path in (*compilers.values(), *ignored):
         _executable(path)
@@ -46,7 +43,6 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
 
 
 def test_search_for_nvcc_in_order(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVCC precedes the newest wheel, and that precedes PATH; without nvcc, the error says how to get it."""
     assert cuda_compiler.find_nvcc() == places["NVCC"]
     monkeypatch.delenv("NVCC")
     assert cuda_compiler.find_nvcc() == places["wheel"]
@@ -56,14 +52,12 @@ def test_search_for_nvcc_in_order(places: dict[str, Path], monkeypatch: pytest.M
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert cuda_compiler.find_nvcc() == places["PATH"]
     places["PATH"].unlink()
-    with pytest.raises(
-        NvccNotFoundError, match=f"^NVCC is not set, and neither this Python environment nor PATH has nvcc; {ADVICE}"
-    ):
+    message = f"^NVCC is not set, and neither this Python environment nor PATH has nvcc; {ADVICE}"
+    with pytest.raises(NvccNotFoundError, match=message):
         cuda_compiler.compile_source("")
     # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount
-    assert cuda_compiler.WHEEL in (sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml").read_text(
-        encoding="utf-8"
-    )
+    project = sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml"
+    assert cuda_compiler.WHEEL in project.read_text(encoding="utf-8")
 
 
 def test_variable_without_a_compiler_is_refused(places: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +68,6 @@ def test_variable_without_a_compiler_is_refused(places: dict[str, Path], monkeyp
 
 
 def test_hanging_compiler_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the time limit, nvcc is killed with its child processes."""
     script = f"sleep 60 &\necho $! > {tmp_path}/child\nsleep 60"
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     monkeypatch.setenv("NVCC_TIME_LIMIT", "1")
@@ -88,7 +81,7 @@ def test_hanging_compiler_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_foreign_executable_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An nvcc of another machine is a CompileError that names the file."""
+    """An nvcc may be for another machine."""
     broken = _executable(tmp_path / "nvcc")
     broken.write_bytes(b"\x7fELF")
     monkeypatch.setenv("NVCC", str(broken))
@@ -97,12 +90,10 @@ def test_foreign_executable_is_an_error(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_invalid_characters_are_replaced() -> None:
-    """Characters in a text that UTF-8 cannot encode are replaced."""
     assert ".version" in cuda_compiler.compile_source("// \ud800\n").ptx
 
 
 def test_error_has_the_text_of_nvcc() -> None:
-    """A CompileError has the text of nvcc, without the name of a temporary file."""
     with pytest.raises(CompileError, match=r'(?s)^nvcc failed: .*\nsource\.cu\(1\): error: .*"nothing" is undefined'):
         cuda_compiler.compile_source("nothing x;")
 
@@ -117,7 +108,6 @@ template <typename T> __global__ void k(T* x) { x[threadIdx.x] += BESIDE; }
 
 @pytest.mark.parametrize("name", NAMES)
 def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No shell runs a file name: headers beside the file are found; lines, files and errors have the name."""
     monkeypatch.chdir(tmp_path)
     source = Path(name)
     source.parent.mkdir(exist_ok=True)
@@ -145,13 +135,11 @@ def test_folder_name_is_no_command(flags: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("name", ['a".cu', "a\nb.cu"])
 def test_unquotable_name_is_refused(name: str) -> None:
-    """A file name that ``#include`` cannot quote is refused."""
     with pytest.raises(CompileError, match="rename it"):
         cuda_compiler.compile_source(Path(name))
 
 
 def test_source_without_dependencies_is_the_only_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the compiler lists no dependencies, the source is the only file."""
     script = 'while [ "$1" != -o ]; do shift; done; echo > "$2"'
     monkeypatch.setenv("NVCC", str(_executable(tmp_path / "nvcc", script)))
     assert cuda_compiler.compile_source(Path("kernel.cu")).files == [Path("kernel.cu")]
@@ -159,16 +147,56 @@ def test_source_without_dependencies_is_the_only_file(tmp_path: Path, monkeypatc
 
 #: Value of NVCC_TIME_LIMIT, and its seconds; None if invalid.
 LIMITS = [
-    ("", 300),
-    ("2.5", 2.5),
+    ("", 300), ("2.5", 2.5),
     *((text, None) for text in ("0", "0.0", "12345678", "x", "-1", "nan", "1e9", "inf", "9" * 5000)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "limit"), LIMITS)
 def test_variable_sets_the_time_limit(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVCC_TIME_LIMIT is the limit in seconds; the error for an invalid value has that value."""
     monkeypatch.setenv("NVCC_TIME_LIMIT", text)
     error = pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' must be above 0 and below 1000000 seconds")
     with error if limit is None else nullcontext():
         assert cuda_compiler.find_time_limit() == limit
+
+
+def test_register_limit_makes_ptxas_spill() -> None:
+    names = [f"a{n}" for n in range(48)]
+    loads = "".join(f"float {name} = x[{n} * 32]; " for n, name in enumerate(names))
+    stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
+    ptx = compile_to_ptx(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
+    free, limited = (list_machine_accesses(ptx, "k", flags, "sm_90") for flags in ("", "--maxrregcount=24"))
+    frames = [(access["space"], access["kind"], access["bytes"]) for access in free]
+    assert frames == [("stack", "frame", 0), ("spill", "store", 0), ("spill", "load", 0)]
+    assert limited[1]["bytes"] > 0
+    assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
+
+
+#: Functions with arrays of 40 and 80 integers, of which the second calls the first, and a function that spills.
+_FUNCTIONS = """
+__device__ __noinline__ int small(const int* g, int n) {
+    int a[40]; for (int i = 0; i < 40; i++) a[i] = g[i]; return a[n];
+}
+__device__ __noinline__ int large(const int* g, int n) {
+    int a[80]; for (int i = 0; i < 80; i++) a[i] = g[i]; return a[n] + small(g, n + 1);
+}
+__device__ __noinline__ float spills(const float* g, int n) {
+    float a[48], s = 0; for (int i = 0; i < 48; i++) a[i] = g[threadIdx.x + i * 32];
+    for (int j = 0; j < n; j++) for (int i = 0; i < 48; i++) a[i] = a[i] * a[(i + 7) % 48] + a[(i + 1) % 48];
+    for (int i = 0; i < 48; i++) s += a[i]; return s;
+}
+extern "C" __global__ void alone(int* o, const int* g, int n) { o[0] = g[n]; }
+extern "C" __global__ void shallow(int* o, const int* g, int n) { o[0] = small(g, n); }
+extern "C" __global__ void deep(int* o, const int* g, int n) { o[0] = large(g, n); }
+extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float* g, int n) { o[0] = spills(g, n); }
+"""
+
+
+@pytest.mark.parametrize(("entry", "least", "most", "spills"), [
+    ("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True),
+])  # fmt: skip
+def test_kernel_has_frames_and_spills_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
+    accesses = list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")
+    frame, stores, loads = (access["bytes"] for access in accesses)
+    assert least <= frame <= most
+    assert (stores > 100, loads > 100) == (spills, spills)

@@ -1,7 +1,5 @@
 """Tables of opcodes: comparisons of every type, and integer instructions at limits of types."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Callable
@@ -44,7 +42,6 @@ def _integers(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", [f"{sign}{bits}" for sign in "sub" for bits in (16, 32, 64)])
 def test_integers_compare_as_in_python(kind: str) -> None:
-    """``setp`` and ``set`` of integers at limits of types equal Python's comparisons, alone and combined."""
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:
@@ -59,15 +56,12 @@ def test_integers_compare_as_in_python(kind: str) -> None:
         for logic in COMBINATIONS:
             third = np.arange(len(a)) % 2 == 0
             combined = evaluate(f"setp.{name}.{logic}.{kind} {{d}}, {{a}}, {{b}}, !{{c}}", [a, b, third], "?")
-            assert combined.tolist() == [
-                getattr(operator, f"{logic}_" if logic != "xor" else "xor")(x, y)
-                for x, y in zip(expected, (~third).tolist(), strict=True)
-            ]
+            combine = getattr(operator, f"{logic}_" if logic != "xor" else "xor")
+            assert combined.tolist() == [*map(combine, expected, (~third).tolist())]
 
 
 @pytest.mark.parametrize(("kind", "flushes"), [*((kind, False) for kind in FLOATS), ("f16", True), ("f32", True)])
 def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
-    """``setp`` and ``set`` of zeros, numbers, infinities and NaN follow the PTX ISA, also for pairs of halves."""
     dtype, encoded, decoded = FLOATS[kind]
     a, b = (encoded(column) for column in zip(*product(NUMBERS, NUMBERS), strict=True))
     tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
@@ -85,13 +79,11 @@ def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
             outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind}", [a, b], bits)
             assert outcomes.tolist() == [true * outcome for outcome in expected], (name, result)
         if kind in ("f16", "bf16"):
-            words = [
-                operand.view("u2").astype("u4") | np.roll(operand.view("u2"), 1).astype("u4") << 16
-                for operand in (a, b)
-            ]
+            low, high = ([np.roll(x.view("u2"), step).astype("u4") for x in (a, b)] for step in (0, 1))
+            words = [x | y << 16 for x, y in zip(low, high, strict=True)]
             outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2", words, "u4")
             halves = zip(expected, np.roll(expected, 1).tolist(), strict=True)
-            assert outcomes.tolist() == [0xFFFF * low | 0xFFFF0000 * high for low, high in halves]
+            assert outcomes.tolist() == [0xFFFF * first | 0xFFFF0000 * second for first, second in halves]
 
 
 def _sign_extend(value: int, bits: int) -> int:
@@ -100,7 +92,6 @@ def _sign_extend(value: int, bits: int) -> int:
 
 
 def _split(word: int, bits: int, signed: bool) -> list[int]:
-    """Split a word into numbers of `bits` bits, lowest first."""
     parts = [word >> place & (1 << bits) - 1 for place in range(0, 32, bits)]
     return [_sign_extend(part, bits) for part in parts] if signed else parts
 
@@ -138,10 +129,7 @@ def _logic(table: int) -> Callable[[int, int, int], int]:
 
 
 def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int], int]:
-    """Return the function of ``dp4a``, ``dp2a.lo`` or ``dp2a.hi``.
-
-    ``dp4a`` multiplies bytes; ``dp2a`` multiplies 16-bit numbers by the lower or upper two bytes.
-    """
+    """Return ``dp4a``, the sum of products of bytes, or ``dp2a``, of 16-bit numbers and the lower or upper bytes."""
     bits, skipped = (8, 0) if name == "dp4a" else (16, 2 * name.endswith("hi"))
     return lambda a, b, c: c + sum(map(operator.mul, _split(a, bits, first), _split(b, 8, second)[skipped:]))
 
@@ -207,7 +195,6 @@ ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x
 
 @pytest.mark.parametrize(("instruction", "count", "oracle"), WORDS, ids=[row[0] for row in WORDS])
 def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., int]) -> None:
-    """Results equal Python's at limits of 8, 16, 24 and 32 bits; with three operands, also for random words."""
     rng = np.random.default_rng(len(instruction))
     rows = [row for row in product(ENDS, ENDS) if count == 2]
     rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
@@ -217,7 +204,6 @@ def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., 
 
 
 def test_fns_finds_the_nth_set_bit() -> None:
-    """``fns`` finds the n-th set bit upwards or downwards, or the bit at its base, or none."""
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]

@@ -1,7 +1,5 @@
 """The package alone: imports, and installation with NumPy only."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import os
@@ -21,8 +19,6 @@ import ptxcount
 from tests.ptxcount import sources
 
 ROOT = Path(__file__).parents[2] / "ptxcount"
-
-
 PACKAGE = Path(ptxcount.__file__).parent
 
 
@@ -36,12 +32,10 @@ def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
 
 
 def test_package_imports_its_dependencies() -> None:
-    """The package imports its declared dependencies, and pyelftools in one module; the command loads only NumPy."""
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
     imports = {(name.partition(".")[0], file) for file in files for name, level, _ in _imports(file) if not level}
-    assert [file.relative_to(PACKAGE) for name, file in imports if name == "elftools"] == [
-        Path("source", "cubin_ptx.py")
-    ]
+    (reader,) = [file for name, file in imports if name == "elftools"]
+    assert reader.relative_to(PACKAGE) == Path("source", "cubin_ptx.py")
     names = {name for name, _ in imports} - {"elftools"}
     assert "numpy" in names
     assert names - {"msgspec", "numpy", "platformdirs", "tomli"} <= sys.stdlib_module_names
@@ -52,7 +46,6 @@ def test_package_imports_its_dependencies() -> None:
 
 
 def test_no_circular_imports() -> None:
-    """Modules do not import each other in a circle, not even in functions."""
     needs: dict[Path, list[Path]] = {}
     for file in PACKAGE.rglob("*.py"):
         if file == PACKAGE / "__init__.py":
@@ -66,7 +59,6 @@ def test_no_circular_imports() -> None:
 
 
 def test_modules_load_on_demand() -> None:
-    """A plain kernel loads no modules for textures, matrices or Hopper."""
     script = f"""
 import sys
 import numpy as np
@@ -93,7 +85,6 @@ def empty_environment(tmp_path: Path) -> Path:
 
 
 def test_installed_package_is_typed_and_runs(empty_environment: Path, tmp_path: Path) -> None:
-    """``pip install ./ptxcount`` gives a typed package and a working command."""
     copied = shutil.copytree(ROOT, tmp_path / "copied", ignore=shutil.ignore_patterns("*.egg-info", "build"))
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     python = str(empty_environment / "python")
@@ -124,7 +115,6 @@ _IMPORT = re.compile(r"^(?:from (\S+) )?import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def test_tests_need_numpy_and_pytest() -> None:
-    """Tests of ptxcount, and the repository's modules that they import, need only NumPy and pytest besides."""
     root, folder = ROOT.parent, Path(__file__).parent
     pending, seen, packages = [root / "tests" / "conftest.py", *folder.rglob("*.py")], set[Path](), set[str]()
     while pending:

@@ -1,7 +1,5 @@
 """Differences between pinned counts and today's, against a slow comparison by text; thresholds."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -35,7 +33,6 @@ def _access(space: str, kind: str, requests: int, amount: int) -> dict[str, Any]
 
 
 def _make_rows(lines: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
-    """Make a row with one load for each text and its number of sectors."""
     return [_row(n, text, _access("global", "load", 1, count)) for n, (text, count) in enumerate(lines, 1)]
 
 
@@ -50,7 +47,6 @@ def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_changes_add_up_to_the_totals(seed: int) -> None:
-    """Changes of lines add up to the change of totals; equal rows have no changes."""
     draw = random.Random(seed)
 
     def rows() -> list[dict[str, Any]]:
@@ -95,7 +91,6 @@ CHANGES = [
 def test_moved_lines_are_no_change(
     pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
-    """A moved line is no change; a rise is reported at the line with the most sectors."""
     sides = [_make_rows(side) for side in (pinned, now)]
     pins.write_lock(tmp_path, [_make_counts(sides[0])], "13.0.88")
     lock = pins.read_lock(tmp_path)
@@ -114,14 +109,12 @@ def test_moved_lines_are_no_change(
 
 
 def test_largest_increase_comes_first() -> None:
-    """`format_markdown` lists the largest relative increase first."""
     sides = [_make_rows(zip("abc", counts, strict=True)) for counts in ((8, 8, 8), (9, 4, 80))]
     text = format_markdown([_make_counts(sides[1])], [], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "")
     assert re.findall(r"from \d+ to (\d+) ", text) == ["80", "9", "4"]
 
 
 def test_small_increases_have_two_digits() -> None:
-    """Percentages have two significant digits; the title counts source lines, not launches."""
     sides = [_make_rows([("a", 6722), ("b", 4)]), _make_rows([("a", 6732), ("b", 4)])]
     launches = [_make_counts(sides[1]), _make_counts(sides[1])]
     title, *lines = format_markdown(launches, [], pins.Lock("", {"k": pins.pin_lines(sides[0])[0]}), "").splitlines()
@@ -137,7 +130,6 @@ FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0
 def test_stack_frames_are_compared_if_both_are_known(
     pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]
 ) -> None:
-    """Stack frames are compared if both are known; a pinned frame that is now unknown is an error."""
     load = _row(1, "a", _access("global", "load", 1, 4))
     sides = [[load, *(_row(2, "void k()", _stack(number)) for number in side)] for side in (pinned, now)]
     lock = pins.Lock("13.0.88", {"k": pins.pin_lines(sides[0])[0]})
@@ -152,14 +144,12 @@ def test_stack_frames_are_compared_if_both_are_known(
     ("[]", "Expected `object`, got `array`"),
 ])  # fmt: skip
 def test_broken_lock_is_refused(text: str, message: str, tmp_path: Path) -> None:
-    """A broken lock file is refused with its name and the command that writes it again."""
     (tmp_path / pins.FILE).write_text(text)
     with pytest.raises(LaunchError, match=rf"ptxcount\.lock: .*{message}.*; run ptxcount pin to replace the file"):
         pins.read_lock(tmp_path)
 
 
 def test_useless_waiver_is_reported_if_counted(tmp_path: Path) -> None:
-    """A waiver without a finding is reported only if its line was counted."""
     (tmp_path / "k.cu").write_text("x[i] = 1;  // ptxcount: ignore[rise] read once\n")
     directives = Directives(tmp_path, ["k.cu"])
     assert [*directives.apply_waivers([], counted_lines=set())] == []
@@ -171,13 +161,8 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
 
 
-#: Limit on sectors, and the line that its finding names.
-LIMIT_LINES = [(99, 2), ("1 x ideal", 3)]
-
-
-@pytest.mark.parametrize(("limit", "line"), LIMIT_LINES)
+@pytest.mark.parametrize(("limit", "line"), [(99, 2), ("1 x ideal", 3)])
 def test_broken_limit_names_the_worst_line(limit: float | str, line: int) -> None:
-    """A broken limit names the line with the most sectors, or most above the ideal for a relative limit."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
     counted = _make_counts(rows)._replace(
         launch=Launch(folder=Path(), file="k.cu", grid=[1], block=[1], limits={"load_sectors": limit}),

@@ -1,7 +1,5 @@
 """Threads that wait: locks, polls, launches without progress, and long ones."""
 
-from __future__ import annotations
-
 import json
 import logging
 from functools import lru_cache, partial
@@ -15,16 +13,16 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine import launch_progress
 from ptxcount.report import costs, listing
 from ptxcount.report.totals_table import format_table
-from tests.ptxcount.snippets import module
+from ptxcount.util.errors import PtxError
+from tests.ptxcount.snippets import execute_snippet, module
 from tests.ptxcount.sources import compile_to_ptx
 
 
 @lru_cache
 def _compile(parameters: str, *bodies: str) -> str:
     """Compile kernels of the same parameters at once: k0, k1, ..."""
-    return compile_to_ptx(
-        "\n".join(f"__global__ void k{n}({parameters}) {{ {body} }}" for n, body in enumerate(bodies))
-    )
+    kernels = (f"__global__ void k{n}({parameters}) {{ {body} }}" for n, body in enumerate(bodies))
+    return compile_to_ptx("\n".join(kernels))
 
 
 #: Name -> code of each thread before and after it adds one; ``lock`` points to 64 zeros.
@@ -34,9 +32,8 @@ LOCKS = {
     "by an exchange, and a store": ("while (atomicExch(lock, 1));", "*(volatile int*)lock = 0;"),
     "with pauses": ("for (int n = 8; atomicCAS(lock, 0, 1); n *= 2) __nanosleep(n);", "atomicExch(lock, 0);"),
     "tickets": ("int mine = atomicAdd(lock, 1); while (atomicAdd(lock + 1, 0) != mine);", "atomicAdd(lock + 1, 1);"),
-    "tickets that are read": (
-        "int mine = atomicAdd(lock, 1); while (((volatile int*)lock)[1] != mine);", "atomicAdd(lock + 1, 1);"
-    ),
+    "tickets that are read":
+        ("int mine = atomicAdd(lock, 1); while (((volatile int*)lock)[1] != mine);", "atomicAdd(lock + 1, 1);"),
     "the block before": (
         "if (threadIdx.x) return; volatile int* done = lock; while (blockIdx.x && !done[blockIdx.x - 1]);",
         "done[blockIdx.x] = 1;",
@@ -50,24 +47,18 @@ LOCKS = {
 
 
 def _add_one(name: str) -> str:
-    """Write the code of a thread that adds one under a lock."""
     addition = "atomicAdd(sum, 1)" if name == "one held, two wanted" else "*(volatile int*)sum += 1"
     return f"{LOCKS[name][0]} {addition}; __threadfence(); {LOCKS[name][1]}"
 
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_locks_are_exclusive(name: str) -> None:
-    """Each thread that takes the lock adds one to a sum; no addition is lost."""
     total, ptx = np.zeros(1, np.int32), _compile("int* lock, int* sum", *map(_add_one, LOCKS))
     ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
     assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
 
 
 def test_retried_locks_are_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread's first try for a lock is a request; later tries are polls.
-
-    Other counts do not depend on how many failed polls the scheduler allows.
-    """
     ptx, requests = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
     for place in range(len(LOCKS)):
         runs = []
@@ -82,7 +73,6 @@ def test_retried_locks_are_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_changing_retries_are_no_polls() -> None:
-    """Loops whose operands change, and atomics that change memory each time, are counted each time."""
     ptx = _compile(
         "int* a", "int old = a[1], assumed; do { assumed = old; old = atomicCAS(a, assumed, assumed + 1); } "
         "while (assumed != old);", "while (atomicAdd(a, 1) < 9);",
@@ -92,7 +82,6 @@ def test_changing_retries_are_no_polls() -> None:
 
 
 def test_unreleased_lock_is_a_deadlock() -> None:
-    """A lock that is never released raises NoProgressError at once."""
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
     for blocks, threads, waits in ((2, 64, "128 threads wait"), (1, 1, "1 thread waits")):
         match = f"deadlock: it polls a location that no thread writes; {waits} at"
@@ -110,7 +99,6 @@ BARRIERS = [
 
 @pytest.mark.parametrize(("count", "code", "state"), BARRIERS)
 def test_deadlock_names_the_mbarrier(count: int, code: str, state: str) -> None:
-    """The error for a deadlock at an mbarrier has its address, its arrivals, and its pending bytes."""
     wait = "W: mbarrier.test_wait.parity.shared.b64 %p2, [s+16], 0; @!%p2 bra W;"
     begin = ".shared .align 8 .b8 s[32]; setp.ne.u32 %p1, %r0, 0; @%p1 bra ON;"
     begin += f"mbarrier.init.shared.b64 [s+16], {count}; {code} ON: bar.sync 0;"
@@ -124,9 +112,8 @@ def test_deadlock_names_the_mbarrier(count: int, code: str, state: str) -> None:
 LATER = "__syncthreads();"
 #: Name -> code of two blocks of 64 threads on zeros in ``a``, load requests, and True if there are polls, too.
 POLLS = {
-    "a flag of another block": (
-        f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True
-    ),
+    "a flag of another block":
+        (f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 4, True),
     "a flag twice": (
         "if (threadIdx.x == 0) for (int k = 1; k < 4; k++) { if (blockIdx.x) { while (a[0] < k); a[1] = k; } "
         "else { a[0] = k; while (a[1] < k); } }", 6, True,
@@ -153,7 +140,6 @@ def _count(name: str) -> LaunchCounters:
 
 @pytest.mark.parametrize("name", POLLS)
 def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts other than polls do not depend on the scheduler's patience."""
     runs = []
     for patience, impatience in ((200, 4), (7, 3)):
         monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", patience)
@@ -166,17 +152,13 @@ def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_reports_have_the_number_of_polls() -> None:
-    """Table, listing and JSON have the number of polls; costs omit them."""
     counters = _count("a flag of another block")
     polls = counters.polls
     assert f"polling: {polls} repeated load requests, in no total" in format_table(counters)
-    assert [f"{access.polls} polling requests" in listing.describe_cost(access) for access in counters.accesses].count(
-        True
-    ) == 1
+    assert sum(f"{access.polls} polling requests" in listing.describe_cost(access) for access in counters.accesses) == 1
     assert json.loads(listing.format_json(counters))["polls"] == polls
-    assert sum(cost.amount for cost in costs.list_costs(counters)) == sum(
-        access.sectors for access in counters.accesses
-    )
+    sectors = sum(access.sectors for access in counters.accesses)
+    assert sum(cost.amount for cost in costs.list_costs(counters)) == sectors
 
 
 #: Name -> loop of two threads, with zeros in ``a``, and True if it makes no progress.
@@ -187,16 +169,14 @@ LOOPS = {
         True,
     ),
     "writes one place": ("for (;;) ((volatile int*)a)[1] = 1;", True),
-    "reads another place each time": (
-        "int s = 0; for (int i = 0; i < 4000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False
-    ),
+    "reads another place each time":
+        ("int s = 0; for (int i = 0; i < 4000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False),
     "waits with its block": ("for (int i = 0; i < 4000; i++) __syncthreads();", False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch without progress ends with the places of its threads; a launch with progress continues."""
     monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
@@ -214,7 +194,6 @@ def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.Monkey
 def test_only_long_launch_logs_an_estimate(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A long launch logs an estimate of its time, and continues; a short launch logs nothing."""
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
@@ -237,7 +216,6 @@ SEARCHES = {
 
 
 def test_threads_that_leave_a_loop_run_at_once() -> None:
-    """Threads that leave a loop early run the code after it at once, if other threads may read its results."""
     head = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)"
     bodies = (f"{head} {{ {body} }} {tail}" for body, tail in SEARCHES)
     ptx, numbers = _compile("const int* x, int n, int key, int* found", *bodies), np.arange(8192, dtype=np.int32)
@@ -245,3 +223,24 @@ def test_threads_that_leave_a_loop_run_at_once() -> None:
         arguments = [numbers, np.int32(numbers.size), np.int32(100), np.full(256, -1, np.int32)]
         counters = ptxcount.count(ptx, f"k{place}", 4, 256, arguments)
         assert (counters.loads.requests, counters.stores.requests) == requests
+
+
+#: Number of branches; an analysis of all pairs of branches took minutes.
+COUNT = 2000
+#: Name -> repeated code, with {0} for its number and {1} for the number before, and the start of the error.
+REPEATED = {
+    "branch over nothing": ("@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
+    "loop by itself": ("L{0}: @%p1 bra L{0};\n", "StepLimitExceededError: PTX line "),
+    "branch between barriers": ("bar.sync 0;\n@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
+    "loop around the one before":
+        ("L{0}: @%p1 bra L{1};\n", "UnsupportedInstructionError: PTX line 4: '.entry snippet' is"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("repeated", "message"), REPEATED.values(), ids=REPEATED)
+def test_many_branches_end_at_a_limit(repeated: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxcount.ptx.flow.MAX_VISITS", 100_000)
+    body = "".join(repeated.format(turn, max(turn - 1, 0)) for turn in range(COUNT))
+    with pytest.raises(PtxError) as caught:
+        execute_snippet(module(f"setp.eq.u32 %p1, 1, 1;\n{body}", 0), [], step_limit=1000)
+    assert f"{type(caught.value).__name__}: {caught.value}".startswith(message)

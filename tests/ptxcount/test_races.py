@@ -1,6 +1,4 @@
-"""Races and unwritten reads: random programs against lists of accesses, and cases by hand."""
-
-from __future__ import annotations
+"""Races and unwritten reads: cases by hand; test_warp_order.py has random programs."""
 
 import re
 from contextlib import nullcontext
@@ -9,103 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ptxcount
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
-
-STORE, LOAD = "st.shared.u32 [{}], %r0;", "ld.shared.u32 %r5, [{}];"
-#: Operations on a word of shared memory at %r6, and barriers of blocks and warps.
-ACTIONS = {
-    "load": LOAD.format("%r6"), "store": STORE.format("%r6"), "atomic": "atom.shared.add.u32 %r5, [%r6], 1;",
-    "wide": "st.shared.v2.u32 [%r6], {1, 2};", "block": "bar.sync 0;", "warp": "bar.warp.sync -1;",
-}  # fmt: skip
-#: Operation, first thread, end of threads, and factor and shift of the word: thread * factor + shift.
-Action = tuple[str, int, int, int, int]
-
-
-def list_words(action: Action) -> list[tuple[int, int]]:
-    """List pairs of a thread of an action and a word that it accesses."""
-    kind, first, stop, factor, shift = action
-    words = {"wide": 2, "block": 0, "warp": 0}.get(kind, 1)
-    return [(t, ((t * factor + shift) % 64) * 2 + k) for t in range(first, stop) for k in range(words)]
-
-
-def draw_action(rng: np.random.Generator, kind: str, ends: list[int], shifts: list[int]) -> Action:
-    """Draw the threads and words of an action."""
-    first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
-    return kind, first, stop, int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice(shifts))
-
-
-def write_lines(program: list[Action], codes: dict[str, str], thread: str, locate: str) -> list[str]:
-    """Write a line of PTX for each action.
-
-    `thread` is the register with the thread's number. `locate` is code that computes the address of word %r6.
-    """
-    return [
-        f"mad.lo.u32 %r6, {thread}, {factor}, {shift}; and.b32 %r6, %r6, 63; {locate} "
-        f"sub.u32 %r4, {thread}, {first}; setp.lt.u32 %p1, %r4, {stop - first}; "
-        f"{'@%p1 ' * (kind != 'block')}{codes[kind]}"
-        for kind, first, stop, factor, shift in program
-    ]
-
-
-def _find_faults(program: list[Action]) -> dict[str, int]:
-    """Return, for each code of a finding, the number of the first action that causes it."""
-    faults: dict[str, int] = {}
-    touched: list[tuple[int, int, str, int]] = []
-    written: set[int] = set()
-    epochs = [0, 0]
-    for number, action in enumerate(program):
-        kind = action[0].replace("wide", "store")
-        touched = [] if kind == "block" else touched
-        for warp in range(action[1] // 32, action[2] // 32) if kind == "warp" else ():
-            epochs[warp] += 1
-        now = [(t, word, kind, epochs[t // 32]) for t, word in list_words(action)]
-        for t, word, *_ in now:
-            for u, earlier_word, earlier_kind, when in touched + now * (kind == "store"):
-                ordered = t // 32 == u // 32 and when < epochs[t // 32]
-                if (
-                    (t, word) != (u, word)
-                    and word == earlier_word
-                    and {kind, earlier_kind} not in ({"load"}, {"atomic"})
-                    and not ordered
-                ):
-                    faults.setdefault("shared-race", number)
-            if kind != "store" and word not in written:
-                faults.setdefault("unwritten-read", number)
-        touched += now
-        written |= {word for _, word, access_kind, _ in now if access_kind == "store"}
-    return faults
-
-
-@pytest.mark.parametrize("parted", [False, True])
-def test_first_faults_as_in_lists_of_accesses(parted: bool) -> None:
-    """The first race and the first unwritten read are those of lists of accesses, also after blocks diverged."""
-    rng, clean = np.random.default_rng(5), 0
-    apart = "mov.u32 %r6, %ctaid.x; setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;"
-    for turn in range(100):
-        program: list[Action] = [("wide", 0, 64, 1, 0), ("block", 0, 64, 0, 0)] if turn % 4 else []
-        for kind in rng.choice(["load", "load", "store", "atomic", "wide", "block", "warp"], 5).tolist():
-            ends = [0, 32, 64] if kind == "warp" else [0, 1, 7, 32, 33, 64]
-            program.append(draw_action(rng, kind, ends, [0, 0, 1, 32]))
-        lines = write_lines(program, ACTIONS, "%r0", "mad.lo.u32 %r6, %r6, 8, %r7;")
-        text = module("\n".join([PLACES + apart * parted, *lines]), 1, SHARED.replace("256", "512"))
-        arguments = [np.zeros(64, np.uint32)]
-        counters = execute_snippet(text, [*arguments], threads=64, blocks=1 + parted, races="strict")
-        faults: dict[str, int] = {}
-        for finding in counters.findings:
-            faults.setdefault(finding.code, finding.source.ptx_line - text.splitlines().index(lines[0]) - 1)
-        assert faults == _find_faults(program), program
-        clean += not faults
-    assert 15 < clean < 85
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_race_of_one_block_is_reported(first: int) -> None:
-    """A race in one block is reported although another block has none."""
     body = f"""
-        {STORE.format("%r1")} mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
+        st.shared.u32 [%r1], %r0; mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
         @%p1 bra WAITS;
-        POLL: ld.volatile.global.u32 %r5, [%rd9]; setp.ne.u32 %p2, %r5, 7; @%p2 bra POLL; {LOAD.format("%r2")} bra END;
+        POLL: ld.volatile.global.u32 %r5, [%rd9]; setp.ne.u32 %p2, %r5, 7; @%p2 bra POLL;
+        ld.shared.u32 %r5, [%r2]; bra END;
         WAITS: bar.sync 0; st.volatile.global.u32 [%rd9], 7; END:
     """
     with pytest.raises(errors.SharedRaceError) as caught:
@@ -114,7 +27,6 @@ def test_race_of_one_block_is_reported(first: int) -> None:
 
 
 def test_reserved_memory_hides_no_race() -> None:
-    """Threads that race are found although another thread accesses reserved shared memory."""
     place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
     with pytest.raises(errors.SharedRaceError):
         words_after(f"{place} st.shared.u32 [%r5], %r0;")
@@ -122,7 +34,6 @@ def test_reserved_memory_hides_no_race() -> None:
 
 @pytest.mark.parametrize("first", [0, 300])
 def test_race_names_both_threads(first: int) -> None:
-    """The error names both racing threads, at any place in a block."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
     with pytest.raises(errors.SharedRaceError, match=rf" races with thread \({first + 1}, 0, 0\)") as caught:
         words_after(body, threads=512, size=512)
@@ -148,7 +59,6 @@ SAME = [
 @pytest.mark.parametrize("parted", [False, True])
 @pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
 def test_stores_that_change_nothing_do_not_race(prelude: str, stores: str, races: bool, parted: bool) -> None:
-    """Stores of equal values, or of the value that is there, race only with atomics, also after blocks diverged."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     with pytest.raises(errors.SharedRaceError) if races else nullcontext():
@@ -185,7 +95,6 @@ FLAGS = [
 
 @pytest.mark.parametrize("mask", ["-1", "%r8"])
 def test_flags_order_accesses(mask: str) -> None:
-    """Strong accesses do not race; a flag orders accesses before its release and behind its acquire."""
     lines = [
         "bar.sync 0; @!%p1 st.shared.v4.u32 [%r7], {0, 0, 0, 0}; bar.sync 0; @%p2 bra C; @%p1 bra E; "
         f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
@@ -216,20 +125,15 @@ VOLATILE = [
 @pytest.mark.parametrize(("code", "is_race"), VOLATILE)
 @pytest.mark.parametrize("races", ["strict", "report"])
 def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, races: str) -> None:
-    """``races="strict"`` reports volatile accesses by lanes of one warp without a barrier in between, except polls."""
-    text = module(
-        f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
+    body = f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
         xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;
-        st.volatile.shared.u32 [%r7], 1; {code}""",
-        0, SHARED,
-    )  # fmt: skip
-    counters = execute_snippet(text, [], threads=64, races=races)
+        st.volatile.shared.u32 [%r7], 1; {code}"""
+    counters = execute_snippet(module(body, 0, SHARED), [], threads=64, races=races)
     assert [finding.code for finding in counters.findings] == ["shared-race"] * (is_race and races == "strict")
 
 
 @pytest.mark.parametrize("races", ["report", "off"])
 def test_kernel_continues_after_a_race(races: str) -> None:
-    """After a race the kernel continues; ``races="report"`` has one finding a line, ``"off"`` none."""
     out = np.zeros(64, np.uint32)
     text = module(PLACES + "st.shared.u32 [%r7], %r0; ld.shared.u32 %r5, [%r7]; st.global.u32 [%rd1], %r5;", 1, SHARED)
     counters = execute_snippet(text, [out], threads=64, blocks=3, races=races)
@@ -253,7 +157,6 @@ INVALIDATIONS = {
 
 @pytest.mark.parametrize(("code", "codes"), INVALIDATIONS.items())
 def test_invalidated_mbarrier_is_unwritten(code: str, codes: list[str]) -> None:
-    """``mbarrier.inval`` does not race with arrivals; an invalidated mbarrier is unwritten memory."""
     text = module(
         ".shared .b64 b; setp.eq.u32 %p1, %r0, 0; setp.eq.u32 %p2, %r0, 40; @%p1 mbarrier.init.shared.b64 [b], 999;"
         f"bar.sync 0; mbarrier.arrive.shared.b64 _, [b]; {code}", 0
@@ -272,7 +175,6 @@ SCANS = {
 @pytest.mark.parametrize(("write", "is_race"), SCANS.items())
 @pytest.mark.parametrize("ends_loop", [True, False])
 def test_loop_that_another_thread_ends(write: str, is_race: bool, ends_loop: bool) -> None:
-    """A loop that a plain load ends is a finding if another thread strongly changes the loaded word."""
     text = module(
         f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
         f"L: ld.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; {'@%p1 bra D;' * ends_loop}\n"
@@ -289,3 +191,34 @@ def test_unknown_policies_are_refused() -> None:
         policy: dict[str, Any] = {word: "never"}
         with pytest.raises(errors.LaunchError, match=f"{word} is 'never'; allowed are {allowed}"):
             execute_snippet(module("", 1), [np.zeros(1)], **policy)
+
+
+@pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
+def test_equal_store_races_only_if_strict(value: int, races: bool) -> None:
+    body = f"""
+        ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
+    """
+    for how in ("report", "strict"):
+        arguments: list[Any] = [np.full(4, 5, np.uint32)]
+        counters = execute_snippet(module(body, 1), arguments, threads=64, races=how, distinct=True)
+        assert bool(counters.findings) == (races or how == "strict")
+
+
+#: Two lines that race in global memory, and what the earlier access does. The first is empty if one line races alone.
+LINES = {
+    "x[i] = i;\nx[64 + i] = x[63 - i];": "writes",
+    "int v = x[i]; x[i] = v + i + 1;\nx[63 - i] = v + 7;": "writes",
+    "x[64 + i] = x[i];\nx[63 - i] = i;": "reads",
+    "\nx[i & 1] = i;": "writes",
+}
+
+
+@pytest.mark.parametrize(("lines", "verb"), LINES.items())
+def test_global_race_names_both_lines(lines: str, verb: str) -> None:
+    kernels = (f"__global__ void k{n}(int* x) {{ int i = threadIdx.x;\n{each}\n}}\n" for n, each in enumerate(LINES))
+    place = [*LINES].index(lines)
+    (finding,) = ptxcount.count("".join(kernels), f"k{place}", 1, 64, [np.zeros(128, np.int32)]).findings
+    assert (finding.code, finding.source.line) == ("global-race", 4 * place + 3)
+    assert f"which another thread {verb} without synchronization" in finding.message
+    earlier = rf", at source\.cu:{4 * place + 2} \(PTX line \d+\)$"
+    assert re.search(earlier, finding.message) or lines[0] == "\n"

@@ -1,6 +1,4 @@
-"""Commands and outputs in both READMEs."""
-
-from __future__ import annotations
+"""Commands and outputs in the README of ptxcount."""
 
 import contextlib
 import io
@@ -13,21 +11,15 @@ import pytest
 
 from ptxcount.command_line import main
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "ptxcount" / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "ptxcount" / "README.md").read_text(encoding="utf-8")
 
 
 def _blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-#: CUDA source of a README, and a block with a command that counts it and the output.
-COMMANDS = [
-    (_blocks(text, "cuda")[0], block)
-    for text in (README, (ROOT / "README.md").read_text(encoding="utf-8"))
-    for block in _blocks(text, "console")
-    if "ptxcount " in block.split("\n", 1)[0]
-]
+#: Blocks of a command and its output; tests/docs/test_commands.py runs those of the repository's README.
+COMMANDS = [block for block in _blocks(README, "console") if "ptxcount " in block.split("\n", 1)[0]]
 
 
 def _make_patterns(block: str) -> Iterator[str]:
@@ -37,12 +29,11 @@ def _make_patterns(block: str) -> Iterator[str]:
             yield ".*".join(re.escape(part) for part in line.split("..."))
 
 
-@pytest.mark.parametrize(("source", "block"), COMMANDS)
+@pytest.mark.parametrize("block", COMMANDS)
 def test_commands_print_their_output(
-    source: str, block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A command prints the lines of its block, in order."""
-    (tmp_path / "particles.cu").write_text(source)
+    (tmp_path / "particles.cu").write_text(_blocks(README, "cuda")[0])
     monkeypatch.chdir(tmp_path)
     command, output = block.split("\n", 1)
     name, *words = shlex.split(command.removeprefix("$ "))
@@ -55,7 +46,6 @@ def test_commands_print_their_output(
 
 
 def test_python_example_prints_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example of Python prints the text below it."""
     (tmp_path / "particles.cu").write_text(_blocks(README, "cuda")[0])
     monkeypatch.chdir(tmp_path)
     example, output = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README, re.DOTALL)[0]

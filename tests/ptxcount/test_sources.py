@@ -1,7 +1,5 @@
 """Kinds of sources by content: PTX of any name, binaries, endless files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -9,30 +7,18 @@ import pytest
 
 from ptxcount.command_line import main
 from ptxcount.source.kernel_sources import is_ptx
+from tests.ptxcount.snippets import module
 
-PTX = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry one(.param .u64 out)
-{ .reg .b64 %rd<2>; .reg .b32 %r<2>; ld.param.u64 %rd1, [out]; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1; ret; }
-"""
+PTX = module("ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1;", 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (PTX, True),
-        ("// made by a tool\n/* of\nits own */ " + PTX, True),
-        (PTX.removeprefix(".version 8.0\n"), True),
-        (PTX.replace(".version", ".versio"), True),
-        ("\ufeff" + PTX, True),
-        ('#include "more.h"\n__global__ void one(int* out) { *out = 7; }', False),
-        ("// .version 8.0\n__global__ void one(int* out) { *out = 7; }", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    (PTX, True), ("// made by a tool\n/* of\nits own */ " + PTX, True), (PTX.removeprefix(".version 8.0\n"), True),
+    (PTX.replace(".version", ".versio"), True), ("\ufeff" + PTX, True), ("", False),
+    ('#include "more.h"\n__global__ void one(int* out) { *out = 7; }', False),
+    ("// .version 8.0\n__global__ void one(int* out) { *out = 7; }", False),
+])  # fmt: skip
 def test_ptx_is_recognized_by_content(text: str, expected: bool, tmp_path: Path) -> None:
-    """PTX is recognized by its content, in a text or in a file of any name."""
     file = tmp_path / "kernel.txt"
     file.write_text(text, encoding="utf-8")
     assert (is_ptx(text), is_ptx(file)) == (expected, expected)
@@ -42,56 +28,39 @@ def test_ptx_is_recognized_by_content(text: str, expected: bool, tmp_path: Path)
 def test_trailing_nul_is_ignored(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / name).write_text(PTX + "\0")
     assert main([str(tmp_path / name), "--grid", "1", "--block", "1", "out=int32[1]"]) == 0
-    assert "4.0 PTX instructions each" in capsys.readouterr().out
+    assert "5.0 PTX instructions each" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("kernel.cubin", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, not a source"),
-        ("kernel.cu", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, not a source"),
-        ("kernel.fatbin", b"\x50\xed\x55\xba\x01\x00", "is a fatbin, not a source"),
-        ("kernel.cu", None, "is a named pipe (FIFO); give a regular file"),
-        ("kernel.ptx", None, "is a named pipe (FIFO); give a regular file"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "message"), [
+    ("kernel.cubin", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, not a source"),
+    ("kernel.cu", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file, not a source"),
+    ("kernel.fatbin", b"\x50\xed\x55\xba\x01\x00", "is a fatbin, not a source"),
+    ("kernel.cu", None, "is a named pipe (FIFO); give a regular file"),
+    ("kernel.ptx", None, "is a named pipe (FIFO); give a regular file"),
+    ("/dev/zero", b"", "is a device; give a regular file"),
+])  # fmt: skip
 def test_foreign_files_are_refused(
     name: str, content: bytes | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A binary or a pipe is refused in one line, with its name and kind."""
     file = tmp_path / name
     if content is None:
         os.mkfifo(file)
-    else:
+    elif content:
         file.write_bytes(content)
     assert main([str(file)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"LaunchError: {file} {message}")
 
 
-def test_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A device, which may have no end, is refused."""
-    assert main(["/dev/zero"]) == 1
-    assert capsys.readouterr().err == "LaunchError: /dev/zero is a device; give a regular file\n"
-
-
-@pytest.mark.parametrize(
-    ("folder", "options", "is_shown"), [(".", [], True), ("b", [], False), ("b", ["--source", ".."], True)]
-)
 def test_lines_in_allowed_folders_are_shown(
-    folder: str,
-    options: list[str],
-    is_shown: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Source lines are shown if their file is in the current folder, or in an allowed folder."""
     (tmp_path / "b").mkdir()
     (tmp_path / "kernel.py").write_text("import it\nout[0] = 7\n")
     text = PTX.replace("mov", "\n.loc 1 2 0\nmov") + f'.file 1 "{tmp_path / "kernel.py"}"\n'
     (tmp_path / "kernel.ptx").write_text(text)
-    monkeypatch.chdir(tmp_path / folder)
-    assert main([str(tmp_path / "kernel.ptx"), "--grid", "1", "--block", "1", "out=int32[1]", *options]) == 0
-    out = capsys.readouterr().out
-    assert ("    2  out[0] = 7" in out, "kernel.py:" in out) == (is_shown, True)
+    for folder, options, is_shown in ((".", [], True), ("b", [], False), ("b", ["--source", ".."], True)):
+        monkeypatch.chdir(tmp_path / folder)
+        assert main([str(tmp_path / "kernel.ptx"), "--grid", "1", "--block", "1", "out=int32[1]", *options]) == 0
+        out = capsys.readouterr().out
+        assert ("    2  out[0] = 7" in out, "kernel.py:" in out) == (is_shown, True)

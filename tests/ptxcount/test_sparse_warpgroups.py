@@ -4,8 +4,6 @@ Registers and metadata are filled by CUTLASS 4's layouts (``mma_traits_sm90_gmma
 ``mma_traits_sm90_gmma_sparse.hpp``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,10 +11,11 @@ import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.snippets import list_registers, module
-from tests.ptxcount.tcgen05_kernels import Array, Layout, lay_out
+from tests.ptxcount.tcgen05_kernels import Layout, lay_out
 from tests.ptxcount.tcgen05_products import TYPES, make_factor
 
 RNG = np.random.default_rng(9)
@@ -27,8 +26,6 @@ METADATA = {
     16: (Layout((2, 2, 8, 4), (1024, 0, 1, 16)), Layout((16, 2), (64, 8))),
     32: (Layout((2, 2, 8, 4), (512, 0, 1, 16)), Layout((8, 2), (64, 8))),
 }
-
-
 #: A function that launches a kernel's text with its arrays.
 Launcher = Callable[[str, list[Array]], None]
 
@@ -50,9 +47,8 @@ class Form(NamedTuple):
         return 8 * int(np.dtype(TYPES[self.left][0]).itemsize)
 
     def __str__(self) -> str:
-        return (
-            f"wgmma.mma_async.sp.sync.aligned.m64n{_COLUMNS}k{512 // self.bits}.{self.result}.{self.left}.{self.right}"
-        )
+        shape = f"m64n{_COLUMNS}k{512 // self.bits}"
+        return f"wgmma.mma_async.sp.sync.aligned.{shape}.{self.result}.{self.left}.{self.right}"
 
 
 FORMS = [
@@ -116,7 +112,6 @@ def _launch(text: str, arrays: list[Array]) -> None:
 
 
 def run(form: Form, stored: Array, b: Array, words: Array, launch: Launcher = _launch) -> Array:
-    """Execute a product; return the result, (64, columns)."""
     left, right = (lay_out(matrix, "32" if form.turned else "64", mn_major=form.turned) for matrix in (stored, b))
     image, strides = np.concatenate([left.image, right.image]), ~(1 << 46)
     text = write_product(form, len(image), len(left.image), (left.descriptor & strides, right.descriptor & strides))
@@ -142,13 +137,10 @@ def check_product(form: Form, launch: Launcher = _launch) -> None:
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_sparse_products_are_exact(form: Form) -> None:
-    """Sparse ``wgmma`` is exact for all types and selectors, with the left factor in shared memory or registers."""
     check_product(form)
 
 
 def test_block_without_a_product() -> None:
-    """A block that jumps over the product reads no factors; the other block's product is right."""
-
     def launch(text: str, arrays: list[Array]) -> None:
         jump = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra DONE;\n"
         text = text.replace("ld.param", f"{jump}ld.param", 1).replace("ret;", "DONE: ret;")
@@ -157,17 +149,13 @@ def test_block_without_a_product() -> None:
     check_product(Form("f32", "f16", "f16"), launch)
 
 
-@pytest.mark.parametrize(
-    ("form", "word", "why"),
-    [
-        (Form("f32", "f16", "f16", selector=2), 0x44444444, "the sparsity selector must be a number from 0 to 1"),
-        (Form("f32", "e4m3", "e4m3", selector=1), 0x44444444, "the sparsity selector must be a number from 0 to 0"),
-        (Form("f32", "f16", "f16"), 0x44444494 ^ 0xC0, "the metadata 0b0101 of a group of elements is undefined"),
-        (Form("f32", "tf32", "tf32"), 0x44444494, "the metadata 0b1001 of a group of elements is undefined"),
-    ],
-)
+@pytest.mark.parametrize(("form", "word", "why"), [
+    (Form("f32", "f16", "f16", selector=2), 0x44444444, "the sparsity selector must be a number from 0 to 1"),
+    (Form("f32", "e4m3", "e4m3", selector=1), 0x44444444, "the sparsity selector must be a number from 0 to 0"),
+    (Form("f32", "f16", "f16"), 0x44444494 ^ 0xC0, "the metadata 0b0101 of a group of elements is undefined"),
+    (Form("f32", "tf32", "tf32"), 0x44444494, "the metadata 0b1001 of a group of elements is undefined"),
+])  # fmt: skip
 def test_undefined_products_are_refused(form: Form, word: int, why: str) -> None:
-    """Selectors and metadata that the PTX ISA does not define are refused."""
     stored, b = make_factor(64, 256 // form.bits, form.left), make_factor(_COLUMNS, 512 // form.bits, form.right)
     with pytest.raises(UnsupportedInstructionError, match=why):
         run(form, stored, b, np.full(128, word, np.uint32))

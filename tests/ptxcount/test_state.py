@@ -1,7 +1,5 @@
 """State between instructions: registers, accesses, written memory, steps."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 
@@ -16,7 +14,6 @@ Fault = type[errors.KernelFaultError]
 
 
 def test_guarded_write_spares_other_threads() -> None:
-    """A guarded write leaves other threads the value of an earlier basic block."""
     out = words_after("""
         mov.u32 %r4, 7; setp.lt.u32 %p1, %r0, 20;
         bra NEXT;
@@ -27,7 +24,6 @@ def test_guarded_write_spares_other_threads() -> None:
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_cvta_converts_loaded_addresses(space: str) -> None:
-    """``cvta`` converts an address with a loaded offset to generic, and back."""
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
     out = words_after(f"""
@@ -42,7 +38,6 @@ def test_cvta_converts_loaded_addresses(space: str) -> None:
 
 @pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
 def test_misaligned_access_names_its_thread(step: int, first: int, thread: int) -> None:
-    """A misaligned access names the first misaligned thread of the first block."""
     body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
         mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;
@@ -55,7 +50,6 @@ def test_misaligned_access_names_its_thread(step: int, first: int, thread: int) 
 
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
 def test_isspacep_tells_the_space(space: str) -> None:
-    """``isspacep`` is true only for the space that an address comes from."""
     for origin in ("global", "shared", "local", "const"):
         results = words_after(f"""
             {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if origin == "local" else "cvt.u64.u32 %rd3, %r7;"}
@@ -68,7 +62,6 @@ def test_isspacep_tells_the_space(space: str) -> None:
 
 @pytest.mark.parametrize("writers", ["lt", "ge"])
 def test_written_memory_is_per_block(writers: str) -> None:
-    """Shared memory that half of the blocks have written is unwritten in the other blocks."""
     body = f"""
         mov.u32 %r4, %ctaid.x; setp.{writers}.u32 %p1, %r4, 16;
         @!%p1 bra READ;
@@ -93,7 +86,6 @@ REDUCTIONS = [
 @pytest.mark.parametrize(("operation", "operand", "expected"), REDUCTIONS, ids=[row[0] for row in REDUCTIONS])
 @pytest.mark.parametrize("space", ["global", "shared"])
 def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, expected: Any) -> None:
-    """``red`` of two threads on one word leaves the right result, also between wider accesses to shared memory."""
     place = f"and.b32 %r4, %r0, 31; cvt.u64.u32 %rd2, %r4; shl.b64 %rd2, %rd2, {2 if space == 'global' else 3};"
     if space == "global":
         body = f"ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, %rd2; red.global.{operation} [%rd1], {operand};"
@@ -104,13 +96,11 @@ def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, e
             red.shared.{operation} [%r5], {operand}; bar.sync 0;
             ld.shared.u64 %rd4, [%r5]; @%p1 st.global.u32 [%rd1], %rd4;
         """
-    assert words_after(place + body, size=32 if space == "global" else 64)[:32].tolist() == [
-        expected(i) for i in range(32)
-    ]
+    out = words_after(place + body, size=32 if space == "global" else 64)
+    assert out[:32].tolist() == [*map(expected, range(32))]
 
 
 def test_word_behind_a_wide_store_is_unwritten() -> None:
-    """A store of 8 bytes writes two words; a ``red`` on the third one reads unwritten memory."""
     body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
     with pytest.raises(errors.UninitializedReadError) as caught:
         words_after(body)
@@ -121,7 +111,6 @@ def test_word_behind_a_wide_store_is_unwritten() -> None:
 @pytest.mark.parametrize("access", ["ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd2];",
                                     "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"])  # fmt: skip
 def test_vector_across_an_end_is_out_of_bounds(access: str, guard: str) -> None:
-    """A vector that begins in an array and ends behind it is out of bounds."""
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
     assert words_after(body, threads=2, size=10).size
     _expect_out_of_bounds(body, access, "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes", 2, 10)
@@ -135,7 +124,6 @@ def test_vector_across_an_end_is_out_of_bounds(access: str, guard: str) -> None:
     ("ld.param.u8 %r4, [%r0];", "1 byte at 0x5: a null pointer"),
 ])  # fmt: skip
 def test_read_outside_a_parameter_is_out_of_bounds(access: str, message: str) -> None:
-    """A read that begins before a parameter, or ends behind it, is out of bounds."""
     guard = "setp.ge.u32 %p1, %r0, 5; "
     _expect_out_of_bounds(f"{guard}@%p1 {access}", access, message, 5, 64)
 
@@ -151,10 +139,10 @@ def _expect_out_of_bounds(body: str, access: str, message: str, thread: int, siz
 
 #: Special register -> function of its value from thread, block, and number ``t`` of the thread in its block.
 SPECIAL: dict[str, Any] = {
-    **{f"%tid.{axis}": lambda point, place=place: point["thread"][place] for place, axis in enumerate("xyz")},
-    **{f"%ctaid.{axis}": lambda point, place=place: point["block"][place] for place, axis in enumerate("xyz")},
-    **{f"%ntid.{axis}": lambda point, place=place: (5, 4, 3)[place] for place, axis in enumerate("xyz")},
-    **{f"%nctaid.{axis}": lambda point, place=place: (2, 3, 2)[place] for place, axis in enumerate("xyz")},
+    **{f"%tid.{axis}": lambda point, n=n: point["thread"][n] for n, axis in enumerate("xyz")},
+    **{f"%ctaid.{axis}": lambda point, n=n: point["block"][n] for n, axis in enumerate("xyz")},
+    **{f"%ntid.{axis}": lambda point, n=n: (5, 4, 3)[n] for n, axis in enumerate("xyz")},
+    **{f"%nctaid.{axis}": lambda point, n=n: (2, 3, 2)[n] for n, axis in enumerate("xyz")},
     **{f"%cluster_ctaid.{axis}": lambda point, n=n: point["block"][n] % (1, 3, 2)[n] for n, axis in enumerate("xyz")},
     **{f"%clusterid.{axis}": lambda point, n=n: point["block"][n] // (1, 3, 2)[n] for n, axis in enumerate("xyz")},
     **{f"%nclusterid.{axis}": lambda point, n=n: (2, 1, 1)[n] for n, axis in enumerate("xyz")},
@@ -174,7 +162,6 @@ SPECIAL: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_registers_of_each_thread(name: str) -> None:
-    """Special registers have the right values in a three-dimensional grid of clusters."""
     body = f"""
         mov.u32 %r1, %tid.y; mad.lo.u32 %r0, %r1, 5, %r0; mov.u32 %r1, %tid.z; mad.lo.u32 %r0, %r1, 20, %r0;
         mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 60, %r0; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r0, %r1, 120, %r0;
@@ -191,7 +178,6 @@ def test_special_registers_of_each_thread(name: str) -> None:
 
 @pytest.mark.parametrize("align", [1, 8, 16, 64])
 def test_alloca_is_aligned(align: int) -> None:
-    """``alloca`` returns aligned memory behind that of earlier calls."""
     body = f"""
         ld.param.u64 %rd1, [p0]; alloca.u64 %rd2, 5; alloca.u64 %rd3, 8, {align}; alloca.u64 %rd4, 1;
         sub.u64 %rd3, %rd3, %rd2; sub.u64 %rd4, %rd4, %rd2; st.global.v2.u64 [%rd1], {{%rd3, %rd4}};
@@ -204,7 +190,6 @@ def test_alloca_is_aligned(align: int) -> None:
 
 @pytest.mark.parametrize("window", [5, 9, 127, 128, 255])
 def test_address_of_no_space_is_out_of_bounds(window: int) -> None:
-    """A generic address beyond all spaces is out of bounds."""
     body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
     with pytest.raises(errors.OutOfBoundsError):
         execute_snippet(module(body, 1), [np.zeros(64, np.uint32)])
@@ -216,7 +201,6 @@ def test_address_of_no_space_is_out_of_bounds(window: int) -> None:
     ("local", 524288, 4, "a thread has 524289 bytes of local memory; at most 524288 are allowed"),
 ])  # fmt: skip
 def test_memory_beyond_a_limit_is_refused(space: str, most: int, language: int, message: str) -> None:
-    """Shared memory of a block and local memory of a thread may reach their limits, and no byte more."""
     for size in (most, most + 1):
         text = module(f"mov.u32 %r1, big; st.{space}.u8 [%r1+{size - 1}], 1;", 0, f".{space} .b8 big[{size}];")
         text = text.replace("snippet()", f"snippet()\n.language {language}")
@@ -233,7 +217,6 @@ def test_memory_beyond_a_limit_is_refused(space: str, most: int, language: int, 
     ("local", 8, errors.MisalignedError, "16 bytes at address 8 of local memory, which is not a multiple of 16"),
 ])  # fmt: skip
 def test_vector_must_fit_and_be_aligned(space: str, place: int, error: Fault, message: str, access: str) -> None:
-    """A vector must end within its memory and be aligned as a whole."""
     guarded = f"setp.eq.u32 %p1, %r0, 3; @%p1 {access.format(space)}"
     text = module(f"mov.u32 %r8, b; add.u32 %r8, %r8, {place};\n{guarded}", 0, f".{space} .align 16 .b8 b[40];")
     with pytest.raises(error, match=message) as caught:
@@ -243,7 +226,6 @@ def test_vector_must_fit_and_be_aligned(space: str, place: int, error: Fault, me
 
 @pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
 def test_shared_offsets_wrap(offset: int) -> None:
-    """Offsets in shared memory wrap at 32 bits, also in merged accesses."""
     loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
     text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
     counters = execute_snippet(text, [np.zeros(1)], unwritten="off", races="off")
@@ -252,7 +234,6 @@ def test_shared_offsets_wrap(offset: int) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 100])
 def test_step_limit_is_exact(rounds: int) -> None:
-    """A kernel may use exactly the limit: its instructions, and one step per basic block."""
     body = f"mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, {rounds}; @%p1 bra AGAIN;"
     steps = (1 + 6 + 1 + 1) + rounds * (3 + 1) + (1 + 1)
     words_after(body, step_limit=steps)
@@ -261,7 +242,6 @@ def test_step_limit_is_exact(rounds: int) -> None:
 
 
 def test_warp_counts_its_longest_thread() -> None:
-    """A thread counts the instructions that it executes, and a warp those of its longest thread."""
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):

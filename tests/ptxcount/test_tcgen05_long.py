@@ -4,14 +4,13 @@ A row has three or six scales. Those beyond a word are four columns later for ev
 (``sm103_blockscaled_mma_warpspecialized.hpp``) copies four scales of 128 rows to four columns.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import decode_scales, ml_dtypes
-from tests.ptxcount.tcgen05_kernels import FIRST_THREAD, Array, Factor, finish, launch, lay_out, write_kernel
+from tests.ptxcount.tcgen05_kernels import FIRST_THREAD, Factor, finish, launch, lay_out, write_kernel
 
 RNG = np.random.default_rng(11)
 _KIND = "mxf4nvf4.block_scale.block"
@@ -35,7 +34,6 @@ def _lay_out_scales(codes: Array, first: int) -> Array:
 
 
 def _write_code(images: list[Factor], tables: list[list[Factor]], kind: str, shape: int, columns: int) -> str:
-    """Write code that copies the tables of scales to tensor memory, and multiplies."""
     starts = np.cumsum([0, *(len(image.image) for image in [*images, *tables[0], *tables[1]])]).tolist()
     lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
     pairs = zip(("%a", "%b"), images, starts, strict=False)
@@ -55,25 +53,22 @@ def _split_nibbles(matrix: Array) -> Array:
 
 
 def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle: str = "none") -> tuple[Array, Array]:
-    """Run a product; return its result and NumPy's."""
     count = 96 // block
     matrices = [RNG.integers(0, 256, (rows, 48), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     codes = [RNG.integers(*low, (rows, count), dtype=np.uint8) for rows in (128, columns)]
     factors = [lay_out(matrix, swizzle, mn_major=False) for matrix in matrices]
-    words = [_lay_out_scales(each, first) for each, first in zip(codes, firsts, strict=True)]
-    tables = [
-        [lay_out(part, "none", mn_major=False) for part in np.split(each, each.shape[1] // 4, 1)] for each in words
-    ]
+    tables = []
+    for scales, first in zip(codes, firsts, strict=True):
+        words = _lay_out_scales(scales, first)
+        tables.append([lay_out(part, "none", mn_major=False) for part in np.split(words, words.shape[1] // 4, 1)])
     code = _write_code(factors, tables, f"{_KIND}{block}", _describe(columns, firsts, scale), min(columns, 128))
     image = np.concatenate([factor.image for factor in [*factors, *tables[0], *tables[1]]])
     out = np.zeros((128, min(columns, 128)), np.uint32)
     launch(write_kernel(code, columns=512, size=len(image)), image, out)
-    numbers = [
-        _split_nibbles(matrix) * np.repeat(decode_scales(each, scale), block, axis=1)
-        for matrix, each in zip(matrices, codes, strict=True)
-    ]
-    return out.view(np.float32), (numbers[0] @ numbers[1].T)[:, : out.shape[1]]
+    factors_of_row = [np.repeat(decode_scales(scales, scale), block, axis=1) for scales in codes]
+    left, right = (_split_nibbles(m) * scales for m, scales in zip(matrices, factors_of_row, strict=True))
+    return out.view(np.float32), (left @ right.T)[:, : out.shape[1]]
 
 
 @pytest.mark.parametrize("columns", [64, 192])
@@ -82,24 +77,20 @@ def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle:
     [(32, (0, 0), "ue8m0"), (32, (3, 1), "ue8m0"), (32, (2, 3), "ue8m0"), (16, (0, 2), "ue4m3"), (16, (2, 0), "ue8m0")],
 )
 def test_long_products_as_in_numpy(block: int, firsts: tuple[int, int], scale: str, columns: int) -> None:
-    """Products equal NumPy's for scales of 16 or 32 elements, which begin at the descriptor's byte."""
     out, expected = _run(columns, block, firsts, scale)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("swizzle", ["64", "128"])
 def test_rows_within_swizzle_lines_as_in_numpy(swizzle: str) -> None:
-    """Products equal NumPy's if a row of 48 bytes lies within a line of the swizzle pattern."""
     out, expected = _run(64, 32, (0, 0), "ue8m0", swizzle)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 def test_row_across_lines_is_refused() -> None:
-    """A row that crosses the end of its line is refused: another descriptor field says where the row goes on."""
-    with pytest.raises(
-        UnsupportedInstructionError,
-        match="a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes",
-    ):
+    """Another field of the descriptor says where such a row goes on."""
+    message = "a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes"
+    with pytest.raises(UnsupportedInstructionError, match=message):
         _run(64, 32, (0, 0), "ue8m0", "32")
 
 

@@ -1,19 +1,12 @@
 """Tensor memory: registers by the figures of the PTX ISA, and faults."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ptxcount.util.errors import (
-    KernelFaultError,
-    OutOfBoundsError,
-    TensorMemoryError,
-    UninitializedTensorReadError,
-)
+from ptxcount.util.errors import KernelFaultError, OutOfBoundsError, TensorMemoryError, UninitializedTensorReadError
 from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import COMMIT, FIRST_THREAD, WAIT, Layout, dump, fill, launch, write_kernel
 
@@ -37,16 +30,13 @@ def _expect_registers(shape: str, number: int, first: int, warp: int) -> Any:
     return np.concatenate(repeats, axis=1).reshape(32, registers * number)
 
 
-@pytest.mark.parametrize(
-    ("shape", "number"),
-    [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAPES[shape][2] << power <= 128],
-)
+NUMBERS = [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAPES[shape][2] << power <= 128]
+
+
+@pytest.mark.parametrize(("shape", "number"), NUMBERS)
 def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
-    """``tcgen05.ld`` fills registers as in the figures of the PTX ISA; ``tcgen05.st`` stores them back."""
     lanes, registers, width, *_ = SHAPES[shape]
-    count = registers * number
-    columns = width * number
-    first = 32 - lanes
+    count, columns, first = registers * number, width * number, 32 - lanes
     names = list_registers("%v", count)
     for_stores = "\n".join(f"st.global.u32 [%out+{4 * k}], %v{k};" for k in range(count))
     body = (
@@ -68,7 +58,6 @@ def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
 
 
 def test_load_reads_the_quarter_of_its_warp() -> None:
-    """A load from lanes of the first quarter reads the warp's own quarter."""
     body = (
         f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
@@ -79,7 +68,6 @@ def test_load_reads_the_quarter_of_its_warp() -> None:
 
 
 def test_upper_lanes_access_columns_at_the_split() -> None:
-    """With ``.16x32bx2``, lanes 16 to 31 access the columns that the split operand adds."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
@@ -91,7 +79,6 @@ def test_upper_lanes_access_columns_at_the_split() -> None:
 
 
 def test_halves_are_packed_and_unpacked() -> None:
-    """``.pack::16b`` joins lower halves of adjacent columns, ``.unpack::16b`` separates them."""
     body = (
         f"{fill(8)}add.u32 %r5, %d, %quarter;\n"
         "tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {%v0, %v1, %v2, %v3}, [%r5];\n"
@@ -106,7 +93,6 @@ def test_halves_are_packed_and_unpacked() -> None:
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_shift_moves_rows(group: int) -> None:
-    """``tcgen05.shift`` moves 32 bytes into each row but a warp's last, in one block or both of a pair."""
     barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=group)
     if group == 2:
@@ -131,11 +117,8 @@ _SHIFT = FIRST_THREAD + "@%p tcgen05.shift.cta_group::1.down [%d+{}];\n"
 #: Code, its fault, and a part of the message.
 WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
-    (
-        f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}",
-        OutOfBoundsError,
-        "lanes 32 to 63 .* warp 0 of its block can access lanes 0",
-    ),
+    (f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}", OutOfBoundsError,
+     "lanes 32 to 63 .* warp 0 of its block can access lanes 0"),
     (f"{_OWN}add.u32 %r5, %r5, {16 << 16};\n{_LOAD}", OutOfBoundsError, "lanes 16 to 47"),
     (f"{_OWN}add.u32 %r5, %r5, 512;\n{_LOAD}", OutOfBoundsError, "column 512 of 128 lanes and 512 columns"),
     (f"{_OWN}add.u32 %r5, %r5, 64;\n{_LOAD}", TensorMemoryError, "lane 0, column 64, which is not allocated"),
@@ -145,30 +128,18 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_SECOND + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
     ("@%p tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;\n", TensorMemoryError, "32 columns .* where 64 are"),
     (f"setp.lt.u32 %p, %t, 40;\n{_OWN}@%p {_LOAD}", TensorMemoryError, "warp 1 executes it with 8 of 32 lanes"),
-    (
-        f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
-        TensorMemoryError,
-        "whose tcgen05.commit no thread waited for",
-    ),
+    (f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}", TensorMemoryError,
+     "whose tcgen05.commit no thread waited for"),
     (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "no thread waited for their products"),
-    (
-        f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}",
-        TensorMemoryError,
-        "no thread waited for",
-    ),
+    (f"{_SHIFT.format(0)}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN}{_LOAD}", TensorMemoryError,
+     "no thread waited for"),
     (_SHIFT.format(16 << 16), TensorMemoryError, "lane 16; a multiple of 32 is needed"),
-    (
-        _SHIFT.format(0).replace("cta_group::1", "cta_group::2"),
-        TensorMemoryError,
-        "needs an even number of blocks in a cluster, not 1",
-    ),
+    (_SHIFT.format(0).replace("cta_group::1", "cta_group::2"), TensorMemoryError,
+     "needs an even number of blocks in a cluster, not 1"),
     (_SHIFT.format(60), TensorMemoryError, "lane 1, column 64, which is not allocated"),
-    (
-        f"{fill(8).replace('tcgen05.wait::st.sync.aligned;', '')}bar.sync 0;\n{_SHIFT.format(0)}",
-        TensorMemoryError,
-        "written by a tcgen05.st without tcgen05.wait::st",
-    ),
-]
+    (f"{fill(8).replace('tcgen05.wait::st.sync.aligned;', '')}bar.sync 0;\n{_SHIFT.format(0)}", TensorMemoryError,
+     "written by a tcgen05.st without tcgen05.wait::st"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "error", "text"), WRONG_KERNELS, ids=range(len(WRONG_KERNELS)))
@@ -187,7 +158,6 @@ RELINQUISHING = [
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize(("place", "allocates", "again", "is_fault"), RELINQUISHING)
 def test_relinquish_ends_allocation(place: str, allocates: bool, again: bool, is_fault: bool, group: int) -> None:
-    """After ``relinquish_alloc_permit`` by any warp, ``alloc`` is a fault; columns stay usable until ``dealloc``."""
     pair = f"cta_group::{group}.sync.aligned"
     relinquish = f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.{pair};\n"
     second = _SECOND + _ALLOC.format(32).replace("cta_group::1", f"cta_group::{group}") if again else ""

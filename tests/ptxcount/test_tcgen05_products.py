@@ -1,19 +1,21 @@
-"""Products of ``tcgen05.mma`` against NumPy, with factors in canonical layouts."""
-
-from __future__ import annotations
+"""Products of ``tcgen05.mma`` against NumPy, with factors in canonical layouts, and errors."""
 
 import numpy as np
 import pytest
 
+from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import (
     FIRST_THREAD,
     describe_product,
     fill,
     finish,
+    launch,
     lay_out,
     load_descriptors,
     store,
+    write_kernel,
 )
 from tests.ptxcount.tcgen05_products import (
     KINDS,
@@ -28,14 +30,12 @@ from tests.ptxcount.tcgen05_products import (
     run_product,
 )
 
+FORMS = [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results]
+
 
 @pytest.mark.parametrize("rows", [64, 128])
-@pytest.mark.parametrize(
-    ("kind", "left_type", "right_type", "result"),
-    [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results],
-)
+@pytest.mark.parametrize(("kind", "left_type", "right_type", "result"), FORMS)
 def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: str, rows: int) -> None:
-    """Products of each pair of types, some of them negated, equal NumPy's."""
     results, products = KINDS[kind][1:]
     a, b = make_factor(rows, products, left_type), make_factor(32, products, right_type)
     codes, negates = (TYPES[left_type][1], TYPES[right_type][1], results[result]), kind != "i8"
@@ -47,20 +47,17 @@ def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: s
 @pytest.mark.parametrize("majors", [(a, b) for a in (False, True) for b in (False, True)])
 @pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
 def test_orders_and_swizzles_as_in_numpy(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
-    """Products of factors in every order and swizzle equal NumPy's."""
     a, b = (make_factor(128, KINDS[kind][2], KINDS[kind][0][0]) for _ in range(2))
     np.testing.assert_array_equal(multiply(a, b, kind, swizzle=swizzle, majors=majors), multiply_exactly(a, b))
 
 
 def test_swizzle_of_32_byte_units_as_in_numpy() -> None:
-    """Products of MN-major tf32 factors equal NumPy's, with a swizzle in units of 32 bytes."""
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
     out = multiply(a, b, "tf32", codes=(2, 2, 1), swizzle="128_32", majors=(True, True))
     np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
 def test_steps_along_a_row_accumulate() -> None:
-    """Four instructions at steps of 32 bytes multiply a row of 128 bytes; all but the first accumulate."""
     a, b = make_factor(128, 64, "f16"), make_factor(32, 64, "f16")
     left, right = (lay_out(m, "128", mn_major=False) for m in (a, b))
     mma = "@%p tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %r7, {};\n"
@@ -76,12 +73,10 @@ def test_steps_along_a_row_accumulate() -> None:
 _MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000000;\n"
 
 
-@pytest.mark.parametrize(
-    ("rest", "scale", "kept"),
-    [("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127])],
-)
+@pytest.mark.parametrize(("rest", "scale", "kept"), [
+    ("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127]),
+])  # fmt: skip
 def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]) -> None:
-    """The old result is ignored, added, or scaled and added; lanes in the mask keep it."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
     words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
     old = words.view(np.float32).astype(np.float64)
@@ -92,7 +87,6 @@ def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]
 
 @pytest.mark.parametrize("rows", [64, 128])
 def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
-    """The left factor may be in tensor memory: two f16 per column, in the lanes of the result."""
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
@@ -107,7 +101,6 @@ def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
 
 
 def test_narrow_types_are_padded() -> None:
-    """Products of 4- and 6-bit types equal NumPy's; 16 elements take 16 bytes, with padding."""
     for name, bits, code in (("float4_e2m1fn", 4, 5), ("float6_e2m3fn", 6, 3), ("float6_e3m2fn", 6, 4)):
         numbers = np.arange(1 << bits, dtype=np.uint8).view(getattr(ml_dtypes, name)).astype(np.float64)
         codes = RNG.integers(0, 1 << bits, (2, 128, 32))
@@ -116,9 +109,8 @@ def test_narrow_types_are_padded() -> None:
             bit = (matrix[:rows, :, None] >> np.arange(bits)) & 1
             padded = np.zeros((rows, 2, 128), np.uint8)
             padded[:, :, : 16 * bits] = bit.reshape(rows, 2, -1)
-            factors.append(
-                lay_out(np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32), "32", mn_major=False)
-            )
+            packed = np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32)
+            factors.append(lay_out(packed, "32", mn_major=False))
         left, right = factors
         shape = describe_product(128, 64, (code, code, 1))
         out = run_product(left, right, make_code(left, right, "f8f6f4", shape), 64)
@@ -128,7 +120,6 @@ def test_narrow_types_are_padded() -> None:
 
 @pytest.mark.parametrize("negate", range(4))
 def test_descriptor_negates_factors(negate: int) -> None:
-    """The descriptor negates either factor, or both."""
     a, b = make_factor(128, 16, "f16"), make_factor(32, 16, "f16")
     out = multiply(a, b, fields={"negate": negate})
     np.testing.assert_array_equal(out, (-1) ** negate.bit_count() * multiply_exactly(a, b))
@@ -136,10 +127,95 @@ def test_descriptor_negates_factors(negate: int) -> None:
 
 @pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
 def test_integer_sums_wrap_or_saturate(saturate: int, expected: int) -> None:
-    """Integer sums wrap around, or saturate."""
     factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
     before = f"mov.u32 %m0, {2**31 - 1};\n{store(['%m0'] * 8)}"
     shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
     code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
     out = run_product(factor, factor, code, 8)
     assert (out.view(np.int32) == expected).all()
+
+
+def _run_changed(descriptor: int, shape: int | None = None) -> None:
+    """Run a product with flipped bits in the left descriptor; assert its result."""
+    a = make_factor(128, 16, "f16")
+    left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
+    left = left._replace(descriptor=left.descriptor ^ descriptor)
+    code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
+    out = run_product(left, right, code, 64)
+    np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, a[:64]))
+
+
+@pytest.mark.parametrize(("descriptor", "shape", "error", "text"), [
+    (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
+    (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
+    (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
+    (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
+    (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "factors, 7 and 0, or of the result, 1,"),
+    (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
+    (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
+    (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
+])  # fmt: skip
+def test_wrong_descriptors_are_errors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        _run_changed(descriptor, shape)
+
+
+def test_base_offset_without_swizzle_has_no_effect() -> None:
+    """Triton sets a base offset also without a swizzle."""
+    _run_changed(4 << 49)
+
+
+@pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
+def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
+    code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
+    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; for {rows} rows, all must have lane 0"):
+        run_product(factor, factor, code, 64)
+
+
+def test_transposed_factor_in_tensor_memory_is_refused() -> None:
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)) | 1 << 15)
+    with pytest.raises(UnsupportedInstructionError, match="A in tensor memory cannot be transposed"):
+        run_product(factor, factor, code.replace("[%d], %a", "[%d], [%d]"), 64)
+
+
+def test_unwritten_factor_is_a_fault() -> None:
+    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
+    text = write_kernel(code, columns=128, size=8192)
+    text = text.replace("setp.ge.u32 %p, %r3, 2048;", "setp.ge.u32 %p, %r3, 512;")
+    with pytest.raises(UninitializedReadError, match="matrix element at shared address"):
+        launch(text, np.zeros(8192, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
+
+
+#: The instruction descriptor of 128 x 64 products with K = 96.
+_LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; only lane 0 is supported"),
+    ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
+     "the PTX ISA does not tell if the product reads the rows before or after their shift"),
+    (f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
+     r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed"),
+    ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; 2 are needed"),
+    (f"mov.u32 %r7, {_LONG};\n"
+     "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
+     r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec"),
+    (f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"
+     "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
+     "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata"),
+])  # fmt: skip
+def test_unsupported_forms_are_refused(form: str, text: str) -> None:
+    with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):
+        launch(write_kernel(f"{form};\n"), np.zeros(128, np.uint8), np.zeros(1))
+
+
+def test_store_without_wait_is_a_fault() -> None:
+    factor = make_factor(128, 16, "f16")
+    before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
+    message = r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
+    with pytest.raises(TensorMemoryError, match=message):
+        multiply(factor, factor[:64], rest="%yes", before=before)

@@ -1,11 +1,10 @@
 """``tcgen05.cp``, block scales, and products of two blocks, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import ptxcount
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.small_floats import decode_scales, ml_dtypes
 from tests.ptxcount.snippets import module
@@ -26,26 +25,26 @@ from tests.ptxcount.tcgen05_kernels import (
 RNG = np.random.default_rng(6)
 #: Shape of a copy -> rows, words of each, and the first row of each 32 lanes.
 COPIES = {
-    "128x256b": (128, 8, (0, 32, 64, 96)),
-    "128x128b": (128, 4, (0, 32, 64, 96)),
-    "64x128b.warpx2::02_13": (64, 4, (0, 32, 0, 32)),
-    "64x128b.warpx2::01_23": (64, 4, (0, 0, 32, 32)),
-    "32x128b.warpx4": (32, 4, (0, 0, 0, 0)),
-    "warpx4.32x128b": (32, 4, (0, 0, 0, 0)),  # Triton's spelling
-}
+    "128x256b": (128, 8, (0, 32, 64, 96)), "128x128b": (128, 4, (0, 32, 64, 96)),
+    "64x128b.warpx2::02_13": (64, 4, (0, 32, 0, 32)), "64x128b.warpx2::01_23": (64, 4, (0, 0, 32, 32)),
+    "32x128b.warpx4": (32, 4, (0, 0, 0, 0)), "warpx4.32x128b": (32, 4, (0, 0, 0, 0)),  # Triton's spelling
+}  # fmt: skip
+
+
+def _copy(matrix: Array, form: str) -> Array:
+    """Copy a matrix to column 4 of tensor memory; return all lanes."""
+    factor, out = lay_out(matrix, "none", mn_major=False), np.zeros((128, 16), np.uint32)
+    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}@%p tcgen05.cp.cta_group::1.{form}, %a;\n{finish(16)}"
+    launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
+    return out
 
 
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b6x16_p32", 6), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("shape", COPIES)
 def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
-    """``tcgen05.cp`` copies rows to the lanes of its shape; 16 elements of 4 or 6 bits become bytes."""
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
-    factor = lay_out(matrix, "none", mn_major=False)
-    copy = f"@%p tcgen05.cp.cta_group::1.{shape}{packing} [%d+4], %a;\n"
-    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}{copy}{finish(16)}"
-    out = np.zeros((128, 16), np.uint32)
-    launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
+    out = _copy(matrix, f"{shape}{packing} [%d+4]")
     lane = np.arange(128)
     flags = np.unpackbits(matrix.view(np.uint8).reshape(rows, -1, 16), axis=2, bitorder="little")[..., : 16 * bits]
     numbers = flags.reshape(rows, -1, bits) @ (1 << np.arange(bits))
@@ -56,13 +55,8 @@ def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("lane", [0, 31])
 def test_copy_of_four_rows_reaches_all_quarters(lane: int, packing: str, bits: int) -> None:
-    """``tcgen05.cp.4x256b`` copies four rows, one to a lane of each quarter."""
     matrix = RNG.integers(0, 1 << 32, (8, 8), dtype=np.uint32)
-    factor = lay_out(matrix, "none", mn_major=False)
-    copy = f"@%p tcgen05.cp.cta_group::1.4x256b{packing} [%d+{lane << 16 | 4}], %a;\n"
-    code = f"{load_descriptors(factor, factor)}{FIRST_THREAD}{copy}{finish(16)}"
-    out = np.zeros((128, 16), np.uint32)
-    launch(write_kernel(code, size=len(factor.image)), factor.image, out, unwritten="off")
+    out = _copy(matrix, f"4x256b{packing} [%d+{lane << 16 | 4}]")
     content = matrix[:4].view(np.uint8).reshape(4, 2, 16)
     if bits == 4:
         content = np.stack([content[..., :8] & 15, content[..., :8] >> 4], axis=-1)
@@ -86,7 +80,6 @@ SCALED = [
 def test_scales_multiply_parts_of_a_row(
     kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int
 ) -> None:
-    """Each scale multiplies its part of a row; descriptor and address select the byte where scales begin."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
     low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
     scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
@@ -125,15 +118,11 @@ def test_scales_multiply_parts_of_a_row(
     np.testing.assert_allclose(out.view(np.float32), numbers[0] @ numbers[1].T, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("byte", "error", "text"),
-    [
-        (0, TensorMemoryError, "scales differ between the quarters"),
-        (2, UnsupportedInstructionError, "the address of scales has byte 2, the instruction descriptor has 0"),
-    ],
-)
+@pytest.mark.parametrize(("byte", "error", "text"), [
+    (0, TensorMemoryError, "scales differ between the quarters"),
+    (2, UnsupportedInstructionError, "the address of scales has byte 2, the instruction descriptor has 0"),
+])  # fmt: skip
 def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) -> None:
-    """Scales that differ between quarters, and an address with another byte than the descriptor, are refused."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     body = (
         f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
@@ -157,9 +146,7 @@ def test_pair_of_blocks_multiplies(rows: int, multicast: bool) -> None:
     cluster_barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=2)
     if multicast:
-        commit = commit.replace(".shared::cluster", ".shared::cluster.multicast::cluster").replace(
-            "[barrier]", "[barrier], %h1"
-        )
+        commit = commit.replace("::cluster.b64 [barrier]", "::cluster.multicast::cluster.b64 [barrier], %h1")
     wait = WAIT if multicast else f"setp.eq.u32 %p, %r1, 1;\n@%p bra WAITED;\n{WAIT}WAITED:\n{cluster_barrier}"
     columns = 64 if rows == 256 else 32
     body = (
@@ -199,7 +186,6 @@ ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 
 
 
 def test_copies_of_a_pair_signal_one_barrier() -> None:
-    """Both blocks of a pair copy rows and signal the even block's barrier."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
     registers = ".shared .align 128 .b8 rows[1024]; .shared .align 8 .b64 barrier; .reg .b16 %h;"

@@ -4,14 +4,13 @@ Metadata lies in tensor memory as CUTLASS 4 lays it out (``mma_traits_sm100_frag
 128 rows, the other lanes repeat those of the rows (``tmem_e_frg_ws``).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
+from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
-from tests.ptxcount.tcgen05_kernels import Array, Layout, describe_product, launch, lay_out, store, write_kernel
+from tests.ptxcount.tcgen05_kernels import Layout, describe_product, launch, lay_out, store, write_kernel
 from tests.ptxcount.tcgen05_products import (
     TYPES,
     decode,
@@ -64,7 +63,6 @@ def _run(name: str, selector: int, a: Array, b: Array, words: Array, stationary:
 
 @pytest.mark.parametrize(("name", "selector"), [(name, 0) for name in SPARSE] + [("f16", 1), ("tf32", 1)])
 def test_sparse_products_are_exact(name: str, selector: int) -> None:
-    """Sparse products are exact; for types of 16 and 32 bits, a selector names the column of the metadata."""
     products = 64 // np.dtype(TYPES[name][0]).itemsize
     a, b = make_factor(128, products, name), make_factor(64, products, name)
     stored, words = _sparsify(name, a, selector)
@@ -75,7 +73,6 @@ def test_sparse_products_are_exact(name: str, selector: int) -> None:
 @pytest.mark.parametrize("rows", [32, 64, 128])
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_products_of_ws_are_exact(name: str, rows: int) -> None:
-    """Sparse products of ``.ws`` are exact: parts of the columns have their own lanes, with a copy of the metadata."""
     products = 64 // np.dtype(TYPES[name][0]).itemsize
     a, b = make_factor(rows, products, name), make_factor(64, products, name)
     stored, words = _sparsify(name, a, 0)
@@ -84,7 +81,6 @@ def test_sparse_products_of_ws_are_exact(name: str, rows: int) -> None:
 
 
 def test_wide_sparse_products_of_ws_are_refused() -> None:
-    """Sparse products of ``.ws`` with more than 128 columns are refused."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(128, 256, (0, 0, 1)) | 4, stationary=".ws.sp")
     with pytest.raises(TensorMemoryError, match="128 x 256 is no shape of a product"):
@@ -92,7 +88,6 @@ def test_wide_sparse_products_of_ws_are_refused() -> None:
 
 
 def test_undefined_metadata_is_refused() -> None:
-    """Metadata with two equal indices is refused."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 32, "f16")
     with pytest.raises(UnsupportedInstructionError, match="the metadata 0b0000 of a group is undefined"):
         _run("f16", 0, a, b, np.zeros((128, 2), np.uint32))
@@ -101,7 +96,6 @@ def test_undefined_metadata_is_refused() -> None:
 @pytest.mark.parametrize("first", [0, 1, 0b0110])
 @pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
 def test_column_mask_makes_zeros(rows: int, parts: int, first: int) -> None:
-    """A column mask treats three of eight columns as zeros; each part of the columns has its own start."""
     starts, use, skip = (1, 4, 0, 2), 5, 3
     a, b = make_factor(rows, 16, "f16"), make_factor(64, 16, "f16")
     mask = sum(start << 8 * part for part, start in enumerate(starts))
@@ -118,7 +112,6 @@ def test_column_mask_makes_zeros(rows: int, parts: int, first: int) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
 def test_column_shift_skips_columns(rows: int, parts: int, turned: bool) -> None:
-    """A column shift skips the first columns of the right factor; a mask counts the columns of the result."""
     a, b = make_factor(rows, 16, "f16"), make_factor(80, 16, "f16")
     columns, shift = 64 // parts, 11
     mask = 1 << 39 | 2 << 40 | 4 << 48  # five used, three zeros

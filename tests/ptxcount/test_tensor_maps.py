@@ -1,7 +1,5 @@
 """Tensor maps and bulk copies: outcomes of an H200, conditions of the driver API, maps that a kernel changes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -51,8 +49,6 @@ REFUSALS = {
     "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
     "bulk_reduce: 64 bytes, shared 0, global 8": "is not a multiple of 16",
 }  # fmt: skip
-
-
 #: Launches that are undefined in PTX and that the GPU runs -> part of ptxcount's error.
 STRICTER = {
     "bulk_store: 8 bytes": "an H200 stores 0 of them", "bulk_store: 40 bytes": "an H200 stores 32 of them",
@@ -85,10 +81,7 @@ def find_differences(chosen: Sequence[Condition]) -> list[str]:
 
 
 def test_outcomes_as_on_an_h200() -> None:
-    """Launches and encodings give the bytes of an H200, or the errors of `REFUSALS` and `STRICTER`.
-
-    Of launches that ran in large groups a third is enough here; `tests/gpu/test_conditions.py` has all.
-    """
+    """Of launches that ran in large groups, test a third; `tests/gpu/test_conditions.py` has all."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))["outcomes"]
     places = {(group, name): place for group, outcomes in record.items() for place, name in enumerate(outcomes)}
     assert {(condition.group, condition.name) for condition in CONDITIONS} == places.keys()
@@ -136,7 +129,6 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("make", "array", "fields", "message"), CONDITIONS_OF_MAPS)
 def test_invalid_maps_are_refused(make: type, array: Any, fields: dict[str, Any], message: str) -> None:
-    """A map that breaks a condition of the driver API is refused with the value."""
     with pytest.raises(LaunchError, match=message):
         make(array, **fields)
 
@@ -160,7 +152,7 @@ def _write_changes(changes: Sequence[tuple[str, str, str]]) -> str:
 
 
 def test_kernel_builds_a_map_from_zeros() -> None:
-    """A kernel builds a tensor map in global memory from zeros (CUDA guide), and stores with it."""
+    """The CUDA guide has such a kernel."""
     body = _write_changes(CHANGES)
     body += "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r2, %r2}], [%r1];"
     array, place = np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)
@@ -176,7 +168,6 @@ _TILE_AND_BARRIER = ".reg .b16 %h<2>; .shared .align 1024 .b8 s[1024]; .shared .
 
 
 def test_wrong_number_of_im2col_offsets_is_refused() -> None:
-    """An ``im2col`` copy of four dimensions needs two offsets."""
     copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
     text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER, maps=1)
@@ -185,7 +176,6 @@ def test_wrong_number_of_im2col_offsets_is_refused() -> None:
 
 
 def test_tensor_map_is_no_texture() -> None:
-    """A word of a tensor map that a kernel made is refused as a texture handle."""
     fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
@@ -199,7 +189,6 @@ SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32
 
 @pytest.mark.parametrize(("width", "swizzle", "tile"), SHORT_ROWS)
 def test_short_row_is_in_swizzled_units(width: int, swizzle: int, tile: int) -> None:
-    """A row shorter than its swizzle is in the 16-byte units that the XOR of address bits selects."""
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2}], [b];"
     body = f"""
     mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; mov.u32 %r2, 0;
@@ -216,7 +205,6 @@ def test_short_row_is_in_swizzled_units(width: int, swizzle: int, tile: int) -> 
 
 
 def test_interleaved_map_is_refused() -> None:
-    """A map with an interleaved layout, which the driver encodes, is refused as unsupported."""
     thirds = [("box_dim", "2, ", "1"), ("global_dim", "2, ", "1"), ("global_stride", "1, ", "%rd3")]
     changes = [*CHANGES, ("rank", "", "2"), *thirds, ("element_stride", "2, ", "1"), ("interleave_layout", "", "1")]
     copy = "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%rd2, {%r2, %r2, %r2}], [%r1];"

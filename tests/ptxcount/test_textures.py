@@ -1,23 +1,20 @@
 """Textures and surfaces against NumPy: point and weighted sampling."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import ptxcount
 from ptxcount.cli.argument_words import make_arguments
 from ptxcount.engine.execute import execute_kernel
+from ptxcount.lanes.warps import Array
 from ptxcount.report.suggested_launches import format_overview
 from ptxcount.util.errors import LaunchError, OutOfBoundsError
 from tests.ptxcount import sources
 
-Array = npt.NDArray[Any]
 RNG = np.random.default_rng(11)
 COUNT = 128
 
@@ -54,10 +51,8 @@ def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, ad
     fixed = [int(x) for x in (np.floor(scaled * 256 + 0.5) - 128 if linear else np.floor(scaled) * 256)]
     total = 0.0
     for choice in product(*[(0, 1) if linear else (0,)] * len(coordinates)):
-        places = [
-            _index(center // 256 + step, extent, address)
-            for center, step, extent in zip(fixed, choice, array.shape, strict=True)
-        ]
+        steps = zip(fixed, choice, array.shape, strict=True)
+        places = [_index(center // 256 + step, extent, address) for center, step, extent in steps]
         if None not in places:
             weight = _weight(choice[::-1], [center % 256 / 256 for center in fixed[::-1]])
             total += float(array[tuple(places)]) * weight
@@ -67,7 +62,6 @@ def compute_fetch(array: Array, coordinates: tuple[float, ...], linear: bool, ad
 def _expect_fetches(
     out: Array, arrays: Iterable[Array], coordinates: list[Array], linear: bool, address: str, normalized: bool
 ) -> None:
-    """Assert the results of fetches, one from each array; coordinates are in the order of axes."""
     points = zip(*(axis.tolist() for axis in coordinates), strict=True)
     pairs = zip(arrays, points, strict=True)
     expected = [compute_fetch(array, point, linear, address, normalized) for array, point in pairs]
@@ -86,7 +80,6 @@ MODES = [
 def test_fetches_as_in_the_cuda_guide(
     entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool
 ) -> None:
-    """Fetches in and out of bounds follow the CUDA guide; x is the last axis."""
     array = RNG.normal(size=shape).astype(np.float32)
     extents = [1 if normalized else n for n in shape]
     coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
@@ -100,7 +93,6 @@ def test_fetches_as_in_the_cuda_guide(
 
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
 def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
-    """`Surface.place` gives each byte its own address; a sector has 16 bytes of two rows of a layer."""
     layered, size = len(shape) > 2, int(np.prod(shape))
     place = ptxcount.Surface(np.zeros(shape, np.uint8)).find_offset(np.arange(size), layered=layered)
     assert len({*place.tolist()}) == size
@@ -111,7 +103,6 @@ def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("entry", "shape"), [("layer1", (3, 19)), ("layer2", (3, 7, 19))])
 def test_layers_are_clamped_and_not_filtered(entry: str, shape: tuple[int, ...]) -> None:
-    """Layers are not filtered; the nearest layer replaces a layer beyond the end."""
     array, layer = RNG.normal(size=shape).astype(np.float32), RNG.integers(-1, 5, COUNT).astype(np.int32)
     coordinates = [RNG.uniform(0, n, COUNT).astype(np.float32) for n in shape[1:]]
     out = np.zeros(COUNT, np.float32)
@@ -122,7 +113,6 @@ def test_layers_are_clamped_and_not_filtered(entry: str, shape: tuple[int, ...])
 
 
 def test_tex1dfetch_converts_elements() -> None:
-    """``tex1Dfetch`` takes integers and returns zeros out of bounds; halves and fractions become floats."""
     index = np.arange(-32, 96, dtype=np.int32)
     cases: list[tuple[Array, dict[str, Any], Any]] = [
         (RNG.normal(size=64).astype(np.float32), {}, lambda a: a),
@@ -141,7 +131,6 @@ def test_tex1dfetch_converts_elements() -> None:
 
 
 def test_fetch_and_gather_give_four_numbers() -> None:
-    """A fetch returns four channels of an element; a gather returns four elements around a coordinate."""
     coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
@@ -157,7 +146,6 @@ def test_fetch_and_gather_give_four_numbers() -> None:
 
 
 def test_surface_accesses_have_their_sectors() -> None:
-    """Surface accesses count bytes along x; 32 floats of a row have 8 sectors, of 16 bytes by two rows."""
     text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
     turned = np.zeros_like(plane)
     counters = execute_kernel(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
@@ -172,15 +160,12 @@ def test_surface_accesses_have_their_sectors() -> None:
 
 
 def test_access_beyond_a_surface_follows_its_mode() -> None:
-    """An access beyond a surface gives the nearest element, zero, or a fault, as its mode says."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
     sources.execute("textures", "beyond", [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)
     np.testing.assert_array_equal(out, line[near] * 1000 + np.where(near == x, line[near], 0))
-    with pytest.raises(
-        OutOfBoundsError,
-        match=r"thread \(0, 0, 0\): 4 bytes at \[x in bytes, y, ...\] = \[-32\] of a surface of shape",
-    ):
+    message = r"thread \(0, 0, 0\): 4 bytes at \[x in bytes, y, ...\] = \[-32\] of a surface of shape"
+    with pytest.raises(OutOfBoundsError, match=message):
         sources.execute("textures", "trapped", [out, ptxcount.Surface(line), x])
 
 
@@ -195,13 +180,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("dtype", "options", "message"), WRONG)
 def test_invalid_textures_are_refused(dtype: str, options: dict[str, Any], message: str) -> None:
-    """Textures with invalid options or element types are refused."""
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
 
 
 def test_words_make_textures_and_surfaces() -> None:
-    """Words make textures and surfaces; unknown options, and fetches of another geometry, are errors."""
     words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
     texture, surface = make_arguments(words)
     assert isinstance(texture, ptxcount.Texture)
@@ -221,7 +204,6 @@ def test_words_make_textures_and_surfaces() -> None:
 
 
 def test_suggested_command_has_texture_and_surface() -> None:
-    """The suggested command has a texture and a surface."""
     listed = format_overview(sources.FOLDER / "textures.cu")
     assert "'t=texture:float32[256,256]'" in listed
     assert "'s=texture" not in listed

@@ -1,7 +1,5 @@
 """Kernels of Triton, by stand-ins: functions that are compiled as a launch compiles them, and bare PTX."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,13 +21,11 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
 def test_only_scratch_pointers_need_no_arguments(
     parameters: list[str], more: list[None], message: str, arrays: Arrays
 ) -> None:
-    """One or two scratch pointers at the end of Triton's parameter list need no arguments; all others do."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 
 
 def test_compiled_kernel_gets_scratch_pointers(arrays: Arrays) -> None:
-    """`count_compiled`, of the command line, the gate and the pytest plugin, adds the scratch pointers, too."""
     count_compiled(write_copy([POINTER] * 4), "copy", 1, 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
 
@@ -44,22 +40,14 @@ SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
     (np.zeros(4, np.float16), {}, "*fp16", False, True),
     (np.zeros(40, np.float32)[1:], {}, "*fp32", False, False),
     (np.zeros(40, np.float32)[4:], {}, "*fp32", False, True),
-    (np.zeros(4, np.bool_), {}, "*i1", False, True),
-    (np.zeros(4, np.uint16), {}, "*u16", False, True),
+    (np.zeros(4, np.bool_), {}, "*i1", False, True), (np.zeros(4, np.uint16), {}, "*u16", False, True),
     (np.zeros(4, np.uint8), {"do_not_specialize_on_alignment": True}, "*u8", False, False),
-    (1000, {}, "i32", False, False),
-    (1024, {}, "i32", False, True),
-    (1024, {"do_not_specialize": True}, "i32", False, False),
-    (1 << 40, {}, "i64", False, True),
-    (1, {}, "constexpr", True, False),
-    (1, {"do_not_specialize": True}, "i32", False, False),
-    (np.int64(7), {}, "i64", False, False),
-    (0.5, {}, "fp32", False, False),
-    (True, {}, "u1", False, False),
-    (None, {}, "constexpr", True, False),
-    (64, {"is_constexpr": True}, "constexpr", True, False),
-    (3, {"annotation_type": "i64"}, "i64", False, False),
-]
+    (1000, {}, "i32", False, False), (1024, {}, "i32", False, True), (1 << 40, {}, "i64", False, True),
+    (1024, {"do_not_specialize": True}, "i32", False, False), (1, {"do_not_specialize": True}, "i32", False, False),
+    (1, {}, "constexpr", True, False), (None, {}, "constexpr", True, False), (np.int64(7), {}, "i64", False, False),
+    (0.5, {}, "fp32", False, False), (True, {}, "u1", False, False),
+    (64, {"is_constexpr": True}, "constexpr", True, False), (3, {"annotation_type": "i64"}, "i64", False, False),
+]  # fmt: skip
 
 
 class Triton:
@@ -91,7 +79,6 @@ def _make_jit_function(*parameters: Record) -> Record:
 def test_functions_are_specialized_as_by_triton(
     value: Any, options: dict[str, Any], kind: str, constant: bool, divisible: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A function is specialized as by a launch of Triton with this argument."""
     triton = Triton(write_copy([POINTER] * (3 - constant)))
     stand_in(monkeypatch, **triton.modules())
     adapted = adapt_kernel(_make_jit_function(_parameter("x", **options)), None, [value], "sm_120")
@@ -104,7 +91,6 @@ def test_functions_are_specialized_as_by_triton(
 
 @pytest.mark.parametrize(("grid", "blocks"), [(3, 6), ((2, 3), 12)])
 def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program of Triton has ``num_ctas`` blocks along x."""
     triton = Triton(write_copy([POINTER] * 2))
     stand_in(monkeypatch, **triton.modules())
     keywords = {"x": arrays.source, "o": arrays.output, "num_ctas": 2, "num_warps": 1}
@@ -113,33 +99,29 @@ def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, mon
 
 
 def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function takes arguments and options by name, and values of heuristics; errors name what is wrong."""
     triton = Triton(write_copy([POINTER] * 4))
     stand_in(monkeypatch, **triton.modules())
     parameters = [_parameter("x"), _parameter("o"), _parameter("SIZE", is_constexpr=True), _parameter("n")]
     function = _make_jit_function(*parameters)
-    heuristics = Record(
-        arg_names=function.arg_names, run=len, fn=function, values={"SIZE": lambda keywords: 4 * keywords["n"]}
-    )
+    values = {"SIZE": lambda keywords: 4 * keywords["n"]}
+    heuristics = Record(arg_names=function.arg_names, run=len, fn=function, values=values)
     keywords = {"x": arrays.source, "o": arrays.output, "n": 1, "num_warps": 1}
     ptxcount.count(heuristics, None, 1, None, keywords)
     assert (arrays.output == arrays.source).all()
     assert triton.source.constexprs == {(2,): 4, (3,): 1}
     assert triton.options == {"num_warps": 1}
-    with pytest.raises(
-        LaunchError, match=r"Triton's kernel also needs SIZE; pass all arguments in its order, or a dict"
-    ):
-        ptxcount.count(function, None, 1, None, keywords)
-    with pytest.raises(
-        LaunchError,
-        match=r"argument x of Triton's kernel has the type set; pass an array, a number, a tensor descriptor or None",
-    ):
-        ptxcount.count(function, None, 1, None, {**keywords, "x": set(), "SIZE": 4})
+    refusals: list[tuple[dict[str, Any], str]] = [
+        ({}, "Triton's kernel also needs SIZE; pass all arguments in its order, or a dict"),
+        ({"x": set(), "SIZE": 4},
+         "argument x of Triton's kernel has the type set; pass an array, a number, a tensor descriptor or None"),
+    ]  # fmt: skip
+    for change, message in refusals:
+        with pytest.raises(LaunchError, match=message):
+            ptxcount.count(function, None, 1, None, keywords | change)
 
 
 @pytest.mark.parametrize("padding", ["zero", "nan"])
 def test_tensor_descriptors_of_triton(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A descriptor becomes a tensor map, or for sm_80 an array; then its shape and strides."""
     triton = Triton(write_copy([POINTER] * 2))
     stand_in(monkeypatch, **triton.modules())
     function, rows = _make_jit_function(_parameter("x")), np.zeros((8, 64), np.float32)

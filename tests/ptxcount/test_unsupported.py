@@ -1,7 +1,5 @@
 """Unsupported instructions fail their kernel only when a thread reaches them; errors name the lines."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -49,7 +47,6 @@ _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.para
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _UNKNOWN = "it is neither a declared register nor a supported special register"
-
 #: Declarations, code of the kernel, refused instruction, and reason.
 SNIPPETS = [
     ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0: {_UNKNOWN}"),
@@ -149,21 +146,15 @@ SNIPPETS = [
     *(
         ("", f"{code};", code.split()[0], "%r0 has 32 bits, but an address of this memory has 64")
         for code in (
-            "ld.global.u32 %r1, [%r0]",
-            "ld.u32 %r1, [%r0+4]",
-            "ld.const.u32 %r1, [%r0]",
-            "st.global.u32 [%r0], 5",
-            "red.global.add.u32 [%r0], 5",
-            "atom.add.u32 %r1, [%r0], 5",
+            "ld.global.u32 %r1, [%r0]", "ld.u32 %r1, [%r0+4]", "ld.const.u32 %r1, [%r0]", "st.global.u32 [%r0], 5",
+            "red.global.add.u32 [%r0], 5", "atom.add.u32 %r1, [%r0], 5",
         )
     ),
     *(
         ("", f".reg .b{bits} %c;\n{name} %c, {sources};", name, "")  # ptxas wants .satfinite
         for bits, name, sources in (
-            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"),
-            (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
-            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"),
-            (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
+            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"), (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
+            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"), (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
         )
     ),
     ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32",
@@ -196,7 +187,6 @@ def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int
 
 @pytest.mark.parametrize(("declarations", "code", "instruction", "why"), SNIPPETS)
 def test_unsupported_instruction_must_be_reached(declarations: str, code: str, instruction: str, why: str) -> None:
-    """A kernel fails only if a thread reaches the unsupported instruction; other kernels of the file run."""
     text = _MODULE.format(declarations=declarations, code=code)
     assert _run(text, "other") == 9
     assert _run(text, "snippet", np.uint32(0)) == 7
@@ -209,14 +199,12 @@ def test_unsupported_instruction_must_be_reached(declarations: str, code: str, i
     assert error.instruction == instruction
 
 
-@pytest.mark.parametrize(
-    ("code", "problem"),
-    [("prefetch.global [%rd1 %r1];", "prefetch.global: expected ']', found '%r1'"),
-     ("mov.u32 %r1, ;", "mov.u32: expected an operand, found ';'"),
-     ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'")],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "problem"), [
+    ("prefetch.global [%rd1 %r1];", "prefetch.global: expected ']', found '%r1'"),
+    ("mov.u32 %r1, ;", "mov.u32: expected an operand, found ';'"),
+    ("mov.u32 %r1 %tid.x;", "mov.u32: expected ';', found '%tid'"),
+])  # fmt: skip
 def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
-    """An instruction with a syntax error raises PtxSyntaxError, only if a thread reaches it."""
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(0)) == 7
     line = text.splitlines().index(code) + 1
@@ -226,7 +214,6 @@ def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])
 def test_false_predicate_avoids_the_error(guard: str) -> None:
-    """An unsupported instruction or jump whose predicate is false is no error."""
     for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;"):
         text = _MODULE.format(declarations="", code=f"setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
         fulfilled = 5 if guard == "%p0" else 4
@@ -236,7 +223,6 @@ def test_false_predicate_avoids_the_error(guard: str) -> None:
 
 
 def test_one_thread_is_enough() -> None:
-    """An error needs only one thread that reaches the instruction."""
     code = "mov.u32 %r1, %tid.x;\nadd.u32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 64;\n@%p1 bra AROUND;\nfrobnicate;"
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(1), threads=63) == 7
@@ -245,7 +231,6 @@ def test_one_thread_is_enough() -> None:
 
 
 def test_shared_memory_of_other_kernels_does_not_count() -> None:
-    """The shared memory of a kernel does not count for other kernels of the file."""
     text = _MODULE.format(declarations=".shared .align 4 .b8 huge[300000];", code="st.shared.u32 [huge], 1;")
     assert _run(text, "other") == 9
     with pytest.raises(LaunchError, match="300000 bytes of static shared memory"):
@@ -258,7 +243,6 @@ def test_shared_memory_of_other_kernels_does_not_count() -> None:
     (".texref x", "parameter x: .texref is not supported"), (".texref x[]", "parameter x: .texref is not supported"),
 ])  # fmt: skip
 def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
-    """A kernel with an unsupported parameter is refused; other kernels of the file run."""
     text = _MODULE.format(declarations=f".entry odd(.param .u32 n, .param {parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
     with pytest.raises(UnsupportedInstructionError, match=f"PTX line 6: '.entry odd' is not supported: {problem}"):
@@ -266,7 +250,6 @@ def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
 
 
 def test_fetch_without_a_texture_is_an_error() -> None:
-    """A fetch without a texture is an error with its line, only if a thread reaches it."""
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
     args: list[Argument] = [out, np.uint64(7)]

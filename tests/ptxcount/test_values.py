@@ -1,19 +1,14 @@
 """Sums of a column and a row behave like the arrays they represent, also where integers wrap and as addresses."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from ptxcount.counting.transactions import SECTOR
 from ptxcount.lanes import symbolic_values
 from ptxcount.lanes.symbolic_values import COMPARISONS, SUM_RULES, Sum, Value, dense
 from ptxcount.machine.regions import ArrayPart, Region
 from ptxcount.ptx.program import TYPES
 
-Array = npt.NDArray[Any]
 KINDS = ["s32", "u32", "s64", "u64"]
 
 
@@ -38,7 +33,6 @@ def _wrap(value: int, bits: int) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_sums_compare_like_arrays(name: str, kind: str) -> None:
-    """`compare_sums` compares like the arrays, also where numbers wrap, or gives None."""
     rng, sort, decided = np.random.default_rng(1), TYPES[kind], 0
     for _ in range(500):
         first, second = _operands(kind, rng)
@@ -52,7 +46,6 @@ def test_sums_compare_like_arrays(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["s32", "s64"])
 def test_wrapping_sums_are_not_exact(kind: str) -> None:
-    """`split_exact` takes a sum with the greatest number, and none that wraps."""
     sort, top = TYPES[kind], 2 ** (TYPES[kind].bits - 1) - 1
     for thread, is_exact in (([-1, 0], True), ([0, 1], False)):
         number = Sum(np.array([[top - 1], [top]], sort.dtype), np.array([thread], sort.dtype))
@@ -70,7 +63,6 @@ ORACLES = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ORACLES)
 def test_sums_wrap_like_arrays(name: str, kind: str) -> None:
-    """Additions, products and shifts of sums wrap like the arrays."""
     rng, sort, kept = np.random.default_rng(2), TYPES[kind], 0
     for _ in range(200):
         first, second = _operands(kind, rng)
@@ -89,7 +81,6 @@ def test_sums_wrap_like_arrays(name: str, kind: str) -> None:
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("target", KINDS)
 def test_sums_convert_like_arrays(source: str, target: str) -> None:
-    """`convert_sum` converts like the array, or gives None if the sum may have wrapped."""
     rng, kept = np.random.default_rng(3), 0
     for _ in range(300):
         number, _ = _operands(source, rng)
@@ -105,7 +96,6 @@ def test_sums_convert_like_arrays(source: str, target: str) -> None:
 @pytest.mark.parametrize("blocks", [2, 16, 40])
 @pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])
 def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
-    """`ArrayPart.gather` reads the unit of each thread, for any distance of lanes, up to the array's end."""
     rng = np.random.default_rng(1)
     region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", True)
     lanes = rng.permutation(32) if stride is None else np.arange(32) * stride - min(31 * stride, 0)
@@ -117,3 +107,29 @@ def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, s
     units = region.view_elements(size)
     for offset in (0, 1):
         assert (part.gather(offset) == units[block + thread + offset]).all()
+
+
+BASE, SECTORS = 1 << 40, 64
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.parametrize(
+    ("blocks", "threads"),
+    [
+        pytest.param([0, 128, 256], range(0, 128, 4), id="contiguous"),
+        pytest.param([64, 64, 0], [0, 0, 512, 512], id="repeated"),
+        pytest.param([20, 52, 1044], range(0, 96, 12), id="blocks begin in the middle of a sector"),
+        pytest.param([4, 24, 132], range(0, 512, 36), id="blocks begin at different places"),
+        pytest.param([1000, 1512], range(-1000, 0, 100), id="negative parts"),
+    ],
+)
+def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int], written: bool) -> None:
+    flags = np.zeros(SECTORS, bool)
+    region = Region(
+        BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags
+    )
+    column, row = np.array(blocks)[:, None] + BASE, np.array(threads)[None, :]
+    ArrayPart(region, Sum(column, row), 4, None, slice(None)).mark_sectors(written=written)
+    assert region.read is not None
+    touched = np.flatnonzero(flags if written else region.read[2])
+    assert touched.tolist() == np.unique((column + row - BASE) // SECTOR).tolist()

@@ -1,6 +1,4 @@
-"""Barriers of a warp's lanes: random programs against the order of all accesses, and cases by hand."""
-
-from __future__ import annotations
+"""Races and unwritten reads of random programs against lists of accesses, and barriers of a warp's lanes."""
 
 from collections import defaultdict
 from typing import Any, NamedTuple
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.counting.counters import LaunchCounters
 from ptxcount.lanes.warps import LANES
 from ptxcount.util import errors
 from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, words_after
@@ -26,7 +23,18 @@ MASKS: dict[str, tuple[str, Any]] = {
         "and.b32 %r4, %r8, 1; shl.b32 %r4, 0x55555555, %r4;", lambda lane: 0x55555555 << (lane & 1)
     ),
 }  # fmt: skip
-ACCESSES = {"load": "ld.{}.u32 %r5, [{}];", "store": "st.{}.u32 [{}], %r3;", "atomic": "atom.{}.add.u32 %r5, [{}], 1;"}
+#: Space -> name -> access to a word. In global memory, the last two order a block after all earlier accesses.
+ACCESSES = {
+    "shared": {"load": "ld.shared.u32 %r5, [%r6];", "store": "st.shared.u32 [%r6], %r3;",
+               "wide": "st.shared.v2.u32 [%r6], {1, 2};", "atomic": "atom.shared.add.u32 %r5, [%r6], 1;"},
+    "global": {"load": "ld.global.u32 %r5, [%rd2];", "store": "st.global.u32 [%rd2], %r3;",
+               "wide": "st.global.v2.u32 [%rd2], {1, 2};", "atomic": "atom.global.add.u32 %r5, [%rd2+1024], 1;",
+               "acquire": "ld.acquire.gpu.global.u32 %r5, [%rd2+1024];"},
+}  # fmt: skip
+#: Code after which two blocks have diverged.
+APART = (
+    "setp.lt.u32 %p2, %r2, 1; @%p2 bra ON; mad.lo.u32 %r6, %r0, 4, %r7; st.shared.u32 [%r6+256], %r0; ON: bar.sync 0;"
+)
 
 
 class Step(NamedTuple):
@@ -48,9 +56,10 @@ class Step(NamedTuple):
             for thread in range(self.first, self.stop)
         ]  # fmt: skip
 
-    def word(self, thread: int, *, shared: bool) -> int:
-        """Return the word that a thread accesses; in shared memory it is the same in each block."""
-        return ((thread % THREADS if shared else thread) * self.factor + self.shift) % 64
+    def list_words(self, thread: int, *, shared: bool) -> list[int]:
+        """Return the words that a thread accesses; in shared memory they are the same in each block."""
+        word = ((thread % THREADS if shared else thread) * self.factor + self.shift) % 64
+        return [word & ~1, word | 1] if self.kind == "wide" else [word]
 
     @property
     def guard(self) -> str:
@@ -58,14 +67,16 @@ class Step(NamedTuple):
         return "" if self.only is None and (self.first, self.stop) == (0, THREADS) else "@%p1 "
 
 
-def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> list[Step]:
-    """Draw a program of accesses and barriers; half of the programs begin with a store, two barriers and a load."""
+def draw_program(rng: np.random.Generator, space: str, blocks: int) -> list[Step]:
+    """Draw a program; some first write all shared memory, and some have a store, two barriers and a load."""
     program = []
+    if space == "shared" and rng.integers(2):
+        program = [Step("store", 0, THREADS, 1, 0), Step("store", 0, 24, 1, THREADS), Step("block", 0, THREADS, 0, 0)]
     if rng.integers(2):
         shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
-        program = [Step("store", 0, 32, 1, 0), Step(first_mask, 0, 32, 0, 0), Step(second_mask, 0, 32, 0, 0)]
+        program += [Step("store", 0, 32, 1, 0), Step(first_mask, 0, 32, 0, 0), Step(second_mask, 0, 32, 0, 0)]
         program += [Step("load", 0, 1, 1, shift)]
-    for kind in rng.choice(kinds, 6).tolist():
+    for kind in rng.choice(["load", "store", *ACCESSES[space], *MASKS, "block"], 6).tolist():
         ends = [0, 32, THREADS] if kind in MASKS else [0, 1, 2, 9, 32, 34, THREADS]
         first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
         factor, shift = int(rng.choice([0, 1, 1, 1, 3])), int(rng.choice([0, 0, 1, 2, 8, 16]))
@@ -74,17 +85,17 @@ def draw_program(rng: np.random.Generator, kinds: list[str], blocks: int) -> lis
     return program
 
 
-def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | None:
-    """Return the number of the first step that races; None without a race.
+def find_first_faults(program: list[Step], blocks: int, space: str) -> dict[str, int]:
+    """Return the number of the first step that races, and of the first that reads unwritten shared memory, by code.
 
     The model keeps, for each thread, the accesses that are ordered before its next one.
     """
     preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
     #: The number, thread and kind of the accesses to each word.
     accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    count = 0
+    shared, count, written, faults = space == "shared", 0, set[tuple[int, int]](), dict[str, int]()
     for number, step in enumerate(program):
-        kind, threads = step.kind, step.list_threads(blocks)
+        kind, threads = step.kind.replace("wide", "store"), step.list_threads(blocks)
         if kind in MASKS:
             lane = {thread: thread % THREADS % LANES for thread in threads}
             groups: dict[tuple[int, int], list[int]] = {}
@@ -94,14 +105,15 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
                 united = set().union(*(preceding[thread] for thread in group))
                 for thread in group:
                     preceding[thread] = united
-        elif kind == "block":
-            for block in range(blocks):
+        elif kind == "block" or (not shared and kind in ("atomic", "acquire")):
+            for block in range(blocks) if kind == "block" else {thread // THREADS for thread in threads}:
                 members = range(block * THREADS, (block + 1) * THREADS)
                 united = set().union(*(preceding[thread] for thread in members)) if shared else set(range(count))
                 for thread in members:
                     preceding[thread] = united
         else:
-            now = [(place, thread, step.word(thread, shared=shared)) for place, thread in enumerate(threads, count)]
+            pairs = [(thread, word) for thread in threads for word in step.list_words(thread, shared=shared)]
+            now = [(place, *pair) for place, pair in enumerate(pairs, count)]
             count += len(now)
             if kind == "store":  # threads of one store race with each other, too
                 for place, thread, word in now:
@@ -111,20 +123,23 @@ def find_first_race(program: list[Step], blocks: int, *, shared: bool) -> int | 
                     apart = shared and earlier_thread // THREADS != thread // THREADS
                     is_ordered = place in preceding[thread] or {kind, earlier_kind} in ({"load"}, {"atomic"})
                     if earlier_thread != thread and not (apart or is_ordered):
-                        return number
+                        faults.setdefault(f"{space}-race", number)
+                if shared and kind != "store" and (thread // THREADS, word) not in written:
+                    faults.setdefault("unwritten-read", number)
             for place, thread, word in now:
                 preceding[thread] = preceding[thread] | {place}
-                if kind != "store":
+                if kind == "store":
+                    written.add((thread // THREADS, word))
+                else:
                     accesses[word].append((place, thread, kind))
-    return None
+    return faults
 
 
-def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCounters, str, list[str]]:
-    """Count a program; return its counters, PTX, and the line of each step."""
-    address, number, locate = {
-        "shared": ("%r6", "%r0", "mad.lo.u32 %r6, %r6, 4, %r7;"),
-        "global": ("%rd2", "%r3", "mad.wide.u32 %rd2, %r6, 4, %rd1;"),
-    }[space]
+def run_program(program: list[Step], blocks: int, space: str, before: str) -> dict[str, int]:
+    """Count a program after other code; return the first step of each code of its findings."""
+    number, locate = "%r3", "mad.wide.u32 %rd2, %r6, 4, %rd1;"
+    if space == "shared":
+        number, locate = "%r0", "mad.lo.u32 %r6, %r6, 4, %r7;"
     lines = []
     for step in program:
         kind, first, stop, factor, shift, only = step
@@ -135,29 +150,30 @@ def run_program(program: list[Step], blocks: int, space: str) -> tuple[LaunchCou
         elif kind in MASKS:
             lines.append(f"{guard}{MASKS[kind][0]} {step.guard}bar.warp.sync %r4;")
         else:
-            place = f"mad.lo.u32 %r6, {number}, {factor}, {shift}; and.b32 %r6, %r6, 63; {locate} "
-            lines.append(f"{place}{guard}{step.guard}{ACCESSES[kind].format(space, address)}")
+            place = f"mad.lo.u32 %r6, {number}, {factor}, {shift}; and.b32 %r6, %r6, {62 if kind == 'wide' else 63};"
+            lines.append(f"{place} {locate} {guard}{step.guard}{ACCESSES[space][kind]}")
     start = f"ld.param.u64 %rd1, [p0]; mov.u32 %r7, s; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, {THREADS}, %r0; "
-    text = module("\n".join([start + "and.b32 %r8, %r0, 31;", *lines]), 1, SHARED)
-    policies = {"races": "strict", "unwritten": "off", "distinct": space == "global"}
-    counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=THREADS, blocks=blocks, **policies)
-    return counters, text, lines
+    start += f"and.b32 %r8, %r0, 31; {before}"
+    text = module("\n".join([start, *lines]), 1, SHARED.replace("256", "512"))
+    policies: dict[str, Any] = {"races": "strict", "distinct": space == "global"}
+    counters = execute_snippet(text, [np.zeros(512, np.uint32)], threads=THREADS, blocks=blocks, **policies)
+    faults: dict[str, int] = {}
+    for finding in counters.findings:
+        number_of_step = finding.source.ptx_line - text.splitlines().index(start) - 2
+        faults[finding.code] = min(number_of_step, faults.get(finding.code, len(lines)))
+    return faults
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("space", ["shared", "global"])
-def test_first_race_is_first_unordered_access(space: str, blocks: int) -> None:
-    """The first reported race is the first access that no barrier orders."""
+def test_first_faults_as_in_lists_of_accesses(space: str, blocks: int) -> None:
     rng, clean = np.random.default_rng(7), 0
-    kinds = ["load", "load", "store", "store", *MASKS, "block", *["atomic"] * (space == "shared")]
-    for _ in range(75):
-        program = draw_program(rng, kinds, blocks)
-        counters, text, lines = run_program(program, blocks, space)
-        start = text.splitlines().index(lines[0]) + 1
-        races = [finding.source.ptx_line - start for finding in counters.findings if finding.code == f"{space}-race"]
-        assert min(races, default=None) == find_first_race(program, blocks, shared=space == "shared"), program
-        clean += not races
-    assert 10 < clean < 65
+    for turn in range(90):
+        program = draw_program(rng, space, blocks)
+        faults = run_program(program, blocks, space, APART * (blocks > 1 and turn % 2))
+        assert faults == find_first_faults(program, blocks, space), program
+        clean += not faults
+    assert 8 < clean < 82
 
 
 #: Name, waits of two paths of a warp after a store, and findings; the first path then loads a word of the second.
@@ -175,17 +191,12 @@ PATHS = [
 
 @pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
 def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
-    """A warp barrier, or ``elect.sync``, waits for lanes of its mask that have not exited, on any path.
-
-    Lanes that wait at another barrier are a finding.
-    """
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
         st.shared.u32 [%r1], %r0; {second_code} bra END;
         ONE: st.shared.u32 [%r1], %r0; {first_code} ld.shared.u32 %r5, [%r7+124]; st.global.u32 [%rd1], %r5; END:""",
-        1,
-        SHARED,
-    )
+        1, SHARED,
+    )  # fmt: skip
     out = np.zeros(64, np.uint32)
     counters = execute_snippet(text, [out])
     codes = [finding.code for finding in counters.findings if finding.code != "shared-race"]
@@ -195,7 +206,6 @@ def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_
 
 @pytest.mark.parametrize(("wait", "races"), [("bar.warp.sync -1;", 0), ("elect.sync %r5|%p2, -1;", 1)])
 def test_elect_orders_no_memory(wait: str, races: int) -> None:
-    """``elect.sync`` waits, but only ``bar.warp.sync`` orders accesses."""
     text = module(f"{PLACES} st.shared.u32 [%r1], %r0; {wait} ld.shared.u32 %r5, [%r7+124];", 1, SHARED)
     counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=32, races="strict")
     assert [finding.code for finding in counters.findings] == ["shared-race"] * races
@@ -212,7 +222,6 @@ MASKED = [
 @pytest.mark.parametrize("instruction", MASKED)
 @pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
 def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times: int) -> None:
-    """A thread that is not in its own mask is a finding, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
     counters = execute_snippet(text, [np.zeros(1)], blocks=2)
     findings = [(finding.code, finding.times) for finding in counters.findings]
@@ -220,7 +229,6 @@ def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times
 
 
 def test_register_of_a_barrier_stays_live() -> None:
-    """The register with a barrier's number stays live until all threads have arrived."""
     body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;"""
     words_after(body)
@@ -241,7 +249,6 @@ TILES = [
 
 @pytest.mark.parametrize(("number", "races"), [(number, races) for number, (*_, races) in enumerate(TILES)])
 def test_tiles_wait_for_their_own_lanes(number: int, races: bool) -> None:
-    """In compiled CUDA C++, tiles of a warp wait for their own lanes only."""
     kernels = [
         f"__global__ void k{n}(int* out) {{ __shared__ int s[64]; int t = threadIdx.x, lane = t & 31; "
         f"s[t] = t; {wait}; out[t] = s[t ^ {far}]; }}"

@@ -1,7 +1,5 @@
 """Launches of one warp of ``tests/kernels/transfers.cu``, and their counters by Nsight Compute's names."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -79,7 +77,6 @@ def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence
 
 
 def iter_launches() -> Iterator[ChipLaunch]:
-    """Yield the launches with the counters to compare."""
     for kind in ("load", "store", "reduce"):
         sectors, requests = (f"bulk_{'load' if kind == 'load' else 'store'}_{what}" for what in ("sectors", "requests"))
         for copy_numbers in COPIES:
@@ -116,7 +113,6 @@ LAUNCHES = [*iter_launches()]
 
 
 def compare_counts(measured: dict[str, dict[str, float]]) -> list[CounterPair]:
-    """Pair each counter with that of the GPU."""
     return [
         CounterPair(launch.kernel, launch.name, name, count, measured[launch.name][name])
         for launch in LAUNCHES

@@ -6,19 +6,15 @@ the same bits. Shifts and divisors are bounded, and floats become integers only 
 stored as +0.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 
 #: Threads per block, elements of an input table (both powers of two), bins, and blocks of a launch.
 BLOCK, TABLE, BINS, BLOCKS = 64, 256, 32, 3
-
 SIGNATURE = (
     "(unsigned* out, unsigned long long* wide, float* real, double* precise, unsigned* bins, const unsigned* table, "
     "const unsigned char* bytes, const float* reals, const double* doubles, int n)"
 )
-
 _UNSIGNED = [
     "({u} + {u})", "({u} - {u})", "({u} * {u})", "({u} & {u})", "({u} | {u})", "({u} ^ {u})", "~{u}",
     "({u} / ({u} | 1u))", "({u} % ({u} | 1u))", "({u} << ({u} & 31u))", "({u} >> ({u} & 31u))",
@@ -185,15 +181,12 @@ class _Writer:
 
 
 def kernel(seed: int, name: str) -> str:
-    """Write the source of the kernel of a seed."""
     return _Writer(seed).kernel(name)
 
 
 def name(seed: int) -> str:
-    """Return the name of a seed's kernel in `module`."""
     return f"fuzz_{seed}"
 
 
 def module(seeds: list[int]) -> str:
-    """Write the source of several kernels."""
     return "\n\n".join(kernel(seed, name(seed)) for seed in seeds) + "\n"

@@ -1,26 +1,22 @@
 """Three ways to run the random kernels: executor, host C++, and GPU."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from ptxcount.counting import rule_sums
 from ptxcount.engine import execute, schedule
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.lanes import symbolic_values
+from ptxcount.lanes.warps import Array
 from ptxcount.machine.block_memory import SharedMemory
 from tests.ptxcount.fuzz import grammar
 from tests.ptxcount.sources import compile_to_ptx
 
-Array = npt.NDArray[Any]
 #: Compilers differ in contraction of a * b + c, so it is off.
 FLAGS = "-w -fmad=false"
 _THREADS = grammar.BLOCK * grammar.BLOCKS
@@ -64,14 +60,12 @@ def memory(seed: int) -> Memory:
 
 
 def compile_ptx(seeds: list[int], folder: Path) -> str:
-    """Compile the kernels of these seeds to PTX."""
     source = folder / "fuzz.cu"
     source.write_text(grammar.module(seeds), encoding="utf-8")
     return compile_to_ptx(source, FLAGS)
 
 
 def executor(ptx: str, seed: int) -> Memory:
-    """Execute the kernel of a seed with ptxcount; return its arrays."""
     buffers = memory(seed)
     grid, block = (grammar.BLOCKS, 1, 1), (grammar.BLOCK, 1, 1)
     execute_kernel(ptx, grammar.name(seed), grid, block, [*buffers.arrays(), np.int32(STORES)])
@@ -92,10 +86,10 @@ class Host:
         source, library = folder / "host.cpp", folder / "host.so"
         source.write_text("\n".join([header, grammar.module(seeds), *launchers]), encoding="utf-8")
         options = [
-            "-std=c++20", "-O1", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-pthread",
+            "-std=c++20", "-O0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-pthread",
             "-w",
         ]  # fmt: skip
-        subprocess.run(["g++", *options, str(source), "-o", str(library)], check=True, capture_output=True, text=True)
+        subprocess.run(["g++", *options, str(source), "-o", str(library)], check=True, capture_output=True)
         self._library = ctypes.CDLL(str(library))
 
     def __call__(self, seed: int) -> Memory:
@@ -142,10 +136,7 @@ def differences(first: Memory, second: Memory) -> list[str]:
 
 
 def without_shortcuts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable the executor's shortcuts.
-
-    No symbolic sums, no common check of equal blocks, no divergence of blocks, and small chunks.
-    """
+    """Disable symbolic sums, the common check of equal blocks, and divergence of blocks; make chunks small."""
     for module in (symbolic_values, rule_sums):
         monkeypatch.setattr(module, "split_sum", lambda value, size: None)
     monkeypatch.setattr(schedule, "_MAX_DIVERGENCE_DEPTH", 0)

@@ -1,6 +1,4 @@
-"""``cvt`` to halves and tf32: roundings, ``.relu`` and ``.satfinite``, against exact arithmetic of Python."""
-
-from __future__ import annotations
+"""``cvt`` to halves, tf32 and narrow floats against exact arithmetic: roundings, ``.relu`` and ``.satfinite``."""
 
 from bisect import bisect_right
 from fractions import Fraction
@@ -58,7 +56,6 @@ def _expect(got: Any, half: str, expected: list[float]) -> None:
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("rounding", ["rn", "rz"])
 def test_halves_are_rounded_and_clamped(rounding: str, half: str, clamps: str) -> None:
-    """Singles are rounded and clamped to one half, or to two halves of a word."""
     expected = [_round(float(number), GRIDS[half], rounding, clamps) for number in F32]
     _expect(evaluate(f"cvt.{rounding}{clamps}.{half}.f32", [F32], np.uint16), half, expected)
     words = evaluate(f"cvt.{rounding}{clamps}.{half}x2.f32", [F32, F32[::-1].copy()], np.uint32)
@@ -72,7 +69,6 @@ _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0
 @pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_each_mode_rounds_once_to_bfloat16(rounding: str, source: str) -> None:
-    """Each mode rounds once to bfloat16, also 64-bit integers with more than the 53 bits of float64."""
     if source[0] == "f":
         dtype = np.dtype(f"f{int(source[1:]) // 8}")
         values = np.array([*list_values(dtype, 250), *TIES], dtype)
@@ -89,7 +85,7 @@ _HALF_PAIRS = [(*pair, mode) for pair in (("f16", "bf16"), ("bf16", "f16")) for 
 
 @pytest.mark.parametrize(("half", "source", "rounding"), [*_HALF_PAIRS, ("f16", "f16", ""), ("bf16", "bf16", "")])
 def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> None:
-    """Halves become halves of the other type, rounded to nearest if the instruction has no mode, as in ptxas."""
+    """Without a mode, ptxas rounds to nearest."""
     values = np.arange(0, 1 << 16, 67).astype(np.uint16)
     got = evaluate(f"cvt{'.' * bool(rounding)}{rounding}.{half}.{source} {{d}}, {{a}}", [values], np.uint16)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -100,7 +96,6 @@ def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> 
 @pytest.mark.parametrize("clamps", CLAMPS)
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rna"])
 def test_tf32_is_rounded_and_clamped(rounding: str, clamps: str) -> None:
-    """tf32 is the rounded upper 19 bits; ``.satfinite`` turns infinities into the greatest number."""
     numbers = F32[~np.isnan(F32)]
     bits = numbers.view(np.uint32).astype(np.int64)
     rest, kept = bits & 0x1FFF, bits & ~0x1FFF
@@ -152,3 +147,77 @@ def test_undefined_random_bits_are_refused(clamps: str, number: float, is_refuse
     else:
         expected = _round(number, GRIDS["f16"], "rs", clamps)
         _expect((evaluate(form, operands, np.uint32) >> 16).astype(np.uint16), "f16", [expected])
+
+
+#: Type -> its dtype, bits in a result, and the code of NaN: all bits but the sign.
+NARROW: dict[str, tuple[Any, int, int]] = {
+    "e4m3": (ml_dtypes.float8_e4m3fn, 8, 0x7F),
+    "e5m2": (ml_dtypes.float8_e5m2, 8, 0x7F),
+    "e2m3": (ml_dtypes.float6_e2m3fn, 8, 0x1F),
+    "e3m2": (ml_dtypes.float6_e3m2fn, 8, 0x1F),
+    "e2m1": (ml_dtypes.float4_e2m1fn, 4, 0x7),
+}
+RNG = np.random.default_rng(3)
+
+
+def _run(name: str, first: Any, second: Any, words: Any, clamps: str = ".satfinite") -> Any:
+    """Convert to four narrow floats: the first number is the outer two, the second number the inner two."""
+    result = np.uint32 if NARROW[name][1] == 8 else np.uint16
+    form = f"cvt.rs{clamps}.{name}x4.f32 {{d}}, {{{{{{a}}, {{b}}, {{b}}, {{a}}}}}}, {{c}}"
+    return evaluate(form, [np.asarray(first, np.float32), np.asarray(second, np.float32), words], result)
+
+
+def _pack(name: str, first: Any, second: Any) -> Any:
+    bits = NARROW[name][1]
+    return first << 3 * bits | second << 2 * bits | second << bits | first
+
+
+def _list_finite(name: str) -> tuple[Any, Any]:
+    dtype = NARROW[name][0]
+    codes = np.arange(1 << {"e2m1": 4, "e2m3": 6, "e3m2": 6}.get(name, 8), dtype=np.uint8)
+    numbers = codes.view(dtype).astype(np.float32)
+    return numbers[np.isfinite(numbers)], codes[np.isfinite(numbers)].astype(np.uint32)
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_representable_numbers_do_not_change(name: str) -> None:
+    numbers, codes = _list_finite(name)
+    greatest, nan = numbers.argmax(), NARROW[name][2]
+    beyond = [numbers[greatest] * 1.01, 1e9, np.inf, np.nan]
+    numbers = np.append(numbers, [*beyond, *np.negative(beyond)]).astype(np.float32)
+    limit = codes[greatest]
+    negative = limit | nan + 1
+    codes = np.append(codes, [limit, limit, limit, nan, negative, negative, negative, nan]).astype(np.uint32)
+    words = RNG.integers(1, 2**32, len(numbers), np.uint32)
+    np.testing.assert_array_equal(_run(name, numbers, numbers[::-1].copy(), words), _pack(name, codes, codes[::-1]))
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_zero_bits_round_towards_zero(name: str) -> None:
+    numbers, codes = _list_finite(name)
+    order = np.argsort(numbers[: len(numbers) // 2])
+    sizes, codes = numbers[order], codes[order]
+    between = sizes[:-1] + (sizes[1:] - sizes[:-1]) * np.float32(0.9375)
+    zeros = np.zeros(len(between), np.uint32)
+    packed = _pack(name, codes[:-1], codes[:-1])
+    np.testing.assert_array_equal(_run(name, between, between, zeros), packed)
+    packed = _pack(name, codes[:-1] * 0, codes[:-1])
+    np.testing.assert_array_equal(_run(name, -between, between, zeros, ".relu.satfinite"), packed)
+
+
+@pytest.mark.parametrize(("name", "upper"), [("e4m3", 0xFFFF0000), ("e3m2", 0xFFFF0000), ("e2m1", 0xFF00FF00)])
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_inexact_numbers_need_zero_bits(name: str, upper: int, place: int) -> None:
+    letters = ["{b}"] * 4
+    letters[place] = "{a}"
+    form = f"cvt.rs.satfinite.{name}x4.f32 {{d}}, {{{{{', '.join(letters)}}}}}, {{c}}"
+    dtype, bits, _ = NARROW[name]
+    own = upper if place < 2 else ~upper & 0xFFFFFFFF
+
+    def convert(word: int) -> Any:
+        operands = [np.array([0.53], np.float32), np.zeros(1, np.float32), np.array([word], np.uint32)]
+        return evaluate(form, operands, np.uint32 if bits == 8 else np.uint16)
+
+    with pytest.raises(UnsupportedInstructionError, match=r"0\.53 is not exact .*; pass zero bits or exact numbers"):
+        convert(own & -own)
+    assert convert(~own & 0xFFFFFFFF) == int(np.array([0.5], dtype).view(np.uint8)[0]) << (3 - place) * bits
