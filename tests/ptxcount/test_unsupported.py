@@ -140,6 +140,8 @@ SNIPPETS = [
     ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", "L3::cache_hint is unkn"),
     ("", "barrier.sync.gpu %r1;", "barrier.sync.gpu", "it needs .sync or .arrive, and allows only .aligned and .cta"),
     ("", "alloca.f32 %r1, 8;", "alloca.f32", "its type must be .u32 or .u64, not .f32"),
+    ("", "alloca.u32.u32 %r1, 8;", "alloca.u32.u32", "its type must be .u32 or .u64, not .u32, .u32"),
+    ("", "cvt.u16x2.s32 %r1, %r2;", "cvt.u16x2.s32", ""),
     ("", "mov.u32.u32 %r1, %r2;", "mov.u32.u32", "it needs one type, and no other modifier"),
     ("", "set.lt.u32.u32 %r1|%r2, %r3, %r4;", "set.lt.u32.u32", "it has 2 results; at most 1 can be written"),
     ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "the vector has 3 elements; 4 are needed"),

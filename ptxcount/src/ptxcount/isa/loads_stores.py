@@ -188,10 +188,10 @@ def _bind_stack(instruction: Instruction) -> Step:
 
     The register `STACK` has the number of used bytes, which is also the value that ``stacksave`` returns.
     """
-    (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
-    stack = (STACK, STACK.type)
-    if kind.name not in ("u32", "u64"):
-        raise unsupported(instruction, f"its type must be .u32 or .u64, not .{kind.name}")
+    types = [kind.name for kind in split_name(instruction)[1]] or ["u64"]
+    if types not in (["u32"], ["u64"]):
+        raise unsupported(instruction, f"its type must be .u32 or .u64, not .{', .'.join(types)}")
+    kind, stack, operands = TYPES[types[0]], (STACK, STACK.type), instruction.operands
     expect_count(instruction, *((2, 3) if instruction.opcode == "alloca" else (1,)))
     if instruction.opcode == "stackrestore":
         return make_step(instruction, [stack], [(operands[0], kind)], lambda chunk, saved: [saved.astype(np.uint64)])

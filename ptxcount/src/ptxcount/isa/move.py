@@ -124,7 +124,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     options = {"ftz", "sat", "relu", "satfinite"}
     if "rs" in names:
         return None
-    if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bph" for t in types):
+    if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bphv" for t in types):
         raise unsupported(instruction)
     expect_count(instruction, 2)
     target, source = types
