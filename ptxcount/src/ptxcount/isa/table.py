@@ -117,10 +117,7 @@ INSTRUCTIONS: dict[str, Computation] = {
         f"{name}.{mode}": Computation(
             make_directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
         )
-        for name, operation in {
-            **{operation_name: operation_name for operation_name in OPERATIONS},
-            "mad": "fma",
-        }.items()
+        for name, operation in ({known: known for known in OPERATIONS} | {"mad": "fma"}).items()
         for mode in MODES
     },
     "div.rn": Computation(np.divide, "tt", REAL, FLUSH),
@@ -145,12 +142,10 @@ INSTRUCTIONS: dict[str, Computation] = {
 
 
 def _allow_unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison that is also true if an operand is NaN."""
     return lambda a, b: compare(a, b) | (a != a) | (b != b)
 
 
-#: The comparisons of ``setp`` and ``set`` (PTX ISA, "Comparison and Selection"); lo, ls, hi, hs are lt, le, gt, ge,
-#: of unsigned types.
+#: Comparisons of ``setp`` and ``set`` (PTX ISA, "Comparison and Selection"); lo, ls, hi and hs are unsigned.
 INTEGER_COMPARISONS = {
     "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
     "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
@@ -171,7 +166,7 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: Value of ``set`` for true, by result type and whether the operands are pairs; then it is that of each half.
+#: Result of ``set`` for true; of each half for pairs. Keys: result type, and True for pairs of operands.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

@@ -39,7 +39,6 @@ def round_to_odd(total: Array, error: Array) -> Array:
 
 
 def _compute_exact_fma(a: float, b: float, c: float) -> float:
-    """Return a * b + c rounded once, from fractions."""
     total = Fraction(a) * Fraction(b) + Fraction(c)
     if not total:
         return float(np.float64(a) * np.float64(b) + np.float64(c))
@@ -107,7 +106,7 @@ maximum_nan = _order_zeros(np.maximum, np.bitwise_and)
 
 
 def wrap_xorsign(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Wrap a minimum or maximum for ``.xorsign.abs``: compute it on magnitudes, with the product of the signs."""
+    """Wrap a minimum or maximum for ``.xorsign.abs``: choose a magnitude, and give it the product of the signs."""
 
     def compute_signed(a: Array, b: Array) -> Array:
         magnitude = np.abs(compute(np.abs(a), np.abs(b)))
