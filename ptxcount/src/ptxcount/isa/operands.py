@@ -35,7 +35,7 @@ Reader = Callable[[Chunk], Value]
 CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"])
 
 
-def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
+def unsupported(instruction: Instruction, why: str) -> UnsupportedInstructionError:
     """Return the error for an instruction, with the reason ``why``."""
     return UnsupportedInstructionError(instruction.source, instruction.name, why)
 

@@ -106,9 +106,7 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
 _note_child_kernel = _make_finding(
     "child-kernel", "the kernel launches another kernel, which does not run and is not counted"
 )
-_note_graph = _make_finding(
-    "graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here"
-)
+_note_graph = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here")
 #: Supported functions: the argument sizes in bytes, and the implementation.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
     "vprintf": ((8, 8), _make_finding("printf", "the kernel prints; the text is not shown")),

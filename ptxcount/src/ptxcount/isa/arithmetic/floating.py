@@ -19,11 +19,15 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - back)) + (b - back)
 
 
+def _split_float(a: Array) -> tuple[Array, Array]:
+    scaled = a * 134217729.0  # 2**27 + 1 (Veltkamp)
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
 def two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the rounded product and its error (Veltkamp, Dekker)."""
-    product = a * b
-    split = 134217729.0
-    (ah, al), (bh, bl) = ((t - (t - x), x - (t - (t - x))) for t, x in ((a * split, a), (b * split, b)))
+    """Return the rounded product and its error (Dekker)."""
+    product, (ah, al), (bh, bl) = a * b, _split_float(a), _split_float(b)
     return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
 
 

@@ -127,7 +127,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, f".{min(narrow)} needs one of {join_modifiers(_KINDS)}")
     d_type, a_type, b_type, c_type = elements
     layouts = [name for name in instruction.modifiers if name in ("row", "col")]
-    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]  # of a, b and c
+    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"]]  # a and b
     if shape == _QUADS and a_type not in ("f16", "f64"):
         raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {a_type}")
     if shape != _QUADS and any(transposed) and instruction.opcode == "mma":
@@ -137,10 +137,11 @@ def _bind_product(instruction: Instruction) -> Step | None:
         a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
     target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
-    roles = zip("abc", (stored, shape, shape), (a_type, b_type, c_type), transposed, strict=True)
-    source_layouts = [
-        find_layout(role, extent, name, transposed=is_transposed) for role, extent, name, is_transposed in roles
-    ]
+    source_layouts = (
+        find_layout("a", stored, a_type, transposed=transposed[0]),
+        find_layout("b", shape, b_type, transposed=transposed[1]),
+        find_layout("c", shape, c_type),
+    )
     target_layout = find_layout("d", shape, d_type)
     for role, layout, operands in zip("dabc", (target_layout, *source_layouts), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):

@@ -204,9 +204,8 @@ class Texture(Surface):
             taps.append(Tap(place, weight, inside, read))
         if gather or not has_neighbours or len(axes) == 1:
             return taps
-        weights: dict[Any, Array] = (_bilinear_weights if len(axes) == 2 else _trilinear_weights)(
-            *(axis[1][1] for axis in axes)
-        )
+        seconds = [axis[1][1] for axis in axes]
+        weights: dict[Any, Array] = _bilinear_weights(*seconds) if len(axes) == 2 else _trilinear_weights(*seconds)
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _weigh_elements(self, coordinate: Array, extent: int, has_neighbours: bool) -> list[tuple[Array, Array]]:
