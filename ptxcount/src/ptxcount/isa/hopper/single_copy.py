@@ -61,7 +61,7 @@ class BulkCopy:
         self._report: Report = report_for_thread
         size = numbers.get("size", 0)
         if size % _PIECE:
-            text = f"{count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
+            text = f"a copy of {count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
             text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
         self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
@@ -91,7 +91,7 @@ class BulkCopy:
         problem = fields.find_problem()
         is_column = any(name.startswith("im2col") for name in chunk.instruction.modifiers)
         if not problem and is_column != bool(fields.column):
-            problem = f"the map is for {'im2col' if fields.column else 'tile'} mode, but the copy is not"
+            problem = f"the tensor map is for {'im2col' if fields.column else 'tile'} mode, but the copy is not"
         if problem:
             raise LaunchError(f"{self._source}: {problem}")
         if fields.interleave:
@@ -128,9 +128,10 @@ class BulkCopy:
         rank = len(fields.extents)
         if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
             has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
-            needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
-            text = f"a copy with a {has}; {needed if of_rows else f'its map needs {rank}'}"
-            raise LaunchError(f"{self._source}: {text}")
+            needed = f"it needs {rank}"
+            if of_rows:
+                needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
+            raise LaunchError(f"{self._source}: a copy with a {has}; {needed}")
         if len(shifts) not in (0, rank - 2):
             text = f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
             raise LaunchError(f"{self._source}: {text}")

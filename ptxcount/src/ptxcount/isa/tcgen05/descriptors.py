@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 #: K of products of unpadded 4-bit factors with bit 31 of the instruction descriptor.
-_LONG = 96
+LONG = 96
 _FLOATS = {0: "f16", 1: "f32"}
 _NARROW = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 KINDS: dict[str, Kind] = {
@@ -79,11 +79,6 @@ class InstructionDescriptor(NamedTuple):
     #: K; a sparse A stores half of it.
     k: int
 
-    @property
-    def is_long(self) -> bool:
-        """True for K = 96."""
-        return self.k == _LONG
-
     @classmethod
     def decode(
         cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool
@@ -125,7 +120,7 @@ class InstructionDescriptor(NamedTuple):
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
             selector=bits & 3,
-            k=_LONG if is_long else kind.k * (1 + is_sparse),
+            k=LONG if is_long else kind.k * (1 + is_sparse),
         )
 
 

@@ -22,7 +22,7 @@ from ..operands import Reader, make_address_reader, make_reader, split_group, un
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import count_elements_per_index, expand_groups, explain_undefined, find_undefined
-from .descriptors import ColumnMask, InstructionDescriptor, decode_shared
+from .descriptors import LONG, ColumnMask, InstructionDescriptor, decode_shared
 from .factors import (
     FACTOR_ELEMENTS,
     ScaleBytes,
@@ -99,12 +99,12 @@ class _Product:
                 issue.idesc, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
             )
             mask = ColumnMask.decode(issue.extra[0], idesc.rows) if form.is_stationary and issue.extra else None
-        self._idesc, self._column_mask = idesc, mask
+        self._idesc, self._column_mask, self._stored_k = idesc, mask, idesc.k // (1 + form.is_sparse)
         self._path = DATA_PATHS[idesc.rows, form.group, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
-        if idesc.is_long and not form.block:
+        if idesc.k == LONG and not form.block:
             text = "K is 96 (bit 31 of the instruction descriptor); use .block16 or .block32 instead of .scale_vec"
             raise unsupported(chunk.instruction, text)
         addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
@@ -115,10 +115,6 @@ class _Product:
             lanes = ", ".join(map(str, bases))
             text = f"addresses with the lanes {lanes}; for {idesc.rows} rows, all must have lane {allowed}"
             raise chunk.make_fault(TensorMemoryError, text)
-
-    @property
-    def _stored_k(self) -> int:
-        return self._idesc.k // (1 + self._form.is_sparse)
 
     def execute(self) -> None:
         pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
@@ -214,7 +210,7 @@ class _Product:
         """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
         form, idesc, parts = self._form, self._idesc, self._path.parts
         scales_of_factors = []
-        block = form.block if idesc.is_long else idesc.k // form.scales
+        block = form.block if idesc.k == LONG else idesc.k // form.scales
         sides = zip((self._path.rows, idesc.columns), (1, parts), self._issue.extra[:2], idesc.scale_bytes, strict=True)
         for count, part_count, base, first in sides:
             byte = base >> _BYTE_SHIFT & 3

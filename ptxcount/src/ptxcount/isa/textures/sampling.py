@@ -70,7 +70,7 @@ class _LaneGroup(NamedTuple):
 
     #: Lanes per request.
     requesting: int
-    #: Lanes that share sectors.
+    #: Lanes whose sectors are counted together.
     served: int
     #: Times that each sector counts.
     repeats: int = 1
