@@ -7,14 +7,7 @@ from typing import NamedTuple
 
 from ...ptx.program import Address, Group, Immediate, Instruction, Operand, format_operand
 from ...util.grammar import count_noun
-from ..operands import (
-    choose_modifier,
-    expect_modifiers,
-    find_modifier,
-    make_count_error,
-    split_group,
-    unsupported,
-)
+from ..operands import choose_modifier, expect_modifiers, find_modifier, make_count_error, split_group, unsupported
 from .descriptors import KINDS, Kind
 from .issuing_warps import GROUPS, read_group
 
@@ -56,7 +49,7 @@ class ProductForm(NamedTuple):
         """
         names = {*instruction.modifiers}
         if "ashift" in names:
-            problem = "the PTX ISA does not tell if the product reads the rows before or after their shift"
+            problem = ".ashift: the PTX ISA does not tell if the product reads the rows before or after their shift"
             raise unsupported(instruction, problem)
         checked = [name for name in instruction.modifiers if not name.startswith("collector::")]
         expect_modifiers(instruction, checked, _OPTIONS)

@@ -86,13 +86,6 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}
 
 
-def _multiply_matrices(a: Array, b: Array, c: Array, names: set[str]) -> Array:
-    if "xor" in names:
-        # The number of bits that differ is |a| + |b| - 2 (a @ b).
-        return np.asarray(a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c)
-    return np.asarray(a @ b + c)
-
-
 def _multiply_in_order(a: Array, b: Array, c: Array) -> Array:
     """Add the products one by one, by ascending k, each with one rounding, like an H200."""
     for k in range(a.shape[-1]):
@@ -161,7 +154,12 @@ def _bind_product(instruction: Instruction) -> Step | None:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, others[0]))
         if scales:
             a, b = scales.scale_factors(chunk, a, b, others[is_sparse:])
-        sums = _multiply_in_order(a, b, c) if d_type == "f64" else _multiply_matrices(a, b, c, names)
+        if d_type == "f64":
+            sums = _multiply_in_order(a, b, c)
+        elif "xor" in names:  # count the bits that differ: |a| + |b| - 2 (a @ b)
+            sums = a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c
+        else:
+            sums = a @ b + c
         return target_layout.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]
