@@ -201,10 +201,10 @@ def test_scales_may_be_in_braces() -> None:
 
 
 @pytest.mark.parametrize(("form", "why"), [
-    (Form("f16", "f16", 32, sparse=ORDERED, selector=2), "the sparsity selector must be a number from 0 to 1"),
+    (Form("f16", "f16", 32, sparse=ORDERED, selector=2), "the sparsity selector is 2; a number from 0 to 1"),
     (Form("f16", "f16", 32, sparse=ORDERED), "the metadata 0b0000 of a group of elements is undefined"),
     (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(1, 0, 0, 0)),
-     "byte-id-a is 1 and thread-id-a is 0; byte-id-a must be 0 or 2, thread-id-a below 2"),
+     "byte-id-a is 1 and thread-id-a is 0; byte-id-a must be 0 or 2, and thread-id-a below 2"),
     (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(0, 0, 1, 3)), "byte-id-b is 1 and thread-id-b is 3"),
     (Form("e2m1", "e2m1", 32), ""),
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),

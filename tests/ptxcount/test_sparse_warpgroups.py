@@ -150,8 +150,8 @@ def test_block_without_a_product() -> None:
 
 
 @pytest.mark.parametrize(("form", "word", "why"), [
-    (Form("f32", "f16", "f16", selector=2), 0x44444444, "the sparsity selector must be a number from 0 to 1"),
-    (Form("f32", "e4m3", "e4m3", selector=1), 0x44444444, "the sparsity selector must be a number from 0 to 0"),
+    (Form("f32", "f16", "f16", selector=2), 0x44444444, "the sparsity selector is 2; a number from 0 to 1"),
+    (Form("f32", "e4m3", "e4m3", selector=1), 0x44444444, "the sparsity selector is 1; a number from 0 to 0"),
     (Form("f32", "f16", "f16"), 0x44444494 ^ 0xC0, "the metadata 0b0101 of a group of elements is undefined"),
     (Form("f32", "tf32", "tf32"), 0x44444494, "the metadata 0b1001 of a group of elements is undefined"),
 ])  # fmt: skip

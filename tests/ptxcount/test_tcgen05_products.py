@@ -146,12 +146,12 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
 
 
 @pytest.mark.parametrize(("descriptor", "shape", "error", "text"), [
-    (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the descriptor .* are 000; 001 is needed"),
-    (3 << 61, None, TensorMemoryError, "undefined swizzle 3"),
+    (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the shared memory descriptor .* are 000"),
+    (3 << 61, None, TensorMemoryError, "the swizzle, are 3; allowed are 0, 1, 2, 4, 6"),
     (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
     (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
-    (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "factors, 7 and 0, or of the result, 1,"),
-    (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape"),
+    (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "the type of A, are 7; they must be 0"),
+    (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape .*; M must be one of 128, 64"),
     (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
     (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
 ])  # fmt: skip

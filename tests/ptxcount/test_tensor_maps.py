@@ -27,7 +27,7 @@ def _compile() -> str:
 
 #: Parts of conditions that the GPU rejects, as "group: name" -> part of ptxcount's error.
 REFUSALS = {
-    "global_address = 8": "must be a multiple of 16", "rank = 0": "has 2 coordinates; its map needs 1",
+    "global_address = 8": "must be a multiple of 16", "rank = 0": "has 2 coordinates; it needs 1",
     "rank = 2": "the shape (0, 64, 64)", "rank = 7": "rank is 7; it is the number of dimensions minus 1",
     "box_dim 0 = 3": "it must have a multiple of 16",
     "box_dim 1 = 0": "box is (0, 16)", "global_dim 0 = 0": "the shape (64, 0)",
@@ -39,7 +39,7 @@ REFUSALS = {
     "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels; 1 to 1024",
     "im2col (64, 64) plain": "im2col needs 3", "at (1, 0)": "starts at byte 4 of a row (coordinate 1)",
     "at (3, 2)": "starts at byte 12 of a row (coordinate 3)", "box beyond: store_": "the tile store starts at",
-    "box beyond: reduce_": "the tile store starts at", "map of ": "the map is for",
+    "box beyond: reduce_": "the tile store starts at", "map of ": "the tensor map is for",
     "at (1, 0, 0, 0)": "(coordinate 1)", "at (2, 0, 0, 0)": "(coordinate 2)",
     "im2col: im2col": "the column begins at", "im2col: store_im2col at": "the tile store starts at",
     "im2col: store_im2col corners": "the column store", " to 64": "shared address 64: a multiple of 128 is needed",

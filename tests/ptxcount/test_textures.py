@@ -199,7 +199,7 @@ def test_words_make_textures_and_surfaces() -> None:
     ):
         with pytest.raises(LaunchError, match=message):
             make_arguments([word])
-    with pytest.raises(LaunchError, match=r"tex\.1d.* does not match a texture of shape"):
+    with pytest.raises(LaunchError, match=r"the texture has the shape .*; tex\.1d.* needs 1 dimension"):
         sources.execute("textures", "fetch1", [np.zeros(1, "f4"), texture, np.zeros(1, "f4")], threads=1)
 
 

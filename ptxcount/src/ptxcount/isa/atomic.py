@@ -10,12 +10,14 @@ from ..counting.transactions import WORD
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, iter_leaves
+from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, format_operand, iter_leaves
 from .atomic_operations import apply_operation, choose_sum, find_operation
 from .opcode_registry import Step, binds, make_step
 from .operands import expect_count, make_address_reader, split_vector, unsupported
 from .spaces import decode_access, dispatch_by_space
 from .swap_loop import iter_swap_rounds
+
+_SPACES = ("global", "shared")
 
 
 @binds("atom", "red")
@@ -24,9 +26,11 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
     if "async" in instruction.modifiers:
         return None
     space, count, kind, names = decode_access(instruction, allows_others=True)
-    operation = find_operation(names, kind)
-    if operation is None or (count > 1 and operation.operands > 1) or space not in (None, "global", "shared"):
-        raise unsupported(instruction)
+    operation = find_operation(instruction, names, kind)
+    if count > 1 and operation.operands > 1:
+        raise unsupported(instruction, f".{names[0]} does not exist for vectors")
+    if space not in (None, *_SPACES):
+        raise unsupported(instruction, f"{space} memory has no atomics; global and shared memory have")
     returns = instruction.opcode == "atom"
     expect_count(instruction, returns + 1 + operation.operands)
     address, *sources = instruction.operands[returns:]
@@ -48,9 +52,9 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
         return dispatch_by_space(space, read, partial(update_cells, operands))(chunk)
 
     def update_cells(operands: Sequence[Array], chunk: Chunk, where: str, place: Value) -> list[Array]:
-        """Update one state space; return the old values of the active threads, and zeros for the others."""
-        if where not in ("global", "shared"):
-            raise unsupported(instruction, f"it does not exist for {where} memory")
+        """Update one state space; return the old values of the active threads, and zeros for all others."""
+        if where not in _SPACES:
+            raise unsupported(instruction, f"{format_operand(address)} is in {where} memory, which has no atomics")
         positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
         values = [spread(operand, chunk.shape)[positions] for operand in operands]
         results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
@@ -89,6 +93,5 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
 
 
 def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:
-    """Tell if the compiler can prove that operands are uniform in a warp."""
     names = {leaf.name for operand in operands for leaf in iter_leaves(operand) if isinstance(leaf, Register)}
     return names <= instruction.uniform

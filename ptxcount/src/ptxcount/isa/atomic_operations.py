@@ -6,35 +6,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..lanes.warps import Array
-from ..ptx.program import Type
+from ..ptx.program import Instruction, Type
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
+from .operands import join_modifiers, unsupported
 
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
 _SWAPPED = _WORDS | {"b128"}
-#: Number of parallel rounds that cost as much as the sequential queue of one address.
+#: Number of turns that cost as much as the queue of one address.
 _QUEUE_COST = 4
 
 
 class AtomicOperation(NamedTuple):
     """Atomic operation: ``update`` maps the old value and the operands to the new value.
 
-    ``operands`` is the number of operands. ``ufunc`` does the same as ``update`` with ``ufunc.at``, for many threads in
-    order. ``queue`` takes the value of one address, as an array of one, and the operands of the address's threads in
-    order. It returns the old value of each thread, and the final value.
+    ``ufunc`` is the same operation, for ``ufunc.at``. ``queue`` executes the operation for all threads of one address,
+    one after another: it takes an array of the one old value, and the operands of the threads; it returns the old value
+    of each thread, and the final value.
     """
 
     update: Callable[..., Any]
     types: frozenset[str]
+    #: Number of operands.
     operands: int = 1
     ufunc: np.ufunc | None = None
     queue: Callable[..., tuple[Array, Any]] | None = None
 
 
 def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozenset[str]) -> AtomicOperation:
-    """Make an operation on one operand from a NumPy ufunc: ``ufunc.accumulate`` is the operation's queue."""
-
     def queue(start: Array, values: Array) -> tuple[Array, Any]:
         totals = ufunc.accumulate(np.concatenate([start, values]), dtype=start.dtype)
         return totals[:-1], totals[-1]
@@ -43,7 +43,6 @@ def _wrap_accumulated(ufunc: np.ufunc, update: Callable[..., Any], types: frozen
 
 
 def _queue_swaps(start: Array, compare: Array, new: Array) -> tuple[Array, Any]:
-    """Compare and swap one by one, with Python numbers."""
     old_values, value = [], start[0].item()
     for expected, replacement in zip(compare.tolist(), new.tolist(), strict=True):
         old_values.append(value)
@@ -57,15 +56,12 @@ ATOMICS: dict[str, AtomicOperation] = {
     "add.noftz": AtomicOperation(np.add, frozenset({"f16"})),
     "add.noftz.f16x2": AtomicOperation(floating.wrap_for_halves(np.add), frozenset({"f16x2"})),
     "add.noftz.bf16": AtomicOperation(_BITS_OF_SUM, frozenset({"bf16", "bf16x2"})),
-    **{
-        key: AtomicOperation(compute, frozenset(types))
-        for name, choose in (("min", floating.minimum), ("max", floating.maximum))
-        for key, compute, types in (
-            (f"{name}.noftz", choose, {"f16"}),
-            (f"{name}.noftz.f16x2", floating.wrap_for_halves(choose), {"f16x2"}),
-            (f"{name}.noftz.bf16", bfloat.wrap_for_bits(choose), {"bf16", "bf16x2"}),
-        )
-    },
+    "min.noftz": AtomicOperation(floating.minimum, frozenset({"f16"})),
+    "min.noftz.f16x2": AtomicOperation(floating.wrap_for_halves(floating.minimum), frozenset({"f16x2"})),
+    "min.noftz.bf16": AtomicOperation(bfloat.wrap_for_bits(floating.minimum), frozenset({"bf16", "bf16x2"})),
+    "max.noftz": AtomicOperation(floating.maximum, frozenset({"f16"})),
+    "max.noftz.f16x2": AtomicOperation(floating.wrap_for_halves(floating.maximum), frozenset({"f16x2"})),
+    "max.noftz.bf16": AtomicOperation(bfloat.wrap_for_bits(floating.maximum), frozenset({"bf16", "bf16x2"})),
     "min": _wrap_accumulated(np.minimum, floating.minimum, _INTEGERS),
     "max": _wrap_accumulated(np.maximum, floating.maximum, _INTEGERS),
     "and": _wrap_accumulated(np.bitwise_and, np.bitwise_and, _WORDS),
@@ -83,7 +79,6 @@ ATOMICS: dict[str, AtomicOperation] = {
 
 
 def _queue_flushed_sums(start: Array, values: Array) -> tuple[Array, Any]:
-    """Add one by one, and flush each subnormal."""
     old_values, total = [], start[0]
     for value in values:
         old_values.append(total)
@@ -101,29 +96,38 @@ _LEAST_SUMMAND = np.finfo(np.float32).tiny * 2.0**24
 
 
 def choose_sum(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
-    """Return the float32 sum of global memory, ``RED.F32.FTZ``, which turns subnormals into zeros.
+    """Return the operation that adds float32 in global memory, ``RED.F32.FTZ``, which turns subnormals into zeros.
 
-    That is ``operation`` itself, which is faster, if none of the ``numbers`` (old values and operands) is small.
+    ``numbers`` are the old values and the operands. If none of them is small, return ``operation``, which is faster.
     """
     is_small = any(bool(((np.abs(number) < _LEAST_SUMMAND) & (number != 0)).any()) for number in numbers)
     return _FLUSHED_SUM if is_small else operation
 
 
-def find_operation(names: list[str], kind: Type) -> AtomicOperation | None:
-    """Find the operation for modifiers and a type, such as ``["add", "noftz"]`` and f16; None if there is none."""
+def find_operation(instruction: Instruction, names: list[str], kind: Type) -> AtomicOperation:
+    """Find the operation for modifiers and a type, such as ``["add", "noftz"]`` and f16.
+
+    Raises `UnsupportedInstructionError` if there is none.
+    """
     key, type_name = ".".join(names), "bf16" if kind.kind == "e" else kind.name
     operation = ATOMICS.get(f"{key}.{type_name}") or ATOMICS.get(key)
-    return operation if operation is not None and kind.name in operation.types else None
+    if operation is None or kind.name not in operation.types:
+        allowed = sorted(
+            {name.removesuffix(f".{type_name}") for name, row in ATOMICS.items() if kind.name in row.types}
+        )
+        problem = f".{key} does not exist for .{kind.name}" if key else "the operation is missing"
+        raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(allowed)}")
+    return operation
 
 
 def apply_operation(
     operation: AtomicOperation, units: Array, index: Array, values: list[Array], *, returns: bool
 ) -> Array:
-    """Update ``units[index]`` thread by thread; return the old values, which may be zeros if unused.
+    """Update ``units[index]`` thread by thread; return the old values, which may be zeros unless ``returns``.
 
-    ``values`` are the operands, with one element per thread, as ``index``. Threads with different addresses are
-    independent. So the first threads of all addresses are executed at once, then the second ones, and so on. If few
-    addresses have more threads, each such address continues with its own queue, if the operation has a ``queue``.
+    ``index`` and each array of ``values``, the operands, have one element per thread. Addresses are independent,
+    so each turn executes one thread of every address. Where few addresses have many threads, the operation's ``queue``
+    executes the last threads of each.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])
@@ -152,9 +156,9 @@ def apply_operation(
 
 
 def _count_parallel_turns(lengths: Array) -> int:
-    """Return the number of parallel rounds that minimizes the cost of rounds and remaining queues.
+    """Return the number of turns that minimizes the cost of turns and remaining queues.
 
-    ``lengths`` are the numbers of threads by address: [1, 1, 900] -> 1, because one queue costs less than 899 rounds.
+    ``lengths`` are the numbers of threads by address: [1, 1, 900] -> 1, because one queue costs less than 899 turns.
     """
     turns = np.concatenate([[0], np.sort(lengths)])
     remaining_queues = np.arange(len(lengths), -1, -1)

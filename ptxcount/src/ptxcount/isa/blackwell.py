@@ -1,4 +1,4 @@
-"""Arithmetic and conversions that PTX has for sm_100 and later (PTX ISA 8.6 to 9.2)."""
+"""Arithmetic that PTX has for sm_100 and later (PTX ISA 8.6 to 9.2), and conversions of floats of 4, 6 and 8 bits."""
 
 import re
 from functools import reduce
@@ -10,6 +10,7 @@ from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction
 from .arithmetic import bfloat
+from .arithmetic.convert import NAN_OF_HALF
 from .arithmetic.directed import OPERATIONS, make_directed
 from .arithmetic.floating import apply_relu, clamp01, flush, join_halves, maximum, maximum_nan, minimum, minimum_nan
 from .arithmetic.narrow_float import FORMATS, decode_scale, encode_scale
@@ -63,7 +64,6 @@ def _reduce_floats(
 @op("(add|sub|mul)(?:.(rn|rz|rm|rp))?(.ftz)?.f32x2", "b64 = b64 b64")
 @op("(fma).(rn|rz|rm|rp)(.ftz)?.f32x2", "b64 = b64 b64 b64")
 def _compute_pairs(name: str, rounding: str | None, ftz: str | None, chunk: Chunk, *words: Array) -> list[Array]:
-    """Compute on both float32 of 64-bit words."""
     compute = OPERATIONS[name].nearest if rounding in (None, "rn") else make_directed(name, str(rounding))
     pairs = [np.ascontiguousarray(word)[..., None].view(np.float32) for word in words]
     result = compute(*map(flush, pairs)) if ftz else compute(*pairs)
@@ -90,14 +90,14 @@ def _split_halves(word: Array, kind: str) -> list[Array]:
 
 
 def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
-    """Return the scales of two numbers, the upper one first; ``scale`` has one ``ue8m0x2`` operand, or none for 1."""
+    """Return the scales of two numbers, the upper one first; 1 without an operand in ``scale``."""
     return [decode_scale((operand >> shift) & 0xFF) for operand in scale for shift in (8, 0)] or [1.0, 1.0]
 
 
 @op(allow_clamps("cvt.rn[saturated].(e2m1x2).(f32)"), "b8 = f32 f32")
 @op(allow_clamps("cvt.rn[saturated].(e2m1x2).(f16x2|bf16x2)"), "b8 = b32")
-@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|s2f6x2).(f32)"), "b16 = f32 f32")
-@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2).(f16x2)"), "b16 = b32")
+@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(f32)"), "b16 = f32 f32")
+@op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|e4m3x2|e5m2x2).(f16x2)"), "b16 = b32")
 @op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)"), "b16 = b32")
 def _convert_to_narrow(clamps: str, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
     numbers = list(values) if source == "f32" else _split_halves(values[0], source)
@@ -113,7 +113,7 @@ def _convert_to_scaled(relu: str | None, target: str, chunk: Chunk, *values: Arr
 
 
 def _encode_narrow(relu: str | bool | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:
-    """Encode two numbers, divided by their scales, in one word of 8 or 16 bits, the first in the upper half."""
+    """Encode two numbers, divided by their scales, in a word of 8 or 16 bits, the first in the upper half."""
     bits, _, encode = FORMATS[target]
     scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, _decode_scales(scale), strict=True)]
     high, low = (encode(apply_relu(number) if relu else number) for number in scaled)
@@ -121,12 +121,12 @@ def _encode_narrow(relu: str | bool | None, target: str, numbers: list[Array], s
     return [word.astype(np.uint8 if bits == 4 else np.uint16)]
 
 
-@op("cvt.rn(.relu)?.(f16)x2.(e2m1x2)", "b32 = b8")
-@op("cvt.rn(.relu)?.(f16)x2.(e2m3x2|e3m2x2)", "b32 = b16")
-def _convert_to_halves(relu: str | None, half: str, source: str, chunk: Chunk, word: Array) -> list[Array]:
+@op("cvt.rn(.relu)?.f16x2.(e2m1x2)", "b32 = b8")
+@op("cvt.rn(.relu)?.f16x2.(e2m3x2|e3m2x2|e4m3x2|e5m2x2)", "b32 = b16")
+def _convert_to_halves(relu: str | None, source: str, chunk: Chunk, word: Array) -> list[Array]:
     numbers = [apply_relu(number) if relu else number for number in _decode_narrow(source, word)]
-    high, low = (number.astype(np.float16).view(np.uint16) for number in numbers)
-    return [join_halves(low, high)]
+    high, low = (np.where(np.isnan(number), NAN_OF_HALF, number.astype(np.float16)) for number in numbers)
+    return [join_halves(low.view(np.uint16), high.view(np.uint16))]
 
 
 @op(allow_clamps("cvt.rn[clamps](?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)"), "b32 = b8 b16?")

@@ -13,29 +13,29 @@ from ..ptx.flow import is_elect_wait
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
 from .opcode_registry import Step, binds, op
-from .operands import Reader, expect_count, make_reader, unsupported
+from .operands import Reader, expect_count, expect_modifiers, make_reader, unsupported
 
 
 class Barrier(NamedTuple):
-    """Operands and form of a barrier.
+    """Operands and form of a barrier."""
 
-    ``number`` reads the barrier's number, or the mask of a warp barrier; None for a cluster barrier. ``threads`` reads
-    the thread count; None for all threads. ``waits`` is False for ``.arrive``, ``orders_memory`` for
-    ``elect.sync``.
-    """
-
+    #: Reader of the barrier's number, or of the mask of a warp barrier; None for a cluster barrier.
     number: Reader | None
+    #: Reader of the thread count; None for all threads.
     threads: Reader | None
+    #: False for ``.arrive``.
     waits: bool
     aligned: bool = False
     of_warp: bool = False
+    #: False for ``elect.sync``.
     orders_memory: bool = True
 
 
 def parse_barrier(instruction: Instruction) -> Barrier:
     """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}``, ``.arrive``, ``barrier.cluster.wait`` or ``bar.warp.sync``.
 
-    Also parse ``elect.wait``, which `lowering` adds. Raises `UnsupportedInstructionError` for other forms.
+    Also parse ``elect.wait``, which `lowering` adds before ``elect.sync``. Raises `UnsupportedInstructionError` for
+    other forms.
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
@@ -45,14 +45,13 @@ def parse_barrier(instruction: Instruction) -> Barrier:
         mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
         return Barrier(mask, None, True, of_warp=True, orders_memory=False)
     if is_warp_barrier(instruction):
-        if instruction.modifiers != ("warp", "sync"):
-            raise unsupported(instruction)
+        expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
         expect_count(instruction, 1)
         return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, True, of_warp=True)
     waits = "sync" in instruction.modifiers
-    allowed = {"sync" if waits else "arrive"}
-    if not allowed <= {*instruction.modifiers} <= allowed | {"aligned", "cta"}:
-        raise unsupported(instruction, "it needs .sync or .arrive, and allows only .aligned and .cta")
+    if not {"sync", "arrive"} & {*instruction.modifiers}:
+        raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")
+    expect_modifiers(instruction, instruction.modifiers, {"sync" if waits else "arrive", "aligned", "cta"})
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
     aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
@@ -69,8 +68,7 @@ def _bind_barrier(instruction: Instruction) -> Step | None:
     return lambda chunk: None
 
 
-#: Reductions of ``bar.red``: functions of the predicates, false for threads that have not arrived, and of the mask of
-#: arrived threads.
+#: Reductions of ``bar.red``: functions of the predicates (false for other threads) and the mask of arrived threads.
 _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
     "popc": lambda votes, arrived: np.count_nonzero(votes, axis=1, keepdims=True).astype(np.uint32),
     "and": lambda votes, arrived: np.asarray((votes | ~arrived).all(axis=1, keepdims=True)),
@@ -88,10 +86,7 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise `TrapError`, or `LaunchError` for the trap of a grid barrier in too large a grid.
-
-    Without a debugger, ``brkpt`` ends a kernel as ``trap``.
-    """
+    """Raise `TrapError`, or `LaunchError` if the grid is too large for its grid barrier, which then traps."""
     if max_resident_blocks := chunk.context.max_resident_blocks:
         raise LaunchError(
             f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "

@@ -1,7 +1,7 @@
 """Dispatch: binds each instruction to a step, a function of a chunk of blocks."""
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -26,8 +26,18 @@ from . import (  # noqa: F401 -- their binders register themselves
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import TINY, apply_relu, clamp01, flush
-from .opcode_registry import BINDERS, FORMS, Step, binds, make_step
-from .operands import as_array, expect_count, split_group, split_name, unsupported
+from .opcode_registry import BINDERS, FORMS, Step, binds, explain_forms, make_step
+from .operands import (
+    as_array,
+    choose_modifier,
+    expect_count,
+    expect_modifiers,
+    find_modifier,
+    join_modifiers,
+    split_group,
+    split_name,
+    unsupported,
+)
 from .ptx_releases import explain_release
 from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
 
@@ -62,10 +72,8 @@ _REASONS = {
     "bra": "the target must be a label of this kernel",
     "brx": "it needs a table of this kernel, and an index within it",
     "multimem": "ptxcount simulates one GPU, which has no multicast addresses; use ld, red, st or cp",
-    "tensormap": "ptxcount does not execute this field or form",
+    "tensormap": "ptxcount executes only .replace.tile and .cp_fenceproxy",
 }
-
-
 #: Syntax errors in every release of the PTX ISA: missing commas or operands.
 _SYNTAX = re.compile(r"expected .*, found '[%\w;]")
 
@@ -85,7 +93,6 @@ def bind_instruction(instruction: Instruction) -> Step:
 
 
 def _find_step(instruction: Instruction) -> Step:
-    """Return the step from the first binder that accepts an instruction, or from the table; raise if none does."""
     name = f"{instruction.name}."
     for start, module in _LAZY_MODULES.items():
         if name.startswith(f"{start}."):
@@ -100,7 +107,8 @@ def _find_step(instruction: Instruction) -> Step:
             return step
     if instruction.opcode in _TABLE_OPCODES:
         return _bind_computation(instruction)
-    raise unsupported(instruction, _REASONS.get(instruction.opcode, ""))
+    known_forms = explain_forms(instruction.opcode) or "ptxcount has no such instruction"
+    raise unsupported(instruction, _REASONS.get(instruction.opcode, known_forms))
 
 
 def _make_refusal(error: PtxError) -> Step:
@@ -111,8 +119,6 @@ def _make_refusal(error: PtxError) -> Step:
 
 
 def _guard_step(step: Step, guard: Register) -> Step:
-    """Return the step for the active threads whose guard is true."""
-
     def run_guarded(chunk: Chunk) -> None:
         predicate = dense(chunk.read(guard.name, _PRED))
         active, live_elsewhere = chunk.active, chunk.live_elsewhere
@@ -127,14 +133,8 @@ def _guard_step(step: Step, guard: Register) -> Step:
 
 
 def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
-    """Return the key and the row of the table for an instruction, its options and its type.
-
-    Example: ``mul.rn.ftz.f32`` -> ``"mul", row, ["rn", "ftz"], f32``.
-    """
-    names, types = split_name(instruction)
-    if len(types) != 1:
-        raise unsupported(instruction)
-    kind = types[0]
+    """Find the row of the table: ``mul.rn.ftz.f32`` -> ``"mul"``, row, options ``["rn", "ftz"]``, type f32."""
+    names, (kind,) = split_name(instruction, 1)
     name_in_row = {"h": "f16", "e": "bf16"}.get(kind.kind, kind.name)  # rows do not list pairs of floats
     for optional in _OPTIONS:
         key = ".".join([instruction.opcode, *(name for name in names if name not in optional)])
@@ -144,11 +144,21 @@ def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[
             continue
         if kind.kind in "fhe" or {*options} <= {"relu"}:  # the other options are for floats
             return key, row, options, kind
-    raise unsupported(instruction)
+    raise unsupported(instruction, _explain_form(instruction.opcode, name_in_row))
+
+
+def _explain_form(opcode: str, type_name: str) -> str:
+    rows = {key: row for key, row in INSTRUCTIONS.items() if key.partition(".")[0] == opcode}
+    forms = {key: row for key, row in rows.items() if type_name in row.types}
+    if not forms:
+        types = {name for row in rows.values() for name in row.types}
+        return f".{type_name} is none of its types, {join_modifiers(sorted(types))}"
+    options = {option for row in forms.values() for option in row.options}
+    optional = f"; {join_modifiers(sorted(options))} may follow" if options else ""
+    return f"for .{type_name}, ptxcount has {', '.join(forms)}{optional}"
 
 
 def _bind_computation(instruction: Instruction) -> Step:
-    """Bind an instruction of the table."""
     key, row, options, kind = _find_computation(instruction)
     expect_count(instruction, len(row.reads) + 1)
     wide = TYPES.get(f"{kind.kind}{kind.bits * 2}", kind)
@@ -174,7 +184,6 @@ def _bind_computation(instruction: Instruction) -> Step:
 
 
 def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) -> Callable[..., Any]:
-    """Wrap a function: ``.ftz`` flushes the operands and the result, ``.relu`` and ``.sat`` clamp the result."""
     # bfloat16, which is computed in float64, has the exponents of float32.
     flush_kind = partial(flush, tiny=float(TINY)) if kind.kind == "e" else flush
     clamps = [clamp for name, clamp in (("ftz", flush_kind), ("relu", apply_relu), ("sat", clamp01)) if name in options]
@@ -194,16 +203,22 @@ def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) 
 @binds("setp", "set")
 def _bind_comparison(instruction: Instruction) -> Step:
     """Bind ``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
-    names, types = split_name(instruction)
-    comparison, *logic = [name for name in names if name != "ftz"] or [""]
-    is_set, kind = instruction.opcode == "set", types[-1] if types else _PRED
+    is_set = instruction.opcode == "set"
+    names, types = split_name(instruction, 1 + is_set)
+    kind = types[-1]
+    if kind.kind in "pv" or kind.size in (1, 16):
+        raise unsupported(instruction, f"it cannot compare .{kind.name}")
+    table: Collection[str] = FLOAT_COMPARISONS if kind.kind in "feh" else INTEGER_COMPARISONS
+    comparison = choose_modifier(instruction, table)
+    combination = find_modifier(instruction, COMBINATIONS)
+    expect_modifiers(instruction, names, {comparison, "ftz", *COMBINATIONS})
     is_pair = kind.kind in "he" and kind.size == 4
-    table: Container[str] = FLOAT_COMPARISONS if kind.kind in "feh" else INTEGER_COMPARISONS
-    is_supported = comparison in table and {*logic} <= COMBINATIONS.keys() and len(logic) < 2
-    true = TRUE.get((types[0].name, is_pair)) if is_set and types else 1
-    if not is_supported or len(types) != 1 + is_set or kind.kind in "pv" or kind.size in (1, 16) or true is None:
-        raise unsupported(instruction)
-    expect_count(instruction, 3 + len(logic))
+    true = TRUE.get((types[0].name, is_pair)) if is_set else 1
+    if true is None:
+        allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)
+        problem = f"its result is .{types[0].name}; allowed are {allowed} for operands of .{kind.name}"
+        raise unsupported(instruction, problem)
+    expect_count(instruction, 3 + bool(combination))
     places, sources = split_group(instruction.operands[0]), instruction.operands[1:]
     if len(places) > 2 - is_set:
         raise unsupported(instruction, f"it has {len(places)} results; at most {2 - is_set} can be written")
@@ -213,8 +228,8 @@ def _bind_comparison(instruction: Instruction) -> Step:
         outcomes = compare(left, right)
         if not is_pair and len(places) > 1:
             outcomes.append(~outcomes[0])  # q is not p; for pairs, q is the result of the upper halves
-        if logic:
-            outcomes = [COMBINATIONS[logic[0]](outcome, dense(third[0])) for outcome in outcomes]
+        if combination:
+            outcomes = [COMBINATIONS[combination](outcome, dense(third[0])) for outcome in outcomes]
         if not is_set:
             return outcomes[: len(places)]
         words = [np.where(outcome, true, 0).astype(f"u{types[0].size}") for outcome in outcomes]
@@ -226,12 +241,12 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 
 def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
-    """Return a function that compares two operands, and returns one mask, or two for pairs, the lower half first."""
+    """Return a function of two operands that returns a mask: for pairs two masks, of the lower and the upper halves."""
     if kind.kind in "feh":
         compare = FLOAT_COMPARISONS[comparison]
 
         def compare_floats(left: Value, right: Value) -> list[Array]:
-            halves = zip(*(decode_floats(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
+            halves = zip(*(_decode_floats(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
             return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in halves]
 
         return compare_floats
@@ -248,7 +263,7 @@ def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value,
     return compare_integers
 
 
-def decode_floats(words: Array, kind: Type) -> list[Array]:
+def _decode_floats(words: Array, kind: Type) -> list[Array]:
     """Return the floats in a register: one, or two of a pair, the lower half first."""
     if kind.kind == "f":
         return [words]

@@ -17,23 +17,22 @@ from .table import COMBINATIONS
 
 
 def _add(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
-    """Return the sum, and the mask of carries."""
     without_carry = a + b
     total = without_carry + carry
     return total, (without_carry < a) | (total < without_carry)
 
 
 def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
-    """Return the difference, and the mask of borrows."""
     without_borrow = a - b
     return without_borrow - borrow, (a < b) | (without_borrow < borrow)
 
 
 class _CarrySum(NamedTuple):
-    """A sum with carry: the number of operands, their reduction to two summands, and the addition of the summands."""
+    """A sum with carry: the number of operands, the function that reduces them to two summands, and their addition."""
 
     operands: int
     find_summands: Callable[..., tuple[Array, Array]]
+    #: Function of the summands and the carries that returns the sums and the new carries.
     add: Callable[[Array, Array, Array], tuple[Array, Array]]
 
 
@@ -55,7 +54,8 @@ def _bind_carry_sum(instruction: Instruction) -> Step | None:
         return None
     key = ".".join([instruction.opcode[:3], *(name for name in names if name != "cc")])
     if key not in _SUMS or len(types) != 1 or types[0].kind not in "us" or types[0].size < 4:
-        raise unsupported(instruction)
+        forms = ", ".join(_SUMS)
+        raise unsupported(instruction, f"carries exist only for {forms}, with one type: .u32, .s32, .u64 or .s64")
     (count, find_summands, add), kind = _SUMS[key], types[0]
     expect_count(instruction, count + 1)
     target, *sources = instruction.operands
@@ -78,7 +78,7 @@ def _split_parts(words: Array, kind: Type, size: int) -> list[Array]:
 
 
 def _compute_dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
-    """Add to ``c`` the products of the parts of ``a``, of ``size`` bytes, and the bytes of ``b`` after ``skipped``."""
+    """Add to ``c`` the products of parts of ``a``, of ``size`` bytes, with the bytes of ``b`` from ``skipped`` on."""
     pairs = zip(_split_parts(a, TYPES[kinds[0]], size), _split_parts(b, TYPES[kinds[1]], 1)[skipped:], strict=False)
     return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype("u4" if kinds == ("u32", "u32") else "i4")]
 
@@ -121,9 +121,9 @@ def _compare_parts(
 def _combine_parts(
     opcode: str, total: str, first: str, second: str, sat: str | None, merge: str | None, chunk: Chunk, *words: Array
 ) -> list[Array]:
-    """Combine the parts of two words, such as four bytes for ``vadd4``; with ``sat``, clamp the results.
+    """Combine the parts of two words, such as four bytes for ``vadd4``, to a word of the type ``total``.
 
-    Return the results in one word of the type ``total``. With ``merge``, return the results' sum with a third word.
+    With ``merge``, combine the sum of the parts with a third word instead.
     """
     name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
     dtype, bits = TYPES[total].dtype, 8 * size
@@ -147,6 +147,5 @@ def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Arra
 def _compute_lop3_predicate(
     name: str, chunk: Chunk, a: Array, b: Array, c: Array, table: Array, predicate: Array
 ) -> list[Array]:
-    """Compute ``lop3``; also return whether any bit is set, combined with a predicate."""
     result = logic3(a, b, c, table)
     return [result, COMBINATIONS[name](result != 0, predicate)]

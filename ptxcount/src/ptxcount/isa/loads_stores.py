@@ -5,7 +5,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread, unsigned
 from ..machine.chunk import ALL_THREADS, Chunk
-from ..ptx.program import TYPES, Address, Immediate, Instruction, Register
+from ..ptx.program import TYPES, Address, Immediate, Instruction, Register, format_operand
 from ..util.errors import MisalignedError
 from .opcode_registry import Step, binds, make_step
 from .operands import (
@@ -13,6 +13,7 @@ from .operands import (
     add_offset,
     as_array,
     expect_count,
+    join_modifiers,
     make_address_reader,
     make_reader,
     split_name,
@@ -95,7 +96,6 @@ def _bind_bulk_prefetch(instruction: Instruction) -> Step | None:
 
 
 def _check_alignment(chunk: Chunk, access: str, place: Value, width: int) -> None:
-    """Report the first active thread whose address is not a multiple of ``width`` bytes, as an ``access``."""
     addresses = spread(dense(place), chunk.shape)
     wrong = spread(chunk.active, chunk.shape) & (addresses % width != 0)
     for row, thread in np.argwhere(wrong)[:1].tolist():
@@ -112,10 +112,10 @@ _COPY_ORDERING = {"commit_group", "wait_group", "wait_all"}
 def _bind_async_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp.async.{ca,cg}.shared.global [to], [from], size{, bytes}``, which copies immediately.
 
-    Also bind the forms that only order copies, and prefetches of tensors, which do nothing.
-
     Zeros follow the ``bytes``. A true predicate in place of ``bytes`` stores only zeros. In shared memory, these copies
     have their own kind: counters of shared stores on an H200 do not include such copies.
+
+    Also bind the forms that only order copies, and prefetches of tensors, which do nothing.
     """
     names = [name for name in instruction.modifiers if name not in HINTS]
     only_orders = not _COPY_ORDERING.isdisjoint(names) and {*names} <= _COPY_ORDERING | {"async", "bulk", "read"}
@@ -128,8 +128,10 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     expect_count(instruction, 3, 4)
     target, source, size, *byte_count = instruction.operands
     width = int(size.value) if isinstance(size, Immediate) else 0
-    if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]) or width not in (4, 8, 16):
-        raise unsupported(instruction, "it must copy 4, 8 or 16 bytes from global to shared memory")
+    if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]):
+        raise unsupported(instruction, "its state spaces must be .shared or .shared::cta, then .global")
+    if width not in (4, 8, 16):
+        raise unsupported(instruction, f"the copied size is {format_operand(size)}; the number 4, 8 or 16 is needed")
     count = width // 4
     read_target = make_address_reader(instruction, target, "shared")
     read_source = make_address_reader(instruction, source, "global")
@@ -140,7 +142,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     fetch = find_fetch_options(instruction)
 
     def load_bytes(chunk: Chunk, place: Value, copied: Array) -> list[Array]:
-        """Load ``count`` words for each thread; only the first ``copied`` bytes are read, the other bytes are zeros."""
+        """Load ``count`` words for each thread: ``copied`` bytes of memory, then zeros."""
         _check_alignment(chunk, f"a copy of {width} bytes", place, width)
         lacking = spread(np.where(chunk.active, width - copied, 0), chunk.shape)
         chunk.find_counters("global", "load", width).useful_bytes -= int(lacking.sum())
@@ -175,7 +177,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
 
 
 def _make_copy_wait(instruction: Instruction, name: str) -> Step:
-    """Make the step of ``cp.async.commit_group``, ``wait_all``, or ``wait_group n`` (all but ``n`` newest groups)."""
+    """Bind ``cp.async.commit_group``, ``wait_all``, or ``wait_group n``, which waits for all but the ``n`` newest."""
     newest = [int(operand.value) for operand in instruction.operands if isinstance(operand, Immediate)]
     if name == "commit_group":
         return lambda chunk: chunk.shared.commit_copies(chunk.active)
@@ -188,10 +190,10 @@ def _bind_stack(instruction: Instruction) -> Step:
 
     The register `STACK` has the number of used bytes, which is also the value that ``stacksave`` returns.
     """
-    (kind,), operands = split_name(instruction)[1] or [TYPES["u64"]], instruction.operands
-    stack = (STACK, STACK.type)
-    if kind.name not in ("u32", "u64"):
-        raise unsupported(instruction, f"its type must be .u32 or .u64, not .{kind.name}")
+    types = [kind.name for kind in split_name(instruction)[1]] or ["u64"]
+    if types not in (["u32"], ["u64"]):
+        raise unsupported(instruction, f"its type must be .u32 or .u64, not {join_modifiers(types)}")
+    kind, stack, operands = TYPES[types[0]], (STACK, STACK.type), instruction.operands
     expect_count(instruction, *((2, 3) if instruction.opcode == "alloca" else (1,)))
     if instruction.opcode == "stackrestore":
         return make_step(instruction, [stack], [(operands[0], kind)], lambda chunk, saved: [saved.astype(np.uint64)])
@@ -214,9 +216,9 @@ def _bind_stack(instruction: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def _bind_no_operation(instruction: Instruction) -> Step:
-    """Bind fences, which only the race check of shared memory notes, and cache hints and waits, which do nothing.
+    """Bind fences, which only matter for the race check of shared memory, and hints and waits, which do nothing.
 
-    Threads see all earlier stores here, so neither is needed for results.
+    Results need none of them: threads see all earlier stores here.
     """
     if instruction.opcode in ("fence", "membar"):
         return lambda chunk: chunk.shared.order_fences(chunk.active)

@@ -12,10 +12,18 @@ from ..ptx.program import TYPES, Group, Instruction, Register, Type
 from ..util.grammar import count_noun
 from .arithmetic.convert import ROUNDINGS, TO_INTEGER, convert
 from .arithmetic.directed import MODES
-from .arithmetic.floating import apply_relu, join_halves
-from .arithmetic.narrow_float import FORMATS
-from .opcode_registry import Step, allow_clamps, binds, make_step, op
-from .operands import add_offset, as_array, expect_count, split_name, unsupported
+from .arithmetic.floating import join_halves
+from .opcode_registry import Step, allow_clamps, binds, explain_forms, make_step, op
+from .operands import (
+    add_offset,
+    as_array,
+    expect_count,
+    expect_modifiers,
+    find_modifier,
+    join_modifiers,
+    split_name,
+    unsupported,
+)
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
 #: Number added to the bits of a float before the lowest 13 are truncated, by rounding modifier.
@@ -24,8 +32,6 @@ _TF32: dict[str, Callable[[Array], Any]] = {
     "rn": lambda bits: 0xFFF + (bits >> 13 & 1),
     "rz": lambda bits: 0,
 }
-#: NaN of f16 converted from 8-bit floats, as on an H200.
-_HALF_NAN = 0x7FFF
 
 
 @op(allow_clamps("cvt.(rna|rn|rz)[clamps].tf32.f32"), "b32 = u32")
@@ -41,35 +47,15 @@ def _convert_tf32(rounding: str, clamps: str, chunk: Chunk, bits: Array) -> list
     return [rounded]
 
 
-@op(allow_clamps("cvt.rn[saturated].(e4m3x2|e5m2x2).f32"), "b16 = f32 f32")
-@op(allow_clamps("cvt.rn[saturated].(e4m3x2|e5m2x2).f16x2"), "b16 = b32")
-def _encode_pair(clamps: str, kind: str, chunk: Chunk, *floats: Array) -> list[Array]:
-    """Encode two float32, the first in the upper byte, or the halves of one f16x2."""
-    if len(floats) == 1:
-        halves = np.stack([floats[0] & 0xFFFF, floats[0] >> 16], axis=-1).astype(np.uint16).view(np.float16)
-    else:
-        halves = np.stack(np.broadcast_arrays(*floats[::-1]), axis=-1)
-    codes = FORMATS[kind].encode(apply_relu(halves) if ".relu" in clamps else halves)
-    return [codes[..., 0] | (codes[..., 1].astype(np.uint16) << np.uint16(8))]
-
-
-@op("cvt.rn(.relu)?.f16x2.(e4m3x2|e5m2x2)", "b32 = b16")
-def _decode_pair(relu: str | None, kind: str, chunk: Chunk, pair: Array) -> list[Array]:
-    halves = [FORMATS[kind].decode(byte).astype(np.float16) for byte in (pair & 0xFF, pair >> 8)]
-    if relu:
-        halves = [apply_relu(half) for half in halves]
-    return [join_halves(*(np.where(np.isnan(half), _HALF_NAN, half.view(np.uint16)) for half in halves))]
-
-
 #: Number of random bits per result, which are added to the truncated mantissa bits (PTX ISA, ``cvt``, ``rbits``).
 _RANDOM_BITS = {"f16": 13, "bf16": 16}
 
 
-@op(allow_clamps("cvt.(rn|rz)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32")
-@op(allow_clamps("cvt.(rs)[clamps].(f16|bf16)x2.f32"), "b32 = f32 f32 u32")
-def _pack_halves(rounding: str, clamps: str, half: str, chunk: Chunk, *operands: Array) -> list[Array]:
-    """Pack two floats as f16x2 or bf16x2, the first in the upper half."""
-    upper, lower = operands[:2]
+@op(allow_clamps("cvt.(rn|rz)[clamps].(f16x2|bf16x2).f32"), "b32 = f32 f32")
+@op(allow_clamps("cvt.(rs)[clamps].(f16x2|bf16x2).f32"), "b32 = f32 f32 u32")
+def _pack_halves(rounding: str, clamps: str, kind: str, chunk: Chunk, *operands: Array) -> list[Array]:
+    """Pack two floats, the first in the upper half."""
+    half, (upper, lower) = kind.removesuffix("x2"), operands[:2]
     options = {name: name in clamps for name in ("relu", "satfinite")}
     if rounding == "rs":
         upper = _round_randomly(chunk, upper, operands[2] >> np.uint32(16), half, clamps)
@@ -94,7 +80,7 @@ def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamp
 
 
 def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
-    """Raise if random bits decide a result that is not normal f16: the PTX ISA does not define their alignment."""
+    """Raise if random bits decide a result that is not normal f16: the PTX ISA does not say how they align."""
     magnitudes = np.abs(values)
     is_small = (values.astype(np.float16) != values) & (magnitudes < np.finfo(np.float16).smallest_normal)
     is_large = np.isfinite(values) & (magnitudes >= 2.0**16) & (".satfinite" not in clamps)
@@ -109,7 +95,7 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
 def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
-    """Pack two integers, clamped to ``bits`` bits each, the second lowest; above both, the lower bits of a third."""
+    """Pack two integers, clamped to ``bits`` bits, the second one lowest; above them, the lowest bits of a third."""
     width = int(bits)
     least, mask = -(1 << width - 1) if sign == "s" else 0, (1 << width) - 1
     upper, lower = (np.clip(integer, least, least + mask).astype(np.int64) & mask for integer in integers[:2])
@@ -121,21 +107,20 @@ def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> lis
 def _bind_conversion(instruction: Instruction) -> Step | None:
     """Bind ``cvt{.rounding}{.ftz}{.sat}.dtype.atype d, a``; ``d`` and ``a`` may be in wider registers."""
     names, types = split_name(instruction)
-    options = {"ftz", "sat", "relu", "satfinite"}
     if "rs" in names:
         return None
-    if len(types) != 2 or not {*names} <= ROUNDINGS | options or any(t.kind in "bph" for t in types):
-        raise unsupported(instruction)
+    unknown = [name for name in names if name not in ROUNDINGS | {"ftz", "sat", "relu", "satfinite"}]
+    unknown += [kind.name for kind in types if kind.kind not in "sufe" or kind.name == "bf16x2"]
+    if unknown:
+        forms = explain_forms("cvt", *instruction.modifiers[-2:])
+        raise unsupported(instruction, forms or f".{unknown[0]} is unknown here")
+    _, (target, source) = split_name(instruction, 2)
     expect_count(instruction, 2)
-    target, source = types
     _expect_half_form(instruction, names, target, source)
-    roundings = [name for name in names if name in ROUNDINGS]
-    to_integer = target.kind not in "fe" and source.kind in "fe"
-    if len(roundings) > 1:
-        raise unsupported(instruction, "it has several rounding modifiers; give one")
-    if to_integer and not (roundings and roundings[0].endswith("i")):
+    rounding = find_modifier(instruction, ROUNDINGS) or "rn"
+    if target.kind not in "fe" and source.kind in "fe" and rounding not in TO_INTEGER:
         raise unsupported(instruction, "a conversion to integers needs .rni, .rzi, .rmi or .rpi")
-    rounding, saturate = roundings[0] if roundings else "rn", "sat" in names
+    saturate = "sat" in names
     flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
     target_register, source_register = instruction.operands
     keeps_sum = not {"f", "e"} & {target.kind, source.kind} and not saturate and min(target.size, source.size) >= 4
@@ -154,29 +139,28 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
 
 def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
     """Raise for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float, and for undefined forms of bfloat16."""
-    clamps = {"relu", "satfinite"} & {*names}
-    if clamps and not (source.name == "f32" and target.size == 2 and target.kind in "fe"):
+    to_half = target.size == 2 and target.kind in "fe"
+    if not {"relu", "satfinite"}.isdisjoint(names) and not (to_half and source.name == "f32"):
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
-    if "e" in (target.kind, source.kind):
-        roundings = {"rn", *MODES}
-        # Between 16-bit floats, the rounding modifier is optional: rn.
-        between_halves = target.size == 2 == source.size and source.kind in "fe" and {*names} <= roundings
-        narrows = between_halves or (target.size == 2 and source.kind in "fesu" and roundings & {*names})
-        widens = {*names} <= roundings | {"ftz"} and target.kind == "f" and target.size > 2
-        becomes_whole = target.kind in "su" or {*names} & {*TO_INTEGER}
-        is_defined = narrows or (source.kind == "e" and (widens or becomes_whole))
-        if not is_defined or "sat" in names or "bf16x2" in (source.name, target.name):
-            raise unsupported(instruction)
+    if "e" not in (target.kind, source.kind):
+        return
+    if "sat" in names:
+        raise unsupported(instruction, ".sat does not exist for .bf16")
+    rounds_by_default = source.kind in "fe" and source.size == 2 and not names
+    becomes_whole = source.kind == "e" and not TO_INTEGER.keys().isdisjoint(names)
+    roundings = ("rn", *MODES)
+    if to_half and not (rounds_by_default or becomes_whole) and {*roundings}.isdisjoint(names):
+        needed = join_modifiers(roundings)
+        raise unsupported(instruction, f"from .{source.name} to .{target.name}, it needs one of {needed}")
 
 
 @binds("mov")
 def _bind_move(instruction: Instruction) -> Step:
     """Bind ``mov.type d, a``; either operand may be a vector of equal parts of the other."""
-    _, types = split_name(instruction)
+    names, (kind,) = split_name(instruction, 1)
+    expect_modifiers(instruction, names, ())
     expect_count(instruction, 2)
-    if len(types) != 1 or len(instruction.modifiers) != 1:
-        raise unsupported(instruction, "it needs one type, and no other modifier")
-    kind, (target, source) = types[0], instruction.operands
+    target, source = instruction.operands
     group = target if isinstance(target, Group) else source
     if not isinstance(group, Group):
         return make_step(instruction, [(target, kind)], [(source, kind)], lambda chunk, value: [value], sums=True)
@@ -196,7 +180,6 @@ def _bind_move(instruction: Instruction) -> Step:
 
 
 def _split_parts(value: Array, part: Type) -> list[Array]:
-    """Split values into parts of a type, the lowest first."""
     pieces = np.ascontiguousarray(value)[..., None].view(part.dtype)
     return [np.ascontiguousarray(pieces[..., place]) for place in range(pieces.shape[-1])]
 
@@ -206,7 +189,6 @@ _SPACE = "|".join(SPACES)
 
 @op(f"cvta(.to)?.({_SPACE}).u64", "u64 = u64", sums=True)
 def _convert_address(to_space: str | None, space: str, chunk: Chunk, value: Value) -> list[Value]:
-    """Convert between generic addresses and addresses of a state space."""
     start = window_base(space)
     if not start:
         return [value]

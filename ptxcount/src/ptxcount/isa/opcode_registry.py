@@ -10,6 +10,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Operand, Register, Type
+from ..util.grammar import choose_form
 from .operands import bind_destination, expect_count, make_count_error, make_reader, split_group
 
 Step = Callable[[Chunk], None]
@@ -17,12 +18,14 @@ Step = Callable[[Chunk], None]
 Binder = Callable[[Instruction], "Step | None"]
 #: Binders that `op` registers for complete names, by opcode. They are tried first; a name matches only one.
 FORMS: dict[str, list[Binder]] = {}
-#: Other binders (`binds`), by opcode. Each returns None for instructions of the others, so their order is irrelevant.
+#: Names of these forms by opcode, as regular expressions.
+_FORM_NAMES: dict[str, list[str]] = {}
+#: Other binders (`binds`), by opcode. Each returns None for instructions of all others, so their order is irrelevant.
 BINDERS: dict[str, list[Binder]] = {}
 
 
 def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Binder]:
-    """Register a binder for some opcodes; with ``having``, only for instructions with one of these modifiers."""
+    """Register a binder for opcodes; with ``having``, only for instructions with one of these modifiers."""
 
     def register(binder: Binder) -> Binder:
         def bind(instruction: Instruction) -> Step | None:
@@ -38,11 +41,11 @@ def binds(*opcodes: str, having: Collection[str] = ()) -> Callable[[Binder], Bin
 def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the function that computes an instruction, by the instruction's name and operand types.
 
-    ``name`` is a regular expression, in which a dot matches a dot. It begins with the opcode, or with alternatives in
-    parentheses. ``operands`` is ``destinations = sources``, each a PTX type. ``|`` separates destinations in one
-    operand, ``?`` marks an optional operand, and ``$1`` is the first group of ``name``. Example:
-    ``@op("vote.sync.(any).pred", "pred = pred u32")``. The function takes the groups, the chunk, and an array per
-    source (``sums``: as in `make_step`). It returns the destinations, in order.
+    Example: ``@op("vote.sync.(any).pred", "pred = pred u32")``. ``name`` is a regular expression, in which a dot is a
+    dot. It begins with the opcode, or with opcodes in parentheses. ``operands`` is ``destinations = sources``, each a
+    PTX type. ``|`` separates destinations in one operand, ``?`` marks an optional operand, and ``$1`` is the first
+    group of ``name``. The function takes the groups, the chunk, and one array per source. It returns the destinations,
+    in order. For ``sums``, see `make_step`.
     """
     pattern = re.compile(name.replace(".", r"\."))
     target_words, _, source_words = operands.partition("=")
@@ -66,9 +69,16 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
 
         for opcode in opcodes:
             FORMS.setdefault(opcode, []).append(binder)
+            _FORM_NAMES.setdefault(opcode, []).append(name.replace("(?:", "("))
         return compute
 
     return register
+
+
+def explain_forms(opcode: str, *words: str) -> str:
+    """List the forms of an opcode with all ``words`` in their names, for a message; empty if there are none."""
+    forms = [name for name in _FORM_NAMES.get(opcode, []) if all(word in name for word in words)]
+    return f"its {choose_form(len(forms), 'form is', 'forms are')} {', '.join(forms)}" if forms else ""
 
 
 def allow_clamps(name: str) -> str:
@@ -81,7 +91,7 @@ def allow_clamps(name: str) -> str:
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
-    """Return the types of operands, and the number of required operands: ``"b32 pred?"`` -> ``[b32, pred], 1``."""
+    """Return types, and the number of types without "?": ``"b32 pred?"`` -> ``[b32, pred], 1``."""
     type_words = words.replace("|", " ").split()
     names = [match[int(word[1])] if word[0] == "$" else word.rstrip("?") for word in type_words]
     return [TYPES[name] for name in names], sum(not word.endswith("?") for word in type_words)
@@ -99,8 +109,8 @@ def make_step(
     """Return the step that reads operands, calls ``compute`` with the chunk and the values, and writes the results.
 
     ``writes`` and ``reads`` are operands with the types of their values. With ``wider``, registers may have more bits
-    than these types. With ``sums``, ``compute`` gets values that may be a `Sum`, else arrays of the types' dtypes.
-    Raises as `make_reader` and `bind_destination`.
+    than these types. With ``sums``, the values may be a `Sum`; else they are arrays of the types' dtypes. Raises the
+    errors of `make_reader` and `bind_destination`.
     """
     sources = [*reads]
     targets = [bind_destination(instruction, operand, kind, wider) for operand, kind in writes]
@@ -119,7 +129,6 @@ def make_step(
 
 
 def _extend_value(value: Value, register: Register) -> Value:
-    """Extend a value to a register that may be wider: sign extension for signed types, else zero extension."""
     if not isinstance(value, np.ndarray) or value.itemsize == register.type.size:
         return value
     return value.astype(f"{'i' if value.dtype.kind == 'i' else 'u'}{register.type.size}")

@@ -4,7 +4,7 @@ Each function that makes a reader adds the operand's registers to ``instruction.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,42 @@ Reader = Callable[[Chunk], Value]
 CARRY, STACK = Register("CC.CF", TYPES["pred"]), Register("%STACK", TYPES["u64"])
 
 
-def unsupported(instruction: Instruction, why: str = "") -> UnsupportedInstructionError:
-    """Return the error for an unsupported instruction, or for operands that do not match the instruction."""
+def unsupported(instruction: Instruction, why: str) -> UnsupportedInstructionError:
+    """Return the error for an instruction, with the reason ``why``."""
     return UnsupportedInstructionError(instruction.source, instruction.name, why)
+
+
+def join_modifiers(names: Iterable[str]) -> str:
+    """Join modifiers for a message: ``.down, .shift``; "none" without any."""
+    return ", ".join(f".{name}" for name in names) or "none"
+
+
+def expect_modifiers(
+    instruction: Instruction, names: Iterable[str], allowed: Collection[str], required: Collection[str] = ()
+) -> None:
+    """Raise `UnsupportedInstructionError` unless all ``names`` are allowed, and all ``required`` are modifiers."""
+    for name in names:
+        if name not in allowed:
+            problem = f"the modifier .{name} is not allowed"
+            raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(sorted(allowed))}")
+    if missing := {*required}.difference(instruction.modifiers):
+        raise unsupported(instruction, f"it needs {join_modifiers(sorted(missing))}")
+
+
+def find_modifier(instruction: Instruction, allowed: Collection[str]) -> str | None:
+    """Return the modifier that is in ``allowed``, if any; raise `UnsupportedInstructionError` for several."""
+    names = [name for name in instruction.modifiers if name in allowed]
+    if len(names) > 1:
+        raise unsupported(instruction, f"it has {join_modifiers(names)}; at most one of these is allowed")
+    return names[0] if names else None
+
+
+def choose_modifier(instruction: Instruction, allowed: Collection[str]) -> str:
+    """Return the modifier that is in ``allowed``; raise `UnsupportedInstructionError` for none or several."""
+    name = find_modifier(instruction, allowed)
+    if name is None:
+        raise unsupported(instruction, f"it needs one of {join_modifiers(allowed)}")
+    return name
 
 
 def expect_count(instruction: Instruction, *counts: int) -> None:
@@ -55,10 +88,16 @@ def make_count_error(
     return unsupported(instruction, text)
 
 
-def split_name(instruction: Instruction) -> tuple[list[str], list[Type]]:
-    """Return an instruction's modifiers that are not types, and its types: ``cvt.rn.f32.s32`` -> ["rn"], [f32, s32]."""
-    names = [name for name in instruction.modifiers if name not in TYPES]
-    return names, [TYPES[name] for name in instruction.modifiers if name in TYPES]
+def split_name(instruction: Instruction, count: int | None = None) -> tuple[list[str], list[Type]]:
+    """Return the modifiers that are not types, and the types: ``cvt.rn.f32.s32`` -> ["rn"], [f32, s32].
+
+    Raises `UnsupportedInstructionError` unless there are ``count`` types.
+    """
+    types = [TYPES[name] for name in instruction.modifiers if name in TYPES]
+    if count is not None and len(types) != count:
+        given = join_modifiers(kind.name for kind in types)
+        raise unsupported(instruction, f"its types are {given}; it needs {count_noun(count, 'type')}")
+    return [name for name in instruction.modifiers if name not in TYPES], types
 
 
 def as_array(value: Value, kind: Type) -> Array:
@@ -83,13 +122,14 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
         return lambda chunk: constant
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
-            raise unsupported(instruction, f"an address does not fit .{kind.name}")
+            raise unsupported(
+                instruction, f"{operand.name} is the address of a variable, which .{kind.name} cannot hold"
+            )
         return _make_symbol_reader(operand.name, kind, 0)
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
 
 def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:
-    """Return a function that reads a variable's address plus an offset in bytes; the sum wraps around."""
     dtype = np.dtype(f"u{kind.size}")
 
     def read(chunk: Chunk) -> Value:
@@ -99,14 +139,12 @@ def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:
             raise unsupported(chunk.instruction, f"{name}: {problem}")
         if name in chunk.context.shared_names and address + offset >= 0:
             return chunk.make_shared_address(address + offset).astype(dtype)
-        return np.array([[(address + offset) % 2**kind.bits]], dtype)
+        return np.array([[(address + offset) % 2**kind.bits]], dtype)  # the sum wraps around
 
     return read
 
 
 def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
-    """Return a function that reads a special register, extended or truncated to ``dtype``."""
-
     def read(chunk: Chunk) -> Value:
         value = chunk.read_special(name)
         if value is None:
@@ -120,7 +158,6 @@ def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
 
 
 def _expect_fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
-    """Raise unless a register has the size of ``kind`` (``wider``: or more), and both or neither are predicates."""
     declared = operand.type
     fits = declared.size == kind.size or (wider and kind.size < declared.size <= 8)
     if not fits or (declared.kind == "p") != (kind.kind == "p"):
@@ -174,7 +211,6 @@ def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wid
 
 
 def _describe_operand(operand: Operand) -> str:
-    """Format an operand for an error; say so if no register of its name is declared."""
     is_undeclared = any(isinstance(leaf, Special) for leaf in iter_leaves(operand))
     return format_operand(operand) + (": no register of this name is declared" if is_undeclared else "")
 

@@ -1,20 +1,19 @@
-"""Instruction forms added by each PTX release from 9.0 on (PTX ISA, "Release Notes"), and whether ptxcount has them."""
+"""Instruction forms that PTX releases added from 9.0 on (PTX ISA, "Release Notes")."""
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 
 class ReleasedForm(NamedTuple):
-    """A form: an example instruction, a pattern of names, and whether ptxcount supports the form."""
+    """A form: an example of a name, and the pattern of all its names."""
 
     example: str
     pattern: str
     is_supported: bool = False
 
 
-#: The forms by release; patterns begin at the opcode. CUDA 13.0 to 13.5 have PTX 9.0 to 9.5.
+#: Forms by release. CUDA 13.0 to 13.5 have PTX 9.0 to 9.5.
 RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
     "9.0": (),
     "9.1": (
@@ -87,14 +86,8 @@ RELEASED_FORMS: dict[str, tuple[ReleasedForm, ...]] = {
 
 @lru_cache(maxsize=4096)
 def explain_release(name: str) -> str:
-    """Return "a form of PTX 9.2 that ptxcount does not know" for such an instruction; empty for others."""
-    for version, form in iter_unsupported_forms():
-        if re.fullmatch(form.pattern, name):
+    """Return "a form of PTX 9.2 that ptxcount does not know" for the name of such a form; empty for all others."""
+    for version, forms in RELEASED_FORMS.items():
+        if any(re.fullmatch(form.pattern, name) for form in forms if not form.is_supported):
             return f"a form of PTX {version} that ptxcount does not know"
     return ""
-
-
-def iter_unsupported_forms() -> Iterator[tuple[str, ReleasedForm]]:
-    """Yield the release, such as "9.2", and the form, of each unsupported form."""
-    for version, forms in RELEASED_FORMS.items():
-        yield from ((version, form) for form in forms if not form.is_supported)

@@ -2,8 +2,8 @@
 
 Two operands share 16 random bits. The PTX ISA does not say which operand gets which bits, and GPUs differ.
 Measurements show straight bytes on sm_100a, reversed bits on sm_103a (github.com/Dao-AILab/quack,
-``quack/rounding.py``). So ptxcount converts only if the result does not depend on that: exact or clamped numbers, or
-random bits that are zero.
+``quack/rounding.py``). So ptxcount only converts numbers whose result is the same on both: exact or clamped numbers, or
+any numbers with random bits that are zero.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from .opcode_registry import Step, allow_clamps, binds, make_step
 from .operands import expect_count, make_count_error, split_group, unsupported
 
 _FORM = re.compile(allow_clamps("cvt.rs[saturated].(e4m3|e5m2|e2m3|e3m2|e2m1)x4.f32").replace(".", r"\."))
-#: Mask of the random bits that the first two operands share, by bits of a number; the other two share the rest.
+#: Mask of the random bits that the first two operands share, by bits of a result; the last two share all other bits.
 _UPPER_BITS = {4: 0xFF00FF00, 8: 0xFFFF0000}
 
 
 @binds("cvt", having={"rs"})
-def _bind_random_rounding(instruction: Instruction) -> Step | None:
-    """Bind ``cvt.rs{.relu}.satfinite.typex4.f32 d, {a, b, e, f}, rbits``; ``a`` goes to the highest bits."""
+def _bind_random_rounding(instruction: Instruction) -> Step:
+    """Bind ``cvt.rs{.relu}.satfinite.typex4.f32 d, {a, b, e, f}, rbits``; ``a`` becomes the highest bits."""
     match = _FORM.fullmatch(instruction.name)
     if match is None:
-        return None
+        forms = "cvt.rs{.relu}.satfinite.{e4m3,e5m2,e2m3,e3m2,e2m1}x4.f32, cvt.rs{.relu}{.satfinite}.{f16,bf16}x2.f32"
+        raise unsupported(instruction, f"its forms are {forms}")
     expect_count(instruction, 3)
     target, numbers, word = instruction.operands
     if len(split_group(numbers)) != 4:
@@ -60,7 +61,7 @@ def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFor
     above = np.minimum(below + (narrow.decode(below) < magnitudes), np.maximum(greatest, below))
     undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
-        number = f"{spread(numbers, chunk.shape)[undefined][0]:g} is not exact in this type, and needs random bits"
-        problem = "the PTX ISA does not say which operand gets which bits; pass zero bits or exact numbers"
-        raise unsupported(chunk.instruction, f"{number}; {problem}")
+        number = spread(numbers, chunk.shape)[undefined][0]
+        problem = f"{number:g} is not exact in this type, and the PTX ISA does not say which random bits round it"
+        raise unsupported(chunk.instruction, f"{problem}; pass zero bits or exact numbers")
     return np.where(np.isnan(numbers), nearest, below | narrow.encode(np.copysign(0.0, numbers)))

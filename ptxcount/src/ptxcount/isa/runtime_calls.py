@@ -11,10 +11,10 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import Group, Instruction, Symbol
+from ..ptx.program import Group, Instruction, Symbol, format_operand
 from ..util.errors import TrapError
 from .opcode_registry import Step, binds
-from .operands import unsupported
+from .operands import make_count_error, unsupported
 from .spaces import make_resolver
 
 #: Maximum length of a text in bytes.
@@ -26,7 +26,7 @@ HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
 class _CallArguments(NamedTuple):
     """Arguments of a call by position: variables of the ``.param`` space, and their sizes in bytes.
 
-    The size 0 stands for an argument that the call lacks, with the constant value `_PARAMETERS`.
+    An argument of size 0 is no variable. Its value is `_PARAMETERS`.
     """
 
     chunk: Chunk
@@ -34,7 +34,6 @@ class _CallArguments(NamedTuple):
     widths: tuple[int, ...]
 
     def load_argument(self, place: int) -> Value:
-        """Load the argument at a position, one value per thread."""
         if not self.widths[place]:
             return np.full((1, 1), _PARAMETERS)
         chunk = self.chunk
@@ -42,7 +41,7 @@ class _CallArguments(NamedTuple):
         return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.make_reporter())[0]
 
     def load_first(self, place: int) -> int:
-        """Load the argument at a position of the first active thread, as an integer."""
+        """Load an argument of the first active thread."""
         return int(spread(dense(self.load_argument(place)), self.chunk.shape)[self.chunk.find_first_active()])
 
     def load_text(self, address: int) -> str:
@@ -78,7 +77,7 @@ def _fail_assertion(arguments: _CallArguments) -> Value:
 
 
 def _allocate_heap(arguments: _CallArguments) -> Value:
-    """Execute ``malloc(bytes)``: allocate from a heap that is never recycled; NULL if the heap is exhausted."""
+    """Execute ``malloc(bytes)``. No block is reused; NULL if the heap is exhausted."""
     chunk = arguments.chunk
     active = spread(chunk.active, chunk.shape)
     sizes = np.where(active, spread(dense(arguments.load_argument(0)).astype(np.int64), chunk.shape), 0)
@@ -95,7 +94,7 @@ def _allocate_heap(arguments: _CallArguments) -> Value:
 
 
 def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
-    """Make a function that adds a finding, counted once per active thread, and returns 0."""
+    """Make a runtime function that only adds a finding, once per active thread, and returns 0."""
 
     def record_finding(arguments: _CallArguments) -> Value:
         arguments.chunk.add_finding(code, text, int(spread(arguments.chunk.active, arguments.chunk.shape).sum()))
@@ -104,20 +103,17 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
     return record_finding
 
 
-_note_printf = _make_finding("printf", "the kernel prints; the text is not shown")
 _note_child_kernel = _make_finding(
     "child-kernel", "the kernel launches another kernel, which does not run and is not counted"
 )
-_note_graph_condition = _make_finding(
-    "graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here"
-)
+_note_graph = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here")
 #: Supported functions: the argument sizes in bytes, and the implementation.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
-    "vprintf": ((8, 8), _note_printf),
+    "vprintf": ((8, 8), _make_finding("printf", "the kernel prints; the text is not shown")),
     "__assertfail": ((8, 8, 4, 8, 8), _fail_assertion),
     "malloc": ((8,), _allocate_heap),
     "free": ((8,), lambda arguments: np.zeros((1, 1), np.uint32)),
-    "cudaGraphSetConditional": ((8, 4), _note_graph_condition),
+    "cudaGraphSetConditional": ((8, 4), _note_graph),
     **dict.fromkeys(  # room for the arguments of another kernel
         ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"),
         ((8, 12, 12, 4), lambda arguments: _allocate_heap(arguments._replace(widths=(0,)))),
@@ -129,13 +125,13 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] 
 @binds("call")
 def _bind_call(instruction: Instruction) -> Step:
     """Bind ``call{.uni} {(result),} function{, (argument, ...)}`` of a runtime function; `lowering` inlines others."""
-    function = next((operand.name for operand in instruction.operands if isinstance(operand, Symbol)), "")
+    function = next(operand.name for operand in instruction.operands if isinstance(operand, Symbol))
     lists = [operand.items for operand in instruction.operands if isinstance(operand, Group)]
-    names = [[item.name for item in items if isinstance(item, Symbol)] for items in lists]
-    if function not in FUNCTIONS or not names or len(names[-1]) != len(FUNCTIONS[function][0]):
-        raise unsupported(instruction)
-    (widths, compute), (*result_lists, arguments) = FUNCTIONS[function], names
+    *result_lists, arguments = [[*map(format_operand, items)] for items in lists] or [[]]
     results = [name for result_list in result_lists for name in result_list]
+    widths, compute = FUNCTIONS[function]
+    if len(arguments) != len(widths):
+        raise make_count_error(instruction, function, len(arguments), "argument", len(widths))
 
     def step(chunk: Chunk) -> None:
         for name in (*results, *arguments):

@@ -24,24 +24,14 @@ def iter_swap_rounds(
     Each round changes a word at most once. Lanes up to and including the lane that changes the word are finished.
     Later lanes on the word retry. For ``cas``, only lanes on the unchanged half retry.
 
-    Parameters
-    ----------
-    operation : AtomicOperation
-        The operation on 16-bit halves of words.
-    chunk : Chunk
-        The blocks with the active threads.
-    place : Value
-        The address of each thread.
-    old : ndarray
-        The 16-bit value before each active thread's operation, in thread order.
-    operands : sequence of ndarray
-        The operands of each active thread.
+    ``place`` are the addresses. ``old`` are the 16-bit values before the operations of the active threads, in thread
+    order, and ``operands`` the operands of these threads.
     """
     shape = chunk.shape
     row, thread = np.nonzero(spread(chunk.active, shape))
     address = spread(dense(place).astype(np.int64), shape)[row, thread]
     warp = row * warp_count(shape[1]) + thread // LANES
-    # The halves and the words that a warp accesses are numbered; each thread has the number of its half and its word.
+    # Each thread has the number of its half and of its word, among those that its warp accesses.
     _, first, half = np.unique(np.stack([warp, address]), axis=1, return_index=True, return_inverse=True)
     _, word = np.unique(np.stack([warp, address // WORD]), axis=1, return_inverse=True)
     half, word, contents = half.ravel(), word.ravel(), old[first]

@@ -16,6 +16,7 @@ from .arithmetic.directed import MODES, OPERATIONS, make_directed
 from .arithmetic.floating import wrap_in_float64
 
 I16 = frozenset({"s16", "u16"})
+S32 = frozenset({"s32"})
 I32 = frozenset({"s32", "u32"})
 I64 = frozenset({"s64", "u64"})
 INTEGERS = I16 | I32 | I64
@@ -47,17 +48,15 @@ INSTRUCTIONS: dict[str, Computation] = {
     "add": Computation(np.add, "tt", INTEGERS | FLOATS | HALFWORDS, ROUND),
     "sub": Computation(np.subtract, "tt", INTEGERS | FLOATS, ROUND),
     "mul": Computation(np.multiply, "tt", FLOATS, ROUND),
-    "add.sat": Computation(lambda a, b: integer.saturate_to_int32(a.astype("i8") + b), "tt", frozenset({"s32"})),
-    "sub.sat": Computation(lambda a, b: integer.saturate_to_int32(a.astype("i8") - b), "tt", frozenset({"s32"})),
+    "add.sat": Computation(lambda a, b: integer.saturate_to_int32(a.astype("i8") + b), "tt", S32),
+    "sub.sat": Computation(lambda a, b: integer.saturate_to_int32(a.astype("i8") - b), "tt", S32),
     "mul.lo": Computation(np.multiply, "tt", INTEGERS),
     "mul24.lo": Computation(partial(integer.multiply24, 0), "tt", I32),
     "mul24.hi": Computation(partial(integer.multiply24, 16), "tt", I32),
     "mad24.lo": Computation(lambda a, b, c: integer.multiply24(0, a, b) + c, "ttt", I32),
     "mad24.hi": Computation(lambda a, b, c: integer.multiply24(16, a, b) + c, "ttt", I32),
-    **{
-        f"{name}.hi.sat": Computation(partial(integer.multiply_add_saturated, high), "ttt", frozenset({"s32"}))
-        for name, high in (("mad", integer.multiply_high), ("mad24", partial(integer.multiply24, 16)))
-    },
+    "mad.hi.sat": Computation(partial(integer.multiply_add_saturated, integer.multiply_high), "ttt", S32),
+    "mad24.hi.sat": Computation(partial(integer.multiply_add_saturated, partial(integer.multiply24, 16)), "ttt", S32),
     "mul.hi": Computation(integer.multiply_high, "tt", INTEGERS),
     "mul.wide": Computation(integer.multiply_wide, "tt", I16 | I32, NONE, "w"),
     "mad.lo": Computation(lambda a, b, c: a * b + c, "ttt", INTEGERS),
@@ -72,15 +71,10 @@ INSTRUCTIONS: dict[str, Computation] = {
     "max": Computation(floating.maximum, "tt", INTEGERS | FLOATS | HALFWORDS, FLUSH | {"relu"}),
     "min.NaN": Computation(floating.minimum_nan, "tt", FLOATS, FLUSH),
     "max.NaN": Computation(floating.maximum_nan, "tt", FLOATS, FLUSH),
-    **{
-        f"{name}.xorsign.abs": Computation(floating.wrap_xorsign(compute), "tt", FLOATS, FLUSH)
-        for name, compute in (
-            ("min", floating.minimum),
-            ("max", floating.maximum),
-            ("min.NaN", floating.minimum_nan),
-            ("max.NaN", floating.maximum_nan),
-        )
-    },
+    "min.xorsign.abs": Computation(floating.wrap_xorsign(floating.minimum), "tt", FLOATS, FLUSH),
+    "max.xorsign.abs": Computation(floating.wrap_xorsign(floating.maximum), "tt", FLOATS, FLUSH),
+    "min.NaN.xorsign.abs": Computation(floating.wrap_xorsign(floating.minimum_nan), "tt", FLOATS, FLUSH),
+    "max.NaN.xorsign.abs": Computation(floating.wrap_xorsign(floating.maximum_nan), "tt", FLOATS, FLUSH),
     "and": Computation(np.bitwise_and, "tt", LOGIC),
     "or": Computation(np.bitwise_or, "tt", LOGIC),
     "xor": Computation(np.bitwise_xor, "tt", LOGIC),
@@ -117,10 +111,7 @@ INSTRUCTIONS: dict[str, Computation] = {
         f"{name}.{mode}": Computation(
             make_directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
         )
-        for name, operation in {
-            **{operation_name: operation_name for operation_name in OPERATIONS},
-            "mad": "fma",
-        }.items()
+        for name, operation in ({known: known for known in OPERATIONS} | {"mad": "fma"}).items()
         for mode in MODES
     },
     "div.rn": Computation(np.divide, "tt", REAL, FLUSH),
@@ -145,12 +136,10 @@ INSTRUCTIONS: dict[str, Computation] = {
 
 
 def _allow_unordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a comparison that is also true if an operand is NaN."""
     return lambda a, b: compare(a, b) | (a != a) | (b != b)
 
 
-#: The comparisons of ``setp`` and ``set`` (PTX ISA, "Comparison and Selection"); lo, ls, hi, hs are lt, le, gt, ge,
-#: of unsigned types.
+#: Comparisons of ``setp`` and ``set`` (PTX ISA, "Comparison and Selection"); lo, ls, hi and hs are unsigned.
 INTEGER_COMPARISONS = {
     "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge",
     "lo": "lt", "ls": "le", "hi": "gt", "hs": "ge",
@@ -171,7 +160,7 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: Value of ``set`` for true, by result type and whether the operands are pairs; then it is that of each half.
+#: Result of ``set`` for true; of each half for pairs. Keys: result type, and True for pairs of operands.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

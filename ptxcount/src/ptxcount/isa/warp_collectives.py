@@ -12,8 +12,8 @@ from .opcode_registry import op
 
 _LANE = np.arange(LANES)
 
-#: ``shfl`` modes: functions of ``b``, ``minLane`` and ``maxLane`` of the PTX ISA. They return the source lane, and
-#: whether it is in the segment.
+#: ``shfl`` modes: functions of ``b``, ``minLane`` and ``maxLane`` of the PTX ISA. They return the source lane ``j`` and
+#: the predicate ``p``, true for a lane in the segment.
 _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
     "up": lambda b, low, high: (_LANE - b, _LANE - b >= high),
     "down": lambda b, low, high: (_LANE + b, _LANE + b <= high),
@@ -35,8 +35,8 @@ def reshape_to_threads(chunk: Chunk, values: Array) -> Array:
 def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
     """Return the mask of lanes whose source ``lane`` is active; add a finding for all others. Shape: (rows, warps, 32).
 
-    In CUDA, the value of an inactive lane is undefined. On an H200 the value is 0: for exited lanes, lanes that wait
-    elsewhere, and lanes beyond the block.
+    CUDA does not define the value of an inactive lane. It is 0 on an H200, where a lane is inactive because it has
+    exited, waits elsewhere, or is beyond the block.
     """
     is_readable = np.take_along_axis(active, lane, axis=2)
     reads_inactive = active & ~is_readable
@@ -50,14 +50,8 @@ def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
     return is_readable
 
 
-def _group_participants(chunk: Chunk, values: Array) -> tuple[Array, Array]:
-    """Return the lanes' values, and the mask of active lanes, each (blocks, warps, 32)."""
-    active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
-    return reshape_to_lanes(chunk, spread(values, chunk.shape)), active
-
-
 def _check_own_lane(chunk: Chunk, masks: Array) -> None:
-    """Add a finding for active threads whose ``membermask`` lacks their own lane: undefined in CUDA."""
+    """Add a finding for active threads whose ``membermask`` lacks their own lane, which CUDA does not define."""
     if masks.size == 1 and int(masks.flat[0]) == FULL:
         return
     missing = find_missing_lanes(masks, chunk.active, chunk.shape[1])
@@ -82,7 +76,8 @@ def compute_by_mask(
     arrays of (blocks, warps, 1 or 32).
     """
     _check_own_lane(chunk, masks)
-    values, active = _group_participants(chunk, operand)
+    values = reshape_to_lanes(chunk, spread(operand, chunk.shape))
+    active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     if masks.size == 1:
         return [reshape_to_threads(chunk, result) for result in compute(values, active)]
     lane_masks, results = reshape_to_lanes(chunk, spread(masks, chunk.shape)), None
@@ -97,7 +92,7 @@ def compute_by_mask(
 
 @op("shfl.sync.(up|down|bfly|idx).b32", "b32|pred? = b32 u32 u32 u32")
 def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
-    """Shuffle as the pseudo-code of the PTX ISA: values ``a``, lane or offset ``b``, bounds ``c``, then the mask."""
+    """Follow the pseudo-code of the PTX ISA; the operands are ``a``, ``b``, ``c`` and the mask."""
     *sources, masks = operands
     _check_own_lane(chunk, masks)
     a, b, c = (reshape_to_lanes(chunk, source) if source.size > 1 else source[:, :, None] for source in sources)
@@ -119,7 +114,7 @@ def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     return (reshape_to_threads(chunk, lanes) for lanes in (result, inside))
 
 
-#: ``vote`` modes: functions of the votes (false for inactive lanes) and of the mask of active lanes, both (rows, warps,
+#: ``vote`` modes: functions of the votes (false for inactive lanes) and the mask of active lanes, both (rows, warps,
 #: 32), that return a result per warp.
 _VOTES: dict[str, Callable[[Array, Array], Array]] = {
     "all": lambda votes, active: np.asarray((votes | ~active).all(axis=2, keepdims=True)),
@@ -162,7 +157,7 @@ def _reduce(name: str, kind: str, chunk: Chunk, operand: Array, masks: Array) ->
 @op("match.(all).sync.(b32|b64)", "b32|pred? = $2 u32")
 def _match(mode: str, kind: str, chunk: Chunk, operand: Array, masks: Array) -> list[Array]:
     def match_lanes(values: Array, active: Array) -> list[Array]:
-        """Return the word of lanes with the lane's value (with ``all``, 0 unless all lanes), and if all are equal."""
+        """Return the ballot of the lanes with an equal value (``all``: 0 if any differs), and if all are equal."""
         is_equal = (values[..., :, None] == values[..., None, :]) & active[..., None, :]
         all_equal = (is_equal | ~active[..., None, :]).all(axis=3)
         if mode == "all":
@@ -193,12 +188,12 @@ def _wait(chunk: Chunk, masks: Array) -> list[Array]:
 
 @op("activemask.b32", "b32 =")
 def _active_mask(chunk: Chunk) -> list[Array]:
-    _, active = _group_participants(chunk, np.ones((1, 1), bool))
+    active = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     return [reshape_to_threads(chunk, _pack_ballot(active))]
 
 
 @op("bar.warp.sync", "= u32")
 def _check_barrier(chunk: Chunk, masks: Array) -> list[Array]:
-    """Check the mask; waiting is the scheduler's task."""
+    """Check only the mask; the scheduler makes threads wait."""
     _check_own_lane(chunk, masks)
     return []

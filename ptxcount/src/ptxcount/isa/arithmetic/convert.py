@@ -13,7 +13,7 @@ from .floating import apply_relu, clamp01, flush, round_to_odd
 #: Roundings of floats to whole numbers.
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 #: The canonical NaN of float16.
-_NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
+NAN_OF_HALF = np.array(0x7FFF, np.uint16).view(np.float16)
 ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
@@ -46,10 +46,9 @@ def convert(
     """Convert an array of the ``source`` type to the ``target`` type.
 
     Integers become other integers by truncation or extension; with ``saturate``, by clamping. ``rni``, ``rzi``, ``rmi``
-    and ``rpi`` round floats to whole numbers, which are clamped to an integer target. Results that are floats are
-    rounded: ``rn`` to nearest even; ``rz``, ``rm``, ``rp`` towards zero, minus and plus infinity. ``saturate`` clamps
-    float results to [0, 1], except bfloat16. With ``satfinite``, infinities become the largest finite numbers. ``relu``
-    turns negative operands into zeros. ``ftz`` flushes f32 and bfloat16, but not f16 or f64.
+    and ``rpi`` round floats to whole numbers, which are clamped to an integer target; other modes round float results.
+    ``saturate`` clamps float results to [0, 1], except bfloat16. With ``satfinite``, infinities become the largest
+    finite numbers. ``relu`` turns negative operands into zeros. ``ftz`` flushes f32 and bfloat16, not f16 and f64.
     """
     if source.kind == "e":
         a, source = bfloat.decode_bits(a), TYPES["f32"]
@@ -84,4 +83,4 @@ def convert(
     if satfinite:
         most = np.finfo(target.dtype).max
         result = np.clip(result, -most, most)
-    return np.where(np.isnan(result), _NAN_OF_HALF, result) if target.size == 2 else result
+    return np.where(np.isnan(result), NAN_OF_HALF, result) if target.size == 2 else result

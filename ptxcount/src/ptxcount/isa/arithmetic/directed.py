@@ -1,9 +1,9 @@
 """Arithmetic rounded towards zero, minus or plus infinity (PTX ISA, ``.rz``, ``.rm``, ``.rp``).
 
-The result is first rounded to nearest. It moves to the adjacent float if it is on the wrong side of the exact result,
-by the sign of their difference. Up to float32, a float64 rounded to odd replaces the exact result. It is on the same
-side of every float32 (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008). For float64, exact fractions
-give the sign, element by element: such instructions are rare.
+The result is first rounded to nearest. If it is on the wrong side of the exact result, it moves to the adjacent float.
+Up to float32, a float64 rounded to odd replaces the exact result: both are on the same side of every float32 (Boldo and
+Melquiond, Emulation of FMA by rounding to odd, 2008). For float64, exact fractions tell the side, element by element:
+such instructions are rare.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ MODES = ("rz", "rm", "rp")
 
 
 def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
-    """Turn results of ``rn`` into those of ``rz``, ``rm`` or ``rp``: move to the adjacent float where that is needed.
+    """Turn results of ``rn`` into those of ``rz``, ``rm`` or ``rp``: move some to the adjacent float.
 
     ``difference`` has the sign of the exact results minus ``nearest``.
     """
@@ -30,15 +30,14 @@ def round_toward(mode: str, nearest: Array, difference: Array) -> Array:
 
 
 class Operation(NamedTuple):
-    """Functions of an operation: ``nearest`` rounds the result to nearest, ``odd`` takes float64 and rounds to odd.
-
-    ``operands`` is the number of operands. ``error`` takes fractions: the operands and a rounded result. It returns a
-    number with the sign of the exact minus the rounded result.
-    """
+    """Number of operands of an operation, and its functions."""
 
     operands: int
+    #: Function that rounds the result to nearest.
     nearest: Callable[..., Array]
+    #: Function of float64 that rounds the result to odd.
     odd: Callable[..., Array]
+    #: Function of fractions, the operands and a rounded result, with the sign of the exact minus the rounded result.
     error: Callable[..., Fraction]
 
 
@@ -82,7 +81,6 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
     operation = OPERATIONS[name]
 
     def round_directed(*operands: Array) -> Array:
-        """Round to nearest, then step to the adjacent float by the sign of the exact error."""
         operands = tuple(np.broadcast_arrays(*operands))
         if operands[0].dtype == np.float64:
             nearest = np.asarray(operation.nearest(*operands))

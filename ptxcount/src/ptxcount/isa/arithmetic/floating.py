@@ -19,11 +19,15 @@ def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
     return total, (a - (total - back)) + (b - back)
 
 
+def _split_float(a: Array) -> tuple[Array, Array]:
+    scaled = a * 134217729.0  # 2**27 + 1 (Veltkamp)
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
 def two_product(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the rounded product and its error (Veltkamp, Dekker)."""
-    product = a * b
-    split = 134217729.0
-    (ah, al), (bh, bl) = ((t - (t - x), x - (t - (t - x))) for t, x in ((a * split, a), (b * split, b)))
+    """Return the rounded product and its error (Dekker)."""
+    product, (ah, al), (bh, bl) = a * b, _split_float(a), _split_float(b)
     return product, ((ah * bh - product) + ah * bl + al * bh) + al * bl
 
 
@@ -39,7 +43,6 @@ def round_to_odd(total: Array, error: Array) -> Array:
 
 
 def _compute_exact_fma(a: float, b: float, c: float) -> float:
-    """Return a * b + c rounded once, from fractions."""
     total = Fraction(a) * Fraction(b) + Fraction(c)
     if not total:
         return float(np.float64(a) * np.float64(b) + np.float64(c))
@@ -107,7 +110,7 @@ maximum_nan = _order_zeros(np.maximum, np.bitwise_and)
 
 
 def wrap_xorsign(compute: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Wrap a minimum or maximum for ``.xorsign.abs``: compute it on magnitudes, with the product of the signs."""
+    """Wrap a minimum or maximum for ``.xorsign.abs``: choose a magnitude, and give it the product of the signs."""
 
     def compute_signed(a: Array, b: Array) -> Array:
         magnitude = np.abs(compute(np.abs(a), np.abs(b)))

@@ -42,9 +42,9 @@ def multiply24(shift: int, a: Array, b: Array) -> Array:
 
 
 def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
-    """Compute ``fns``: the position of the n-th set bit from the bit ``base`` on; all ones if there is none.
+    """Compute ``fns``: the position of the set bit number ``offset`` from the bit ``base`` on, or all ones.
 
-    ``offset`` is n: upwards if positive, downwards if negative. 0 tests only the bit ``base``.
+    A positive ``offset`` counts upwards, a negative one downwards; 0 tests only the bit ``base``.
     """
     mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
     positions = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
@@ -60,12 +60,12 @@ def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
 
 
 def _limit_amount(limit: int, amount: Array) -> Array:
-    """Return an amount modulo 32 for the ``limit`` 31 (``.wrap``), or at most 32 for the ``limit`` 32 (``.clamp``)."""
+    # Limit 31 is for .wrap, 32 for .clamp.
     return amount & 31 if limit == 31 else np.minimum(amount, 32)
 
 
 def extend(limit: int, a: Array, bits: Array) -> Array:
-    """Compute ``szext``: extend the lowest ``bits`` bits to 32. ``limit`` is as in `_limit_amount`."""
+    """Compute ``szext``: extend the lowest ``bits`` bits to 32; ``limit`` is 31 for ``.wrap``, 32 for ``.clamp``."""
     places = (32 - _limit_amount(limit, bits)).astype(np.uint32)
     return shift_right(shift_left(a, places), places)
 
@@ -109,13 +109,13 @@ def _join_words(low: Array, high: Array) -> Array:
 
 
 def funnel_left(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """Compute ``shf.l``: the upper word of ``high:low`` shifted left. ``limit`` is as in `_limit_amount`."""
+    """Compute ``shf.l``: the upper word of ``high:low`` shifted left; for ``limit``, see `extend`."""
     places = _limit_amount(limit, amount).astype(np.uint64)
     return ((_join_words(low, high) << places) >> np.uint64(32)).astype(np.uint32)
 
 
 def funnel_right(limit: int, low: Array, high: Array, amount: Array) -> Array:
-    """Compute ``shf.r``: the lower word of ``high:low`` shifted right. ``limit`` is as in `_limit_amount`."""
+    """Compute ``shf.r``: the lower word of ``high:low`` shifted right; for ``limit``, see `extend`."""
     return (_join_words(low, high) >> _limit_amount(limit, amount).astype(np.uint64)).astype(np.uint32)
 
 
@@ -197,7 +197,7 @@ def insert_field(field: Array, a: Array, start: Array, length: Array) -> Array:
 def permute_bytes(a: Array, b: Array, selector: Array) -> Array:
     """Compute ``prmt``: select four bytes of ``b:a`` by four 4-bit selectors, the lowest for the lowest byte.
 
-    Three bits are the byte's number. With the top bit, all bits of the result are the byte's sign.
+    The lower three bits of a selector are the number of the byte. The top bit replicates the sign of the byte.
     """
     pool, result = _join_words(a, b), np.zeros(np.broadcast_shapes(a.shape, b.shape, selector.shape), np.uint32)
     for place in range(4):
@@ -220,7 +220,7 @@ PERMUTATIONS: dict[str, Callable[[int, Array], Array]] = {
 
 
 def permute_by(find_byte: Callable[[int, Array], Array], a: Array, b: Array, selector: Array) -> Array:
-    """Compute ``prmt`` with a mode of `PERMUTATIONS`, as `permute_bytes` with the mode's selectors."""
+    """Compute ``prmt`` with the function of a mode of `PERMUTATIONS`."""
     selectors = sum(find_byte(place, (selector & 3).astype(np.int64)) << 4 * place for place in range(4))
     return permute_bytes(a, b, np.asarray(selectors).astype(np.uint32))
 

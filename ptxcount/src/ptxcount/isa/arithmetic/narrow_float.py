@@ -19,7 +19,7 @@ _GREATEST = {4: 0x7E, 5: 0x7B}
 
 
 class NarrowFormat(NamedTuple):
-    """A format: bits that a number takes in a word, decoder from codes to float64, encoder to uint8 codes."""
+    """A format: bits of a number in a word, decoder from codes to float64, encoder to uint8 codes."""
 
     bits: int
     decode: Callable[[Array], Array]
@@ -44,7 +44,7 @@ def _decode_byte(exponent: int, mantissa: int, codes: Array) -> Array:
 
 
 def _encode(exponent: int, mantissa: int, greatest: int, values: Array) -> Array:
-    """Round to nearest, ties to even; clamp to the number of the code ``greatest``; NaN is the last positive code."""
+    """Round to nearest, ties to even, and clamp to the code ``greatest``; NaN becomes the last positive code."""
     sign, magnitudes = 1 << (exponent + mantissa), np.abs(values.astype(np.float64))
     choices = _decode_finite(exponent, mantissa, np.arange(greatest + 1))
     upper = np.clip(np.searchsorted(choices, magnitudes), 1, greatest)
@@ -60,7 +60,7 @@ def _encode_fixed(values: Array) -> Array:
 
 
 def encode_scale(values: Array, rounding: str, *, saturate: bool) -> Array:
-    """Encode magnitudes of numbers as ``ue8m0``: their power of two, or the next one below (``rz``) or above (``rp``).
+    """Encode magnitudes as ``ue8m0``, powers of two: round down (``rz``) or up (``rp``).
 
     Results above 2**127 become NaN, or 2**127 with ``saturate``. Results below 2**-127 become 2**-127.
     """
@@ -77,20 +77,11 @@ def decode_scale(codes: Array) -> Array:
 
 #: The formats, by the type name of a pair in a word.
 FORMATS: dict[str, NarrowFormat] = {
-    **{
-        f"e{exponent}m{mantissa}x2": NarrowFormat(
-            4 if mantissa == 1 else 8,
-            partial(_decode_finite, exponent, mantissa),
-            partial(_encode, exponent, mantissa, (1 << exponent + mantissa) - 1),
-        )
-        for exponent, mantissa in ((2, 1), (2, 3), (3, 2))
-    },
-    **{
-        f"e{exponent}m{7 - exponent}x2": NarrowFormat(
-            8, partial(_decode_byte, exponent, 7 - exponent), partial(_encode, exponent, 7 - exponent, greatest)
-        )
-        for exponent, greatest in _GREATEST.items()
-    },
+    "e2m1x2": NarrowFormat(4, partial(_decode_finite, 2, 1), partial(_encode, 2, 1, 0x7)),
+    "e2m3x2": NarrowFormat(8, partial(_decode_finite, 2, 3), partial(_encode, 2, 3, 0x1F)),
+    "e3m2x2": NarrowFormat(8, partial(_decode_finite, 3, 2), partial(_encode, 3, 2, 0x1F)),
+    "e4m3x2": NarrowFormat(8, partial(_decode_byte, 4, 3), partial(_encode, 4, 3, _GREATEST[4])),
+    "e5m2x2": NarrowFormat(8, partial(_decode_byte, 5, 2), partial(_encode, 5, 2, _GREATEST[5])),
     "s2f6x2": NarrowFormat(8, lambda codes: codes.astype(np.uint8).view(np.int8) / 64.0, _encode_fixed),
 }
 #: The decoders of scales by type; ``ue4m3`` has no sign.

@@ -8,38 +8,34 @@ import numpy as np
 from ...counting.atomic_costs import find_atomic_cost
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Immediate, Instruction
+from ...ptx.program import TYPES, Immediate, Instruction, format_operand
 from ...util.errors import MisalignedError
 from ...util.grammar import count_noun
 from ..atomic_operations import apply_operation, find_operation
 from ..opcode_registry import Step, binds, make_step
-from ..operands import expect_count, make_address_reader, make_reader, split_vector, unsupported
+from ..operands import expect_count, expect_modifiers, make_address_reader, make_reader, split_vector, unsupported
 from ..single_threads import iter_threads, make_row_reporter
-from ..spaces import decode_access, make_shared_reader
+from ..spaces import decode_access, find_space, make_shared_reader
 from . import require_clusters
 from .mbarriers import update_barriers
 
 _COMPLETION = "mbarrier::complete_tx::bytes"
-_TO_GLOBAL = (
-    "without an mbarrier, it writes global memory; what a GPU counts for that is unknown, so ptxcount does not "
-    "execute it"
-)
 
 
-def _expect_barrier(instruction: Instruction) -> None:
-    """Raise `UnsupportedInstructionError` for a form without an mbarrier, such as the form for global memory."""
+def _expect_shared(instruction: Instruction) -> None:
     if _COMPLETION not in instruction.modifiers:
-        raise unsupported(instruction, _TO_GLOBAL)
+        problem = f"without .{_COMPLETION}, it writes global memory, and its counters are unknown"
+        raise unsupported(instruction, f"{problem}; use the form with an mbarrier, or st or red")
+    if find_space(instruction) != "shared":
+        raise unsupported(instruction, f"with .{_COMPLETION}, it needs .shared::cluster")
     expect_count(instruction, 3)
 
 
 @binds("st", having={"async"})
 def _bind_async_store(instruction: Instruction) -> Step:
     """Bind ``st.async{...}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [barrier]``."""
-    _expect_barrier(instruction)
-    space, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
-    if space != "shared":
-        raise unsupported(instruction, "with an mbarrier, it must name shared memory")
+    _expect_shared(instruction)
+    _, count, kind, _ = decode_access(instruction, "async", _COMPLETION)
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     width = kind.size * count
@@ -60,11 +56,11 @@ def _bind_async_store(instruction: Instruction) -> Step:
 @binds("red", having={"async"})
 def _bind_async_reduction(instruction: Instruction) -> Step:
     """Bind ``red.async{...}.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [barrier]``."""
-    _expect_barrier(instruction)
-    space, count, kind, names = decode_access(instruction, "async", _COMPLETION, allows_others=True)
-    operation = find_operation(names, kind)
-    if operation is None or operation.operands > 1 or count > 1 or space != "shared":
-        raise unsupported(instruction, "it needs an operation with one operand, no vector, and shared memory")
+    _expect_shared(instruction)
+    _, count, kind, names = decode_access(instruction, "async", _COMPLETION, allows_others=True)
+    operation = find_operation(instruction, names, kind)
+    if operation.operands > 1 or count > 1:
+        raise unsupported(instruction, ".cas and vectors do not exist for red.async")
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
@@ -91,8 +87,9 @@ def _bind_fill(instruction: Instruction) -> Step:
     """Bind ``st.bulk{.weak}{.shared::cta} [a], size, 0``: zeros, which no counter of shared stores includes."""
     expect_count(instruction, 3)
     target, size, value = instruction.operands
-    if not {*instruction.modifiers} <= {"bulk", "weak", "shared::cta"} or value != Immediate(0):
-        raise unsupported(instruction, "it needs the value 0, and only the modifiers .weak and .shared::cta")
+    expect_modifiers(instruction, instruction.modifiers, {"bulk", "weak", "shared::cta"})
+    if value != Immediate(0):
+        raise unsupported(instruction, f"the value is {format_operand(value)}; only 0 is allowed")
     place = make_shared_reader(instruction, target)
     readers = [place, make_reader(instruction, size, TYPES["u64"])]
 

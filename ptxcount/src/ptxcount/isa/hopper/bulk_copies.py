@@ -15,10 +15,20 @@ import numpy as np
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Address, Group, Instruction, Operand
-from ..atomic_operations import AtomicOperation, find_operation
+from ...ptx.program import TYPES, Address, Group, Instruction, Operand, format_operand
+from ..atomic_operations import find_operation
 from ..opcode_registry import Step, binds
-from ..operands import Reader, as_array, expect_count, make_address_reader, make_reader, split_group, unsupported
+from ..operands import (
+    Reader,
+    as_array,
+    expect_count,
+    join_modifiers,
+    make_address_reader,
+    make_count_error,
+    make_reader,
+    split_group,
+    unsupported,
+)
 from . import require_clusters
 from .single_copy import OF_ROWS, BulkCopy
 
@@ -30,44 +40,39 @@ _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce
           "shared::cluster", *OF_ROWS}  # fmt: skip
 
 
-def _make_signed_reader(read: Reader) -> Reader:
-    """Return a reader of coordinates, which may be negative."""
-    return lambda chunk: as_array(read(chunk), TYPES["s32"])
+def _make_coordinate_reader(instruction: Instruction, operand: Operand) -> Reader:
+    read = make_reader(instruction, operand, TYPES["s32"])
+    return lambda chunk: as_array(read(chunk), TYPES["s32"])  # signed: coordinates may be negative
 
 
-def _make_operand_readers(
-    instruction: Instruction, names: list[str], spaces: list[str]
-) -> tuple[dict[str, Reader], list[str], list[str]]:
-    """Return functions that read operands, by name; the names of coordinates; and the names of ``im2col`` offsets.
+def _make_operand_readers(instruction: Instruction, names: list[str], spaces: list[str]) -> dict[str, Reader]:
+    """Return the readers of "to", "from", "size", "barrier" and "ranks", if the form has them.
 
-    The names are "to", "from", "size", "barrier" and "ranks", as far as the form has them; coordinates are "x0", "x1",
-    ..., offsets "o0", "o1", ... ``names`` are the modifiers, ``spaces`` the state spaces of the target and the source.
+    Coordinates are "x0", "x1", ..., offsets of ``im2col`` mode "o0", "o1", ... ``names`` are the modifiers, ``spaces``
+    the state spaces of the target and the source.
     """
     readers: dict[str, Reader] = {}
-    coordinates: list[str] = []
     for side, space, operand in zip(("to", "from"), spaces, instruction.operands[:2], strict=True):
         address_operand: Operand = operand
         if "tensor" in names and space == "global":
             if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
-                raise unsupported(instruction, "it needs a tensor map and coordinates")
+                problem = f"{format_operand(operand)} must be [tensor map, {{coordinates}}]"
+                raise unsupported(instruction, problem)
             address_operand = operand.items[0]
             for place, coordinate in enumerate(split_group(operand.items[1])):
-                coordinates.append(f"x{place}")
-                readers[coordinates[-1]] = _make_signed_reader(make_reader(instruction, coordinate, TYPES["s32"]))
+                readers[f"x{place}"] = _make_coordinate_reader(instruction, coordinate)
         readers[side] = make_address_reader(instruction, address_operand, None if space == "global" else "shared")
     remaining = list(instruction.operands[2:])
     if "tensor" not in names:
         readers["size"] = make_reader(instruction, remaining.pop(0), TYPES["u32"])
     if _COMPLETION in names:
         readers["barrier"] = make_address_reader(instruction, remaining.pop(0), "shared")
-    offsets: list[str] = []
     if "im2col" in names and remaining and isinstance(remaining[0], Group):
         for place, offset in enumerate(split_group(remaining.pop(0))):
-            offsets.append(f"o{place}")
-            readers[offsets[-1]] = make_reader(instruction, offset, TYPES["u16"])
+            readers[f"o{place}"] = make_reader(instruction, offset, TYPES["u16"])
     if "multicast::cluster" in names:
         readers["ranks"] = make_reader(instruction, remaining.pop(0), TYPES["u16"])
-    return readers, coordinates, offsets
+    return readers
 
 
 @binds("cp")
@@ -80,25 +85,33 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
     operations = [name for name in names if name not in _KNOWN]
     reduces = "reduce" in names
-    if len(spaces) != 2 or len(operations) != reduces or (reduces and spaces[0] != "global" and "tensor" in names):
-        raise unsupported(instruction, "it needs two state spaces, and one operation exactly if it is a reduction")
+    if len(spaces) != 2:
+        given = f"its state spaces are {join_modifiers(spaces)}"
+        raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
+    if operations and not reduces:
+        raise unsupported(instruction, f".{operations[0]} is unknown here")
+    if reduces and len(operations) != 1:
+        raise make_count_error(instruction, "it", len(operations), "operation", 1)
+    if reduces and "tensor" in names and spaces[0] != "global":
+        raise unsupported(instruction, f"a reduction of a tensor needs the target .global, not .{spaces[0]}")
     needed = 2 + ("tensor" not in names) + (_COMPLETION in names) + ("multicast::cluster" in names)
     expect_count(instruction, *range(needed, needed + 1 + ("im2col" in names)))
-    readers, coordinates, offsets = _make_operand_readers(instruction, names, spaces)
-    is_merged = spaces[0] == "global" and not reduces
+    readers, is_store = _make_operand_readers(instruction, names, spaces), spaces[0] == "global"
     reduction = _make_reduction(instruction, operations[0]) if reduces else None
 
     def step(chunk: Chunk) -> None:
         active_threads = np.nonzero(spread(chunk.active, chunk.shape))
         columns = {name: dense(read(chunk)).astype(np.int64) for name, read in readers.items()}
         columns = {name: spread(column, chunk.shape)[active_threads] for name, column in columns.items()}
-        issuers = _find_first_threads(active_threads, columns) if is_merged else range(len(active_threads[0]))
+        issuers = [*range(len(active_threads[0]))]
+        if is_store and not reduces:  # equal operands in a warp make one store
+            keys = np.stack([active_threads[0], active_threads[1] // LANES, *columns.values()], axis=1)
+            issuers = sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
         for index in issuers:
             row, thread = (int(indices[index]) for indices in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            start = [numbers[name] for name in coordinates] or None
-            shifts = [numbers[name] for name in offsets]
-            is_store = spaces[0] == "global"
+            start = [number for name, number in numbers.items() if name[0] == "x"] or None
+            shifts = [number for name, number in numbers.items() if name[0] == "o"]
             copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
             if is_store:
                 copy.copy_shared_to_global()
@@ -111,19 +124,10 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     return step
 
 
-def _find_first_threads(threads: tuple[Array, ...], columns: dict[str, Array]) -> list[int]:
-    """Return the index in ``threads`` of the first thread of each store: equal operands in a warp make one store.
-
-    ``columns`` are the threads' operands by name.
-    """
-    keys = np.stack([threads[0], threads[1] // LANES, *columns.values()], axis=1)
-    return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
-
-
 def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
     """Return a function of old bytes, new bytes and the tensor map's dtype that returns the bytes to store.
 
-    ``name`` is the operation, such as "add". The dtype only matters without a type in the modifiers.
+    ``name`` is the operation, such as "add". A type in the modifiers takes precedence over the dtype.
     """
     types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
 
@@ -137,9 +141,7 @@ def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Arr
             raise unsupported(instruction, problem)
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
-        operation: AtomicOperation | None = find_operation([name, *(["noftz"] if kind.size == 2 else [])], kind)
-        if operation is None:
-            raise unsupported(instruction, f".{name} does not exist for .{kind.name}")
+        operation = find_operation(instruction, [name, *(["noftz"] if kind.size == 2 else [])], kind)
         result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
         return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
 

@@ -12,7 +12,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import Instruction
 from ...util.errors import MisalignedError
 from ..opcode_registry import Step, binds, op
-from ..operands import expect_count, unsupported
+from ..operands import expect_count, expect_modifiers
 from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import make_shared_reader
 from .mbarriers import signal_barrier
@@ -25,9 +25,7 @@ _FORM = {"try_cancel", "async", "shared::cta", "mbarrier::complete_tx::bytes", _
 @binds("clusterlaunchcontrol", having={"try_cancel"})
 def _bind_request(instruction: Instruction) -> Step:
     """Bind ``try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128 [a], [b]``."""
-    names = {*instruction.modifiers}
-    if not _FORM - {"shared::cta", _ALL} <= names <= _FORM:
-        raise unsupported(instruction)
+    expect_modifiers(instruction, instruction.modifiers, _FORM, _FORM - {"shared::cta", _ALL})
     expect_count(instruction, 2)
     readers = [make_shared_reader(instruction, operand) for operand in instruction.operands]
 
@@ -40,7 +38,7 @@ def _bind_request(instruction: Instruction) -> Step:
                     text = f"a response at shared address {response}: a multiple of {_RESPONSE} is needed"
                     report(MisalignedError, (row, 0), text, response)
                 first, count = shared.find_first_block(owner), prod(chunk.context.cluster)
-                for member in range(first, first + count) if _ALL in names else (owner,):
+                for member in range(first, first + count) if _ALL in instruction.modifiers else (owner,):
                     shared.view_bytes(member, response, _RESPONSE, report, is_written=True)[:] = 0
                     signal_barrier(chunk, member, barrier, report, arrived_bytes=_RESPONSE)
             text = "a request to cancel a cluster fails here, as it may on a GPU: every block runs"

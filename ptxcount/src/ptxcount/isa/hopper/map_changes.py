@@ -1,7 +1,7 @@
 """Handles and changes of tensor maps: ``tensormap.replace`` and ``tensormap.cp_fenceproxy`` (PTX ISA).
 
-The bytes of a map contain a handle, so a copy of the bytes is the same map. A change creates a new handle. Accesses of
-the GPU to the bytes of a map are unknown, so none are counted.
+The bytes of a map contain a handle, so a copy of the bytes is the same map. A change creates a new handle. Accesses to
+the bytes are not counted: it is unknown how a GPU makes them.
 """
 
 import re
@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from ...lanes.symbolic_values import dense
-from ...lanes.warps import LANES, Array, spread
-from ...machine.address_map import Report
+from ...lanes.warps import LANES, spread
 from ...machine.argument_layout import FIRST_HANDLE
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Immediate, Instruction
+from ...ptx.program import TYPES, Immediate, Instruction, format_operand
 from ...util.errors import LaunchError
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, make_address_reader, make_reader, unsupported
-from ..spaces import find_space, make_resolver
+from ..operands import choose_modifier, expect_count, expect_modifiers, make_address_reader, make_reader, unsupported
+from ..spaces import SPACES, find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
 from .tensor_maps import EncodedMap
 
@@ -33,17 +32,11 @@ _CHOICES: dict[str, tuple[str, list[Any]]] = {
 #: Field of the instruction with an ordinal -> the field of a map.
 _AXES = {"box_dim": "box", "global_dim": "extents", "global_stride": "pitches", "element_stride": "steps"}
 _FIELDS = {*_CHOICES, *_AXES, "global_address", "rank"}
-_COPY = r"cp_fenceproxy\.global\.shared::cta\.tensormap::generic\.release\.(cta|cluster|gpu|sys)\.sync\.aligned"
-
-
-def load_handles(chunk: Chunk, space: str, place: Array, mask: Array, report: Report) -> Array:
-    """Load the handles, 64-bit integers, at the addresses ``place`` of a state space, for the threads in ``mask``."""
-    (handles,) = chunk.find_memory(space).load(place, 8, 1, mask, report)
-    return np.asarray(handles)
+_COPY = "cp_fenceproxy.global.shared::cta.tensormap::generic.release.(cta|cluster|gpu|sys).sync.aligned"
 
 
 def find_fields(chunk: Chunk, handle: int) -> MapFields:
-    """Return the fields of the map with a handle. Raises LaunchError for an unknown handle."""
+    """Return the fields of the map with a handle; raise `LaunchError` for an unknown handle."""
     changed: MapFields | None = chunk.context.maps.get(handle)
     if changed is not None:
         return changed
@@ -64,9 +57,9 @@ def make_handle(chunk: Chunk, fields: MapFields) -> int:
 
 
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
-    """Return the fields with one replaced: ``name`` is the field as PTX spells it.
+    """Return the fields with the field ``name`` of PTX replaced; raise ValueError for an invalid value.
 
-    ``axis`` is the ordinal operand, or 0 if the field has none. Raises ValueError with the reason for an invalid value.
+    ``axis`` is the ordinal operand, or 0 if the field has none.
     """
     if fields.column:
         raise ValueError("ptxcount does not change im2col maps, only tile maps")
@@ -93,17 +86,16 @@ def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFie
     return replace(fields, **changes)
 
 
-@binds("tensormap")
-def _bind_replacement(instruction: Instruction) -> Step | None:
+@binds("tensormap", having={"replace"})
+def _bind_replacement(instruction: Instruction) -> Step:
     """Bind ``tensormap.replace.tile.field{.ss}.b1024.type [addr]{, ord}, value``."""
-    names = [name for name in instruction.modifiers if name in _FIELDS]
-    if "replace" not in instruction.modifiers or "tile" not in instruction.modifiers or len(names) != 1:
-        return None
-    name = names[0]
+    known = {"replace", "tile", *_FIELDS, *SPACES, "b1024", "b32", "b64"}
+    expect_modifiers(instruction, instruction.modifiers, known, {"tile"})
+    name = choose_modifier(instruction, sorted(_FIELDS))
     expect_count(instruction, 3 if name in _AXES else 2)
     axis = instruction.operands[1] if name in _AXES else Immediate(0)
     if not isinstance(axis, Immediate):
-        raise unsupported(instruction, "the ordinal must be a number")
+        raise unsupported(instruction, f"the ordinal is {format_operand(axis)}; a number is needed")
     kind = TYPES["b64" if name in ("global_address", "global_stride") else "b32"]
     read = make_reader(instruction, instruction.operands[-1], kind)
     space = find_space(instruction)
@@ -118,7 +110,8 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
         for row, thread in zip(*np.nonzero(active), strict=True):
             mask = np.zeros(chunk.shape, bool)
             mask[row, thread] = True
-            handle = int(load_handles(chunk, where, places, mask, report)[row, thread])
+            (handles,) = chunk.find_memory(where).load(places, 8, 1, mask, report)
+            handle = int(handles[row, thread])
             fields = find_fields(chunk, handle) if handle else MapFields()  # zeros are a map of one dimension
             try:
                 changed = _change_field(fields, name, int(axis.value), int(values[row, thread]))
@@ -130,11 +123,11 @@ def _bind_replacement(instruction: Instruction) -> Step | None:
     return step
 
 
-@binds("tensormap")
-def _bind_copy(instruction: Instruction) -> Step | None:
+@binds("tensormap", having={"cp_fenceproxy"})
+def _bind_copy(instruction: Instruction) -> Step:
     """Bind ``tensormap.cp_fenceproxy.global.shared::cta...sync.aligned [to], [from], 128``, executed once per warp."""
-    if not re.fullmatch(_COPY, ".".join(instruction.modifiers)):
-        return None
+    if not re.fullmatch(_COPY.replace(".", r"\."), ".".join(instruction.modifiers)):
+        raise unsupported(instruction, f"its form is tensormap.{_COPY}")
     expect_count(instruction, 3)
     read_target = make_address_reader(instruction, instruction.operands[0], None)
     read_source = make_address_reader(instruction, instruction.operands[1], "shared")

@@ -17,7 +17,7 @@ from ...ptx.program import TYPES, Address, Instruction, Operand, Register
 from ...util.grammar import count_noun
 from ..atomic_operations import AtomicOperation, apply_operation
 from ..opcode_registry import Step, binds, make_step, op
-from ..operands import Reader, expect_count, make_address_reader, unsupported
+from ..operands import Reader, expect_count, join_modifiers, make_address_reader, unsupported
 from ..single_threads import iter_threads
 from ..spaces import make_shared_reader
 
@@ -34,13 +34,14 @@ def _extract_field(word: Array, start: int, bits: int) -> Array:
     return np.asarray((word >> np.uint64(start)).astype(np.int64) & ((1 << bits) - 1))
 
 
-def _update_word(word: Array, *, arrivals: Any = 0, expected_bytes: Any = 0, dropped: Any = 0) -> Array:
-    """Return an mbarrier's word after arrivals, more expected bytes, and dropped threads; the phase may complete.
-
-    Arrived bytes are negative ``expected_bytes``.
-    """
+def _update_word(
+    word: Array, *, arrivals: Any = 0, dropped: Any = 0, expected_bytes: Any = 0, arrived_bytes: Any = 0
+) -> Array:
+    """Return the word of an mbarrier after arrivals, dropped threads, and bytes; the phase may complete."""
+    counts = (arrivals, dropped, expected_bytes, arrived_bytes)
+    arrivals, dropped, expected_bytes, arrived_bytes = (np.asarray(count).astype(np.int64) for count in counts)
     pending, expected = _extract_field(word, 0, _COUNT) - arrivals, _extract_field(word, _COUNT, _COUNT) - dropped
-    pending_bytes = (_extract_field(word, 2 * _COUNT, _BYTES) + expected_bytes) & ((1 << _BYTES) - 1)
+    pending_bytes = (_extract_field(word, 2 * _COUNT, _BYTES) + expected_bytes - arrived_bytes) & ((1 << _BYTES) - 1)
     is_complete = (pending == 0) & (pending_bytes == 0)
     parity = (word >> _PHASE).astype(np.int64) ^ is_complete
     pending = np.where(is_complete, expected, pending) & ((1 << _COUNT) - 1)
@@ -48,20 +49,14 @@ def _update_word(word: Array, *, arrivals: Any = 0, expected_bytes: Any = 0, dro
     return np.asarray(fields.astype(np.uint64) | (parity.astype(np.uint64) << _PHASE))
 
 
-def _signed(values: Array) -> Array:
-    return values.astype(np.int64)
-
-
 #: Operations on an mbarrier: functions of the old word and the operand, a count or bytes, that return the new word.
 _OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
-    "arrive": lambda word, count: _update_word(word, arrivals=_signed(count)),
-    "arrive_drop": lambda word, count: _update_word(word, arrivals=_signed(count), dropped=_signed(count)),
-    "expect_tx": lambda word, size: _update_word(word, expected_bytes=_signed(size)),
-    "complete_tx": lambda word, size: _update_word(word, expected_bytes=-_signed(size)),
-    "arrive.expect_tx": lambda word, size: _update_word(_OPERATIONS["expect_tx"](word, size), arrivals=1),
-    "arrive_drop.expect_tx": lambda word, size: _update_word(
-        _OPERATIONS["expect_tx"](word, size), arrivals=1, dropped=1
-    ),
+    "arrive": lambda word, count: _update_word(word, arrivals=count),
+    "arrive_drop": lambda word, count: _update_word(word, arrivals=count, dropped=count),
+    "expect_tx": lambda word, size: _update_word(word, expected_bytes=size),
+    "complete_tx": lambda word, size: _update_word(word, arrived_bytes=size),
+    "arrive.expect_tx": lambda word, size: _update_word(word, arrivals=1, expected_bytes=size),
+    "arrive_drop.expect_tx": lambda word, size: _update_word(word, arrivals=1, dropped=1, expected_bytes=size),
 }
 #: Modifiers of memory order, scope and state space.
 _ORDER = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64", "shared", "shared::cta",
@@ -69,7 +64,7 @@ _ORDER = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64"
 
 
 def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Array:
-    """Apply an operation of `_OPERATIONS` to the mbarriers of active threads; return each thread's previous word."""
+    """Apply an operation of `_OPERATIONS` to the mbarriers of active threads; return the old word of each thread."""
     active_threads = np.nonzero(spread(chunk.active, chunk.shape))
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
@@ -83,9 +78,9 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
 def signal_barrier(
     chunk: Chunk, row: int, offset: int, report: Report, *, arrivals: int = 0, arrived_bytes: int = 0
 ) -> None:
-    """Count arrivals or arrived bytes at the mbarrier at ``offset`` in a block, by the hardware instead of a thread."""
+    """Count arrivals or arrived bytes that the hardware, not a thread, signals at the mbarrier at ``offset``."""
     word = chunk.shared.view_bytes(row, offset, 8, report, is_written=True).view(np.uint64)
-    word[:] = _update_word(word, arrivals=arrivals, expected_bytes=-arrived_bytes)
+    word[:] = _update_word(word, arrivals=arrivals, arrived_bytes=arrived_bytes)
     chunk.has_written, chunk.spins = True, 0
 
 
@@ -108,7 +103,6 @@ def describe_wait(chunk: Chunk, threads: Array) -> str:
 
 
 def _make_mbarrier_reader(instruction: Instruction, operand: Operand) -> Reader:
-    """Return a function that reads the shared address of an mbarrier."""
     base = operand.base if isinstance(operand, Address) else None
     if isinstance(base, Register) and base.type.size == 4:  # also without a state space, as in CCCL
         return make_address_reader(instruction, operand, "shared")
@@ -122,7 +116,6 @@ def _count_pending(chunk: Chunk, state: Array) -> list[Array]:
 
 @binds("mbarrier")
 def _bind_barrier(instruction: Instruction) -> Step:
-    """Bind ``mbarrier.operation{...}.b64 {state,} [a]{, operand}``."""
     names = [name for name in instruction.modifiers if name not in _ORDER]
     if ".".join(names) in _OPERATIONS:
         return _bind_update(instruction, ".".join(names))
@@ -132,7 +125,8 @@ def _bind_barrier(instruction: Instruction) -> Step:
         return _bind_invalidation(instruction)
     if names[:1] in (["test_wait"], ["try_wait"]) and {*names[1:]} <= {"parity"}:
         return _bind_wait(instruction)
-    raise unsupported(instruction, "the operation or one of its modifiers is unknown")
+    known = join_modifiers([*_OPERATIONS, "init", "inval", "test_wait{.parity}", "try_wait{.parity}"])
+    raise unsupported(instruction, f"its operation is {join_modifiers(names)}; ptxcount has {known}")
 
 
 def _bind_update(instruction: Instruction, name: str) -> Step:
@@ -163,11 +157,12 @@ def _bind_init(instruction: Instruction) -> Step:
 
 
 def _bind_invalidation(instruction: Instruction) -> Step:
-    """Bind ``mbarrier.inval.b64 [a]``: check the access like an atomic, then mark the memory as unwritten."""
+    """Bind ``mbarrier.inval.b64 [a]``, which makes the memory unwritten."""
     expect_count(instruction, 1)
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
 
     def invalidate(chunk: Chunk) -> None:
+        # Only check the access.
         chunk.shared.find_atomic_cells(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
         for (start,), rows in iter_threads(chunk, [place]):
             for row in rows:
@@ -203,9 +198,10 @@ def _bind_wait(instruction: Instruction) -> Step:
 
 @binds("cp", having={"mbarrier"})
 def _bind_copy_arrival(instruction: Instruction) -> Step:
-    """Bind ``cp.async.mbarrier.arrive{.noinc}.b64 [a]``: an arrival, which is also expected unless ``.noinc``."""
+    """Bind ``cp.async.mbarrier.arrive{.noinc}.b64 [a]``."""
     expect_count(instruction, 1)
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
+    # Without .noinc, the instruction also expects its own arrival, so the number of pending arrivals stays.
     name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"
     operand = np.full((1, 1), int(name == "arrive"), np.uint32)
 

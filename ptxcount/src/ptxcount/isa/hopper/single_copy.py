@@ -14,7 +14,7 @@ from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ...util.grammar import count_noun
 from ..operands import unsupported
 from ..spaces import make_resolver
-from .map_changes import find_fields, load_handles
+from .map_changes import find_fields
 from .map_fields import MapFields
 from .mbarriers import signal_barrier
 
@@ -48,16 +48,9 @@ class BulkCopy:
     """
 
     def __init__(
-        self,
-        chunk: Chunk,
-        thread: tuple[int, int],
-        numbers: dict[str, int],
-        reduction: Any,
-        *,
-        is_store: bool,
-        start: Sequence[int] | None = None,
-        shifts: Sequence[int] = (),
-    ) -> None:
+        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any,
+        *, is_store: bool, start: Sequence[int] | None, shifts: Sequence[int],
+    ) -> None:  # fmt: skip
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
         self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         report = chunk.make_reporter()
@@ -68,7 +61,7 @@ class BulkCopy:
         self._report: Report = report_for_thread
         size = numbers.get("size", 0)
         if size % _PIECE:
-            text = f"{count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
+            text = f"a copy of {count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
             text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
         self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
@@ -79,9 +72,8 @@ class BulkCopy:
         place = numbers["to" if is_store else "from"]
         self._fields: MapFields | None = None
         if start is None:
-            self._elements = _GlobalElements(
-                place + _PIECE * np.arange(size // _PIECE)[None, :], ALL_THREADS, _PIECE, 1
-            )
+            places = place + _PIECE * np.arange(size // _PIECE)[None, :]
+            self._elements = _GlobalElements(places, ALL_THREADS, _PIECE, 1)
         else:
             self._fields = self._find_map(place)
             self._elements = self._locate_elements(self._fields, start, shifts)
@@ -93,25 +85,27 @@ class BulkCopy:
         """
         chunk = self._chunk
         space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
-        handles = load_handles(chunk, space, dense(offset)[:1, :1], np.ones((1, 1), bool), self._report)
+        first = dense(offset)[:1, :1]
+        (handles,) = chunk.find_memory(space).load(first, 8, 1, np.ones((1, 1), bool), self._report)
         fields = find_fields(chunk, int(handles[0, 0]))
         problem = fields.find_problem()
         is_column = any(name.startswith("im2col") for name in chunk.instruction.modifiers)
-        if is_column != bool(fields.column):
-            problem = problem or f"the map is for {'im2col' if fields.column else 'tiles'}, but the copy is not"
+        if not problem and is_column != bool(fields.column):
+            problem = f"the tensor map is for {'im2col' if fields.column else 'tile'} mode, but the copy is not"
         if problem:
             raise LaunchError(f"{self._source}: {problem}")
         if fields.interleave:
-            raise unsupported(chunk.instruction, "ptxcount does not support an interleaved layout")
+            problem = f"the tensor map has an interleaved layout of {fields.interleave} bytes"
+            raise unsupported(chunk.instruction, f"{problem}; ptxcount supports only tensor maps without one")
         return fields
 
     def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
-        """Return the shared address of every ``unit``-th of a copy's ``count`` bytes, before the swizzle."""
+        """Return the shared address of every ``unit``-th of ``count`` bytes, before the swizzle."""
         offsets = np.arange(0, count, unit)
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
     def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
-        """Return the shared memory that contains a copy's bytes, and the index of each byte in that memory."""
+        """Return the part of shared memory with the bytes of a copy, and the index of each byte in this part."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)
@@ -127,17 +121,17 @@ class BulkCopy:
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
         """Return the elements of a tile, of four rows, or of a column of ``im2col`` mode.
 
-        Report coordinates that the copy cannot have; raise `LaunchError` for a wrong number of coordinates or offsets,
-        or a wrong box.
+        Report wrong coordinates. Raises `LaunchError` for a wrong number of coordinates or offsets, or a wrong box.
         """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
         rank = len(fields.extents)
         if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
             has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
-            needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
-            text = f"a copy with a {has}; {needed if of_rows else f'its map needs {rank}'}"
-            raise LaunchError(f"{self._source}: {text}")
+            needed = f"it needs {rank}"
+            if of_rows:
+                needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
+            raise LaunchError(f"{self._source}: a copy with a {has}; {needed}")
         if len(shifts) not in (0, rank - 2):
             text = f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
             raise LaunchError(f"{self._source}: {text}")
@@ -195,7 +189,7 @@ class BulkCopy:
         return np.stack([spread(part, places.shape) for part in parts], axis=-1).reshape(-1).view(np.uint8)
 
     def load_global(self) -> Array:
-        """Load and count the bytes of a copy from global memory; zeros or NaN for elements out of bounds."""
+        """Count the copy, and load its bytes from global memory; zeros or NaN for elements out of bounds."""
         self._record_access("load")
         data = self._read_global()
         if self._fields and self._fields.fills_nan:
@@ -204,12 +198,12 @@ class BulkCopy:
         return data
 
     def load_shared(self) -> Array:
-        """Return the bytes of a copy within shared memory."""
+        """Load the bytes of a copy within shared memory."""
         row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store bytes in the destination block, or in each block of a multicast; subtract the size from tx-counts."""
+        """Store bytes in the destination block, or in each block of a multicast, and signal the mbarriers."""
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
@@ -217,7 +211,7 @@ class BulkCopy:
         offset = shared.find_owner(0, numbers["to"])[1]
         for row in rows:
             target, order = self._view_shared(row, offset, len(data), is_written=True)
-            target[order] = self._reduce(target[order], data, None)
+            target[order] = data if self._reduction is None else self._reduction(target[order], data, None)
             if "barrier" in numbers:
                 owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
                 block = self._find_signalled(row, owner)
@@ -226,9 +220,9 @@ class BulkCopy:
     def _find_signalled(self, row: int, owner: int) -> int:
         """Return the block whose mbarrier is signalled for bytes stored in the block ``row``.
 
-        ``owner`` is the block of the mbarrier operand. A multicast signals the mbarrier of each destination.
-        With ``.cta_group::2``, the copy signals the block of each pair whose rank has the parity of the owner (PTX ISA,
-        ``cp.async.bulk.tensor``).
+        ``owner`` is the block of the mbarrier operand. A multicast signals the mbarrier of each destination. With
+        ``.cta_group::2``, it signals one mbarrier of each pair of blocks instead: that of the block whose rank is even
+        or odd like the rank of ``owner`` (PTX ISA, ``cp.async.bulk.tensor``).
         """
         if "ranks" not in self._numbers:
             return owner
@@ -245,14 +239,10 @@ class BulkCopy:
         content, order = self._view_shared(row, offset, count, is_written=False)
         data = content[order]
         if self._reduction is not None:
-            data = self._reduce(self._read_global(), data, self._fields.dtype if self._fields else None)
+            data = self._reduction(self._read_global(), data, self._fields.dtype if self._fields else None)
         unit = min(width, 4)
         parts = np.ascontiguousarray(data).view(f"u{unit}").reshape(*places.shape, width // unit)
         values = [parts[..., k] for k in range(parts.shape[-1])]
         if inside.any():
             self._chunk.context.memory.store(places, unit, values, inside, self._report)
         self._record_access("store")
-
-    def _reduce(self, old: Array, new: Array, dtype: Any) -> Array:
-        """Return the bytes to store: the new bytes, or the reduction of old and new bytes."""
-        return new if self._reduction is None else self._reduction(old, new, dtype)

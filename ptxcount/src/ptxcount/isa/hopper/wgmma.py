@@ -1,7 +1,7 @@
 """Warpgroup matrix products, ``wgmma``, with factors in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They complete immediately, and round as `tensor_cores.mma`. A descriptor locates each factor. The lanes of a sparse
-factor's metadata are those of ``mma.sp``, in each warp (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
+They complete immediately, and round like the products of `tensor_cores.mma`. A descriptor locates each factor. In each
+warp, metadata of sparse factors have the lanes of ``mma.sp`` (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
 from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, make_step
-from ..operands import expect_count, make_count_error, split_group, unsupported
+from ..operands import expect_count, expect_modifiers, join_modifiers, make_count_error, split_group, unsupported
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
@@ -38,9 +38,9 @@ class Descriptor(NamedTuple):
     leading: int
     stride: int
     span: int
-    #: Lines of a swizzle pattern along K if the outer axis is contiguous, and the address bits that the swizzle
-    #: changes.
+    #: Lines of a swizzle pattern along K, if the outer axis is contiguous.
     lines: int = 8
+    #: Address bits that the swizzle changes.
     swizzle: int = 0
 
     @classmethod
@@ -76,9 +76,10 @@ class Descriptor(NamedTuple):
 def _load_factor(
     chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
 ) -> Array:
-    """Load the bits of each warp's factor, (blocks, warps, outer, k), from its first lane's descriptor.
+    """Load the factor of each warp, (blocks, warps, outer, k), as bits, by the descriptor of the warp's first lane.
 
-    ``extent`` is (outer, k). Inactive warps have zeros, except with the descriptor of an active warp of the block.
+    ``extent`` is (outer, k). Factors of inactive warps are zeros, or those of an active warp of the block with the same
+    descriptor.
     """
     descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
     active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
@@ -107,14 +108,14 @@ def _bind_product(instruction: Instruction) -> Step:
     shape, elements, names = parse_shape(instruction)
     if len(elements) == 2:  # integer factors of one type
         elements = [*elements, elements[1]]
-    if not names <= _NAMES or shape.m != 16 * _WARPS:
-        problem = (
-            f".{min(names - _NAMES)} is unknown" if names - _NAMES else f"m is {shape.m}; it must be {16 * _WARPS}"
-        )
-        raise unsupported(instruction, problem)
-    if len(elements) != 3 or ELEMENTS[elements[1]].bits < 8:
-        raise unsupported(instruction, "its types must be those of d, a and b; an element of a has at least 8 bits")
+    expect_modifiers(instruction, sorted(names), _NAMES)
+    if shape.m != 16 * _WARPS:
+        raise unsupported(instruction, f"m is {shape.m}; it must be {16 * _WARPS}")
+    if len(elements) != 3:
+        raise unsupported(instruction, f"its types are {join_modifiers(elements)}; those of d, a and b are needed")
     d_type, a_type, b_type = elements
+    if ELEMENTS[a_type].bits < 8:
+        raise unsupported(instruction, f"elements of a are .{a_type}; at least 8 bits are needed")
     is_sparse = "sp" in names
     expect_count(instruction, *(count + 2 * is_sparse for count in (4, 6, 7, 8)))
     target, first, second, *rest = instruction.operands

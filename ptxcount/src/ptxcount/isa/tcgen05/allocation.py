@@ -7,7 +7,7 @@ import numpy as np
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import as_array, expect_count, make_reader, unsupported
+from ..operands import as_array, expect_count, expect_modifiers, make_reader
 from ..single_threads import make_row_reporter
 from ..spaces import make_shared_reader
 from .issuing_warps import find_whole_warps, read_group, read_per_warp
@@ -18,17 +18,16 @@ _NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2
 
 @binds("tcgen05", having={"alloc", "dealloc", "relinquish_alloc_permit"})
 def _bind_allocation(instruction: Instruction) -> Step:
-    """Bind ``tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns``, or a counterpart."""
+    """Bind ``tcgen05.alloc.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns``, or its counterparts."""
     name, *names = instruction.modifiers
     steps = {"alloc": _bind_alloc, "dealloc": _bind_dealloc, "relinquish_alloc_permit": _bind_relinquish}
-    if not {*names} <= _NAMES or not {"sync", "aligned"} <= {*names}:
-        raise unsupported(instruction, "it needs .sync and .aligned, and no unknown modifier")
+    expect_modifiers(instruction, names, _NAMES, {"sync", "aligned"})
     read_group(instruction)
     return steps[name](instruction)
 
 
 def _bind_alloc(instruction: Instruction) -> Step:
-    """Bind ``alloc [dst], columns``: each active warp allocates, and the warp's first lane stores the address."""
+    """Bind ``alloc [dst], columns``: each active warp allocates, and its first lane stores the address."""
     expect_count(instruction, 2)
     target, count = instruction.operands
     place = make_shared_reader(instruction, target)

@@ -6,7 +6,7 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..hopper.mbarriers import signal_barrier
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, make_reader, unsupported
+from ..operands import expect_count, expect_modifiers, make_reader
 from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import make_shared_reader
 from .issuing_warps import find_pair, read_group
@@ -21,10 +21,8 @@ def _bind_commit(instruction: Instruction) -> Step:
 
     ``r`` is the mask of ranks whose mbarriers get an arrival.
     """
-    names = {*instruction.modifiers}
-    if not names <= _NAMES or "mbarrier::arrive::one" not in names:
-        raise unsupported(instruction, "it needs .mbarrier::arrive::one, and no unknown modifier")
-    group, is_multicast = read_group(instruction), "multicast::cluster" in names
+    expect_modifiers(instruction, instruction.modifiers, _NAMES, {"mbarrier::arrive::one"})
+    group, is_multicast = read_group(instruction), "multicast::cluster" in instruction.modifiers
     expect_count(instruction, 1 + is_multicast)
     readers = [make_shared_reader(instruction, instruction.operands[0])]
     readers += [make_reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]

@@ -15,7 +15,7 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, make_address_reader, make_reader, unsupported
+from ..operands import expect_count, join_modifiers, make_address_reader, make_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
@@ -23,14 +23,13 @@ from .issuing_warps import GROUPS, find_pair, note_uncounted, read_group, report
 
 
 class _CopyShape(NamedTuple):
-    """Shape of a copy: bytes per row, and the lanes that the source rows go to, (copies of each row, rows)."""
+    """Shape of a copy: bytes per row, and the lanes that receive each row, (copies of each row, rows)."""
 
     width: int
     lanes: Array
 
 
 def _repeat_lanes(lanes: Array, *starts: int) -> Array:
-    """Return the lanes shifted by each start, (starts, lanes)."""
     return np.array(starts)[:, None] + lanes
 
 
@@ -51,9 +50,11 @@ def _bind_copy(instruction: Instruction) -> Step:
     """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``."""
     packed_bits = next((PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."), 0)
     packed_names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed_bits else set()
-    copy = _COPIES.get(frozenset(instruction.modifiers[1:]).difference(GROUPS, packed_names))
+    shape = frozenset(instruction.modifiers[1:]).difference(GROUPS, packed_names)
+    copy = _COPIES.get(shape)
     if copy is None:
-        raise unsupported(instruction, "copies of this shape are not supported")
+        allowed = join_modifiers(".".join(sorted(known)) for known in _COPIES)
+        raise unsupported(instruction, f"its shape is {join_modifiers(sorted(shape))}; allowed are {allowed}")
     expect_count(instruction, 2)
     group = read_group(instruction)
     target, source = instruction.operands

@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 #: K of products of unpadded 4-bit factors with bit 31 of the instruction descriptor.
-_LONG = 96
+LONG = 96
 _FLOATS = {0: "f16", 1: "f32"}
 _NARROW = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 KINDS: dict[str, Kind] = {
@@ -44,8 +44,18 @@ KINDS: dict[str, Kind] = {
     "kind::mxf4nvf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
 }
 #: Allowed columns, by blocks and ``.ws`` (Table 39 "Various combinations of .kind and shapes"), and for integers.
-_COLUMNS = {(1, False): range(8, 257, 8), (2, False): range(16, 257, 16), (1, True): (64, 128, 256)}
-_INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 24, *range(16, 257, 16)), (2, False): range(32, 257, 32)}
+_COLUMNS = {(1, False): (*range(8, 257, 8),), (2, False): (*range(16, 257, 16),), (1, True): (64, 128, 256)}
+_INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 16, 24, *range(32, 257, 16)), (2, False): (*range(32, 257, 32),)}
+
+
+def _decode_type(bits: int, matrix: str, first: int, width: int, types: Mapping[int, str]) -> str:
+    """Decode the type in ``width`` bits of an instruction descriptor; raise ValueError if the code is not allowed."""
+    code = bits >> first & (1 << width) - 1
+    if code not in types:
+        field = f"bits {first} to {first + width - 1} of the instruction descriptor {bits:#x}, the type of {matrix}"
+        allowed = " or ".join(f"{known} ({name})" for known, name in types.items())
+        raise ValueError(f"{field}, are {code}; they must be {allowed}")
+    return types[code]
 
 
 class InstructionDescriptor(NamedTuple):
@@ -69,11 +79,6 @@ class InstructionDescriptor(NamedTuple):
     #: K; a sparse A stores half of it.
     k: int
 
-    @property
-    def is_long(self) -> bool:
-        """True for K = 96."""
-        return self.k == _LONG
-
     @classmethod
     def decode(
         cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool
@@ -82,22 +87,23 @@ class InstructionDescriptor(NamedTuple):
 
         Raises ValueError for undefined bits.
         """
-        codes = (bits >> 7 & 7, bits >> 10 & (7 if kind.padded else 3))
-        result = "f32" if kind.is_scaled else kind.results.get(bits >> 4 & 3, "")
-        factors = [kind.factors.get(code, "") for code in codes]
+        a_type = _decode_type(bits, "A", 7, 3, kind.factors)
+        b_type = _decode_type(bits, "B", 10, 3 if kind.padded else 2, kind.factors)
+        result = "f32" if kind.is_scaled else _decode_type(bits, "the result", 4, 2, kind.results)
         rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
         columns = (bits >> 17 & 63) << 3
         if bits >> 2 & 1 != is_sparse:
             raise ValueError(
                 f"bit 2 of the instruction descriptor {bits:#x} is {bits >> 2 & 1}; it must be 1 with .sp, else 0"
             )
-        if not all(factors) or not result:
-            types = f"of the factors, {codes[0]} and {codes[1]}, or of the result, {bits >> 4 & 3}"
-            raise ValueError(f"the types {types}, are undefined")
-        allowed = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS).get((group, is_stationary), ())
-        is_wide = is_stationary and is_sparse and columns > 128
-        if columns not in allowed or is_wide or (rows, group, is_stationary) not in DATA_PATHS:
-            raise ValueError(f"{rows} x {columns} is no shape of a product with .cta_group::{group}")
+        allowed_rows = [m for m, *form in DATA_PATHS if form == [group, is_stationary]]
+        allowed_columns = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS)[group, is_stationary]
+        if is_stationary and is_sparse:
+            allowed_columns = (64, 128)
+        for axis, size, allowed in (("M", rows, allowed_rows), ("N", columns, allowed_columns)):
+            if size not in allowed:
+                shape = f"{rows} x {columns} is no shape of a product with .cta_group::{group}"
+                raise ValueError(f"{shape}; {axis} must be one of {', '.join(map(str, allowed))}")
         is_long = not kind.padded and bool(bits >> 31)
         if is_long and (is_sparse or DATA_PATHS[rows, group, is_stationary].rows != 128):
             form = "sparse factors" if is_sparse else f"{rows} rows with .cta_group::{group}"
@@ -105,8 +111,8 @@ class InstructionDescriptor(NamedTuple):
         return cls(
             rows,
             columns,
-            factors[0],
-            factors[1],
+            a_type,
+            b_type,
             result,
             signs=(-1 if bits >> 13 & 1 else 1, -1 if bits >> 14 & 1 else 1),
             transposed=(bool(bits >> 15 & 1), bool(bits >> 16 & 1)),
@@ -114,15 +120,15 @@ class InstructionDescriptor(NamedTuple):
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
             selector=bits & 3,
-            k=_LONG if is_long else kind.k * (1 + is_sparse),
+            k=LONG if is_long else kind.k * (1 + is_sparse),
         )
 
 
 class ColumnMask(NamedTuple):
     """Mask of the columns of B that count as zeros, for each part of the columns, and a shift of all columns.
 
-    ``zeros`` masked columns and ``used`` unmasked ones alternate. The fields are those of CUTLASS 4
-    (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``), the shift follows PTX ISA 9.0,
+    Runs of ``zeros`` masked columns and of ``used`` unmasked columns alternate. The fields are those of CUTLASS 4
+    (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``). The shift follows PTX ISA 9.0,
     9.7.16.4.3, Example 4.
     """
 
@@ -138,7 +144,7 @@ class ColumnMask(NamedTuple):
 
     @classmethod
     def decode(cls, bits: int, rows: int) -> ColumnMask:
-        """Decode a descriptor for a product of ``rows`` rows. Raises as `InstructionDescriptor.decode`."""
+        """Decode a descriptor for a product of ``rows`` rows. Raises ValueError for a shift that is not allowed."""
         shift, greatest = bits >> 56 & 63, 16 if rows == 32 else 32
         if shift > greatest:
             raise ValueError(f"the shift of the mask descriptor {bits:#x} is {shift}; at most {greatest} is allowed")
@@ -178,10 +184,16 @@ def decode_shared(bits: int) -> Descriptor:
     """
     start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
     pattern = _PATTERNS.get(bits >> 61 & 7)
+    name = f"the shared memory descriptor {bits:#x}"
     if bits >> 46 & 7 != 1:
-        raise ValueError(f"bits 46 to 48 of the descriptor {bits:#x} are {bits >> 46 & 7:03b}; 001 is needed")
+        raise ValueError(f"bits 46 to 48 of {name} are {bits >> 46 & 7:03b}; they must be 001")
     if pattern is None:
-        raise ValueError(f"the descriptor {bits:#x} has the undefined swizzle {bits >> 61 & 7}")
-    if (bits >> 49 & 7 and pattern.swizzle) or bits >> 52 & 1:  # without a swizzle, the base offset is meaningless
-        raise NotImplementedError(f"the descriptor {bits:#x} has a base offset or an absolute stride")
+        allowed = ", ".join(map(str, sorted(_PATTERNS)))
+        raise ValueError(f"bits 61 to 63 of {name}, the swizzle, are {bits >> 61 & 7}; allowed are {allowed}")
+    if bits >> 49 & 7 and pattern.swizzle:  # without a swizzle, the base offset has no meaning
+        raise NotImplementedError(
+            f"bits 49 to 51 of {name}, the base offset, are {bits >> 49 & 7}; only 0 is supported"
+        )
+    if bits >> 52 & 1:
+        raise NotImplementedError(f"bit 52 of {name} is 1, an absolute stride; only 0 is supported")
     return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)

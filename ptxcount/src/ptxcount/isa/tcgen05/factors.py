@@ -1,13 +1,12 @@
 """Factors of products: elements in shared or tensor memory as float64, and their scales.
 
-If a kind pads, elements of 4 and 6 bits are packed into units of 16 bytes, followed by padding (PTX ISA 9.0,
-9.7.16.10.4 "Packing formats"). Scales are in 32 lanes, and repeated in the other three quarters (9.7.16.10.7, Figures
-231 to 252; CUTLASS 4, ``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
+In padded kinds, a unit of 16 bytes has 16 elements of 4 or 6 bits, then padding (PTX ISA 9.0, 9.7.16.10.4 "Packing
+formats"). Scales are in the first 32 lanes, and repeated in each of the three other quarters (9.7.16.10.7, Figures 231
+to 252; CUTLASS 4, ``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,27 +15,18 @@ from ...lanes.warps import Array
 from ...machine.address_map import Report
 from ...machine.chunk import Chunk
 from ...util.errors import TensorMemoryError
-from ..arithmetic.narrow_float import FORMATS, SCALES
+from ..arithmetic.narrow_float import SCALES
 from ..hopper.wgmma import Descriptor
 from ..tensor_cores.elements import ELEMENTS
 from .layouts import DataPath
 
-
-class _Element(NamedTuple):
-    bits: int
-    decode: Callable[[Array], Array]
-
-
-FACTOR_ELEMENTS: dict[str, _Element] = {
-    **{name: _Element(*ELEMENTS[name]) for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "u8", "s8")},
-    "e2m1": _Element(4, FORMATS["e2m1x2"].decode),
-    "e2m3": _Element(6, FORMATS["e2m3x2"].decode),
-    "e3m2": _Element(6, FORMATS["e3m2x2"].decode),
+FACTOR_ELEMENTS = {
+    **{name: ELEMENTS[name] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "u8", "s8", "e2m1")},
+    **{name: ELEMENTS[name]._replace(bits=6) for name in ("e2m3", "e3m2")},
 }
 
 
 def _split_bytes(content: Array) -> Array:
-    """Split the bytes along the last axis into elements of 4 bits, the lower ones first."""
     return ((content[..., None] >> np.array([0, 4], np.uint8)) & 15).reshape(*content.shape[:-1], -1)
 
 
@@ -62,7 +52,7 @@ def load_shared_factor(
 
 
 def find_stored_bits(name: str, *, padded: bool) -> int:
-    """Return the bits of an element in shared memory: at least 8 if shorter elements are padded."""
+    """Return the bits of an element in shared memory, at least 8 with padding."""
     bits = FACTOR_ELEMENTS[name].bits
     return max(bits, 8) if padded else bits
 

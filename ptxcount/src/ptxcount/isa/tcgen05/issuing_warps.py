@@ -12,7 +12,7 @@ from ...lanes.warps import LANES, Array, lanes_by_warp, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError
-from ..operands import unsupported
+from ..operands import choose_modifier, unsupported
 from ..warp_collectives import reshape_to_lanes
 
 #: Number of blocks, by qualifier.
@@ -21,10 +21,7 @@ GROUPS = {"cta_group::1": 1, "cta_group::2": 2}
 
 def read_group(instruction: Instruction) -> int:
     """Return the number of blocks of an instruction's ``.cta_group``."""
-    groups = [GROUPS[name] for name in instruction.modifiers if name in GROUPS]
-    if len(groups) != 1:
-        raise unsupported(instruction, "it needs either .cta_group::1 or .cta_group::2")
-    return groups[0]
+    return GROUPS[choose_modifier(instruction, GROUPS)]
 
 
 def find_pair(chunk: Chunk, row: int, group: int) -> list[int]:
@@ -54,14 +51,14 @@ def report_descriptors(chunk: Chunk) -> Iterator[None]:
 
 
 def note_uncounted(chunk: Chunk, times: int) -> None:
-    """Add a finding, ``times`` times, for reads of shared memory that are not counted."""
+    """Add a finding for ``times`` reads of shared memory that are not counted."""
     name = f"tcgen05.{chunk.instruction.modifiers[0]}"
     text = f"{name} reads shared memory, which is not counted: its wavefronts are unknown"
     chunk.add_finding("uncounted-read", text, times)
 
 
 def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
-    """Return the block of each active warp, and the warp's number in it; raise for a warp with inactive lanes."""
+    """Return the block of each active warp, and its index in the block; raise for a warp with inactive lanes."""
     lanes = lanes_by_warp(spread(chunk.active, chunk.shape), chunk.shape[1])
     partly = lanes.any(axis=2) & ~lanes.all(axis=2)
     if partly.any():

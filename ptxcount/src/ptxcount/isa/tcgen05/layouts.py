@@ -16,20 +16,13 @@ from ...lanes.warps import Array
 
 
 class Fragment(NamedTuple):
-    """Registers of a warp for a shape of ``ld`` and ``st``.
+    """Registers of a warp for a shape of ``ld`` and ``st``."""
 
-    Attributes
-    ----------
-    lanes : int
-        The lanes of tensor memory that a warp accesses.
-    registers : int
-        The registers of each thread for ``.x1``.
-    locate : callable
-        Maps threads of the warp and registers to lanes and columns, relative to the address.
-    """
-
+    #: Lanes of tensor memory that a warp accesses.
     lanes: int
+    #: Registers of each thread for ``.x1``.
     registers: int
+    #: Function of threads of the warp and registers that returns lanes and columns, relative to the address.
     locate: Callable[[Array, Array], tuple[Array, Array]]
 
 
@@ -43,15 +36,15 @@ FRAGMENTS: dict[str, Fragment] = {
 
 
 class DataPath(NamedTuple):
-    """Lanes of a product's rows: rows per block, and the number of parts of the columns, which are in different lanes.
+    """Lanes of a product's rows."""
 
-    ``locate`` maps a row and a part to a lane. ``bases`` are the allowed lanes of an address ("Tensor Memory Datapath
-    Lane Alignment").
-    """
-
+    #: Rows per block.
     rows: int
+    #: Number of parts of the columns, which are in different lanes.
     parts: int
+    #: Function of a row and a part that returns a lane.
     locate: Callable[[Array, Array], Array]
+    #: Allowed lanes of an address ("Tensor Memory Datapath Lane Alignment").
     bases: tuple[int, ...] = (0,)
 
     def find_lanes(self) -> Array:
@@ -61,7 +54,6 @@ class DataPath(NamedTuple):
 
 
 def _make_adjacent(rows: int, parts: int) -> DataPath:
-    """Make the layout with each row in the next lane, and each part after the rows of the one before."""
     return DataPath(rows, parts, lambda row, part: row + rows * part)
 
 

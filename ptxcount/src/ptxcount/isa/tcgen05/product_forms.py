@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...ptx.program import Address, Group, Immediate, Instruction, Operand
+from ...ptx.program import Address, Group, Immediate, Instruction, Operand, format_operand
 from ...util.grammar import count_noun
-from ..operands import split_group, unsupported
+from ..operands import choose_modifier, expect_modifiers, find_modifier, make_count_error, split_group, unsupported
 from .descriptors import KINDS, Kind
 from .issuing_warps import GROUPS, read_group
 
@@ -49,33 +49,39 @@ class ProductForm(NamedTuple):
         """
         names = {*instruction.modifiers}
         if "ashift" in names:
-            problem = "the PTX ISA does not tell if the product reads the rows before or after their shift"
+            problem = ".ashift: the PTX ISA does not tell if the product reads the rows before or after their shift"
             raise unsupported(instruction, problem)
-        kinds = [name for name in instruction.modifiers if name in KINDS]
-        collectors = {name for name in names if name.startswith("collector::")}
-        counts = [_SCALE_COUNTS[name] for name in names if name in _SCALE_COUNTS]
-        if len(kinds) != 1 or not names - collectors <= _OPTIONS or len(counts) > 1:
-            raise unsupported(instruction)
-        kind, is_scaled, is_stationary = KINDS[kinds[0]], "block_scale" in names, "ws" in names
-        if kind.is_scaled != is_scaled or not 5 + 2 * is_scaled <= len(operands) <= 7:
-            needed = ".block_scale" if kind.is_scaled else "no .block_scale"
-            raise unsupported(instruction, f"{kinds[0]} needs {needed}, and {5 + 2 * kind.is_scaled} to 7 operands")
+        checked = [name for name in instruction.modifiers if not name.startswith("collector::")]
+        expect_modifiers(instruction, checked, _OPTIONS)
+        kind_name = choose_modifier(instruction, KINDS)
+        count = find_modifier(instruction, _SCALE_COUNTS)
+        kind, is_scaled, is_stationary = KINDS[kind_name], "block_scale" in names, "ws" in names
+        if kind.is_scaled != is_scaled:
+            needs = "needs" if kind.is_scaled else "does not allow"
+            raise unsupported(instruction, f".{kind_name} {needs} .block_scale")
+        if not 5 + 2 * is_scaled <= len(operands) <= 7:
+            given = f"it has {count_noun(len(operands), 'operand')} without metadata"
+            raise unsupported(instruction, f"{given}; .{kind_name} needs {5 + 2 * is_scaled} to 7")
         masks = split_group(operands[4]) if isinstance(operands[4], Group) and not is_scaled else ()
         rest = () if is_scaled else operands[5 + bool(masks) :]
         if is_stationary and (masks or is_scaled):
-            raise unsupported(instruction, ".ws allows neither scales nor disable-output-lane")
+            raise unsupported(instruction, f".ws does not allow {'disable-output-lane' if masks else '.block_scale'}")
         shift: float = 0
         if rest and not is_stationary:
             if not isinstance(rest[0], Immediate):
-                raise unsupported(instruction, "scale-input-d must be an immediate")
+                raise unsupported(instruction, f"scale-input-d is {format_operand(rest[0])}; a number is needed")
             shift = rest[0].value
         if not 0 <= shift <= _MAX_SHIFT:
             raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
         group = read_group(instruction)
+        if is_stationary and group == 2:
+            raise unsupported(instruction, ".ws needs .cta_group::1")
         if masks and len(masks) != 4 * group:
-            found = count_noun(len(masks), "word")
-            raise unsupported(instruction, f"disable-output-lane has {found}; {4 * group} are needed")
-        scales = (counts[0] if counts else _BLOCK32[kinds[0]]) if is_scaled else 0
-        block = 16 if "block16" in names else 32 if is_scaled and not counts else 0
+            raise make_count_error(instruction, "disable-output-lane", len(masks), "word", 4 * group)
+        scales = block = 0
+        if is_scaled and count:
+            scales, block = _SCALE_COUNTS[count], 16 if count == "block16" else 0
+        elif is_scaled:
+            scales, block = _BLOCK32[kind_name], 32
         from_tensor_memory = isinstance(operands[1], Address)
         return cls(kind, group, is_stationary, from_tensor_memory, scales, block, len(masks), int(shift), "sp" in names)

@@ -6,6 +6,7 @@ wavefronts are unknown.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +21,8 @@ from ..opcode_registry import Step, binds
 from ..operands import Reader, make_address_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
-from ..tensor_cores.sparse import count_elements_per_index, expand_groups, find_undefined
-from .descriptors import ColumnMask, InstructionDescriptor, decode_shared
+from ..tensor_cores.sparse import count_elements_per_index, expand_groups, explain_undefined, find_undefined
+from .descriptors import LONG, ColumnMask, InstructionDescriptor, decode_shared
 from .factors import (
     FACTOR_ELEMENTS,
     ScaleBytes,
@@ -42,16 +43,15 @@ _BYTE_SHIFT = 30
 
 
 class _Issue(NamedTuple):
-    """Operands of an issued instruction, as numbers: addresses and descriptors, and 1 to accumulate.
-
-    ``extra`` are the addresses of scales, the words of the mask of lanes, or the column mask.
-    """
+    """Operands of an issued instruction: addresses, or descriptors of factors in shared memory."""
 
     result: int
     a: int
     b: int
     idesc: int
+    #: 1 to add to the old result, 0 to replace it.
     accumulates: int
+    #: Addresses of scales, words of the mask of lanes, or the column mask.
     extra: tuple[int, ...]
     metadata: int
 
@@ -99,12 +99,12 @@ class _Product:
                 issue.idesc, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
             )
             mask = ColumnMask.decode(issue.extra[0], idesc.rows) if form.is_stationary and issue.extra else None
-        self._idesc, self._column_mask = idesc, mask
+        self._idesc, self._column_mask, self._stored_k = idesc, mask, idesc.k // (1 + form.is_sparse)
         self._path = DATA_PATHS[idesc.rows, form.group, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
-        if idesc.is_long and not form.block:
+        if idesc.k == LONG and not form.block:
             text = "K is 96 (bit 31 of the instruction descriptor); use .block16 or .block32 instead of .scale_vec"
             raise unsupported(chunk.instruction, text)
         addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
@@ -116,13 +116,7 @@ class _Product:
             text = f"addresses with the lanes {lanes}; for {idesc.rows} rows, all must have lane {allowed}"
             raise chunk.make_fault(TensorMemoryError, text)
 
-    @property
-    def _stored_k(self) -> int:
-        """Number of stored elements in a row of A."""
-        return self._idesc.k // (1 + self._form.is_sparse)
-
     def execute(self) -> None:
-        """Multiply, add, and store the result of each block of the group."""
         pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
         members = [np.array(blocks) for blocks in zip(*pairs, strict=True)]
         b = np.concatenate([self._load_b(blocks) for blocks in members], axis=1)
@@ -134,7 +128,7 @@ class _Product:
             self._multiply_block(blocks, member, b)
 
     def _multiply_block(self, blocks: Array, member: int, b: Array) -> None:
-        """Compute and store the rows of the result in ``blocks``, each the block number ``member`` of its group."""
+        """Compute and store the rows of the result in ``blocks``; each has the number ``member`` in its group."""
         idesc, form = self._idesc, self._form
         a = self._load_a(blocks)
         if form.is_sparse:
@@ -168,9 +162,10 @@ class _Product:
         form, idesc = self._form, self._idesc
         if form.from_tensor_memory:
             if idesc.transposed[0]:
-                raise unsupported(self._chunk.instruction, "A in tensor memory cannot be transposed")
+                problem = "A in tensor memory cannot be transposed; bit 15 of the instruction descriptor must be 0"
+                raise unsupported(self._chunk.instruction, problem)
             if form.kind.padded and FACTOR_ELEMENTS[idesc.a_type].bits < 8:
-                problem = f"{idesc.a_type} in tensor memory is not supported for this kind"
+                problem = f"A is {idesc.a_type} in tensor memory; ptxcount supports it only in shared memory"
                 raise unsupported(self._chunk.instruction, problem)
             base = split_address(self._issue.a)
             return load_tensor_factor(self._chunk, blocks, self._path, base, self._stored_k, idesc.a_type, self._report)
@@ -185,7 +180,7 @@ class _Product:
         unit = count_elements_per_index(bits)
         undefined = codes[find_undefined(codes, unit, ordered=True)]
         if undefined.size:
-            raise unsupported(self._chunk.instruction, f"the metadata {int(undefined[0]):#06b} of a group is undefined")
+            raise unsupported(self._chunk.instruction, explain_undefined(int(undefined[0]), unit, ordered=True))
         return expand_groups(np.broadcast_to(stored, (*codes.shape[:3], stored.shape[3])), codes, unit)
 
     def _load_b(self, blocks: Array) -> Array:
@@ -196,38 +191,32 @@ class _Product:
         return self._load_shared(self._issue.b, blocks, extent, self._idesc.b_type, transposed=transposed)[:, first:]
 
     def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
-        """Load a factor from each block's shared memory, (blocks, *extent), by the bits of the factor's descriptor."""
+        """Load a factor from the shared memory of each block, (blocks, *extent), by its shared memory descriptor."""
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
         if descriptor.lines != 8 and not transposed:
-            raise unsupported(self._chunk.instruction, "swizzles with 32-byte atoms need transposed factors")
+            problem = f"the shared memory descriptor {bits:#x} has swizzle 1 (32-byte atoms)"
+            raise unsupported(self._chunk.instruction, f"{problem}, which needs a transposed factor")
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not transposed and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
             problem = f"crosses the end of its swizzle of {descriptor.span} bytes"
             row = f"a row of {width} bytes that begins at byte {descriptor.start % descriptor.span}"
-            raise unsupported(self._chunk.instruction, f"{row} {problem}")
-        return np.stack(
-            [
-                load_shared_factor(
-                    self._chunk, block, descriptor, extent, name, self._report,
-                    transposed=transposed, padded=kind.padded,
-                )
-                for block in blocks.tolist()
-            ]
-        )  # fmt: skip
+            raise unsupported(self._chunk.instruction, f"{row} {problem} (shared memory descriptor {bits:#x})")
+        load = partial(load_shared_factor, transposed=transposed, padded=kind.padded)
+        return np.stack([load(self._chunk, block, descriptor, extent, name, self._report) for block in blocks.tolist()])
 
     def _apply_scales(self, blocks: Array, a: Array, b: Array) -> tuple[Array, Array]:
         """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
         form, idesc, parts = self._form, self._idesc, self._path.parts
         scales_of_factors = []
-        block = form.block if idesc.is_long else idesc.k // form.scales
+        block = form.block if idesc.k == LONG else idesc.k // form.scales
         sides = zip((self._path.rows, idesc.columns), (1, parts), self._issue.extra[:2], idesc.scale_bytes, strict=True)
         for count, part_count, base, first in sides:
             byte = base >> _BYTE_SHIFT & 3
             if byte not in (0, first):
                 problem = f"the address of scales has byte {byte}, the instruction descriptor has {first}"
-                raise unsupported(self._chunk.instruction, problem)
+                raise unsupported(self._chunk.instruction, f"{problem}; they must be equal, or the address must have 0")
             scale, place = ScaleBytes(idesc.scale, first, idesc.k // block), split_address(base % (1 << _BYTE_SHIFT))
             scales = load_scales(self._chunk, blocks, place, count, part_count, scale, self._report)
             scales_of_factors.append(np.repeat(scales, block, axis=2))

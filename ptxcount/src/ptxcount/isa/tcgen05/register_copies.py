@@ -9,10 +9,20 @@ import numpy as np
 from ...lanes.warps import LANES, Array, spread
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
-from ...ptx.program import TYPES, Immediate, Instruction
+from ...ptx.program import TYPES, Immediate, Instruction, format_operand
 from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, make_step
-from ..operands import Reader, as_array, expect_count, make_address_reader, make_count_error, split_group, unsupported
+from ..operands import (
+    Reader,
+    as_array,
+    choose_modifier,
+    expect_count,
+    expect_modifiers,
+    make_address_reader,
+    make_count_error,
+    split_group,
+    unsupported,
+)
 from ..single_threads import make_row_reporter
 from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .issuing_warps import find_whole_warps, read_per_warp
@@ -25,37 +35,28 @@ _MAX_REGISTERS = 128
 _QUARTER = 32
 
 
-class _Places(NamedTuple):
-    """Blocks and warps that access tensor memory, and the lanes and columns of each: (warps, threads, registers)."""
-
-    rows: Array
-    warps: Array
-    lanes: Array
-    columns: Array
-
-
 class _Access(NamedTuple):
-    """A ``ld`` or ``st`` of whole warps: the shape, registers per thread, and the function that reads the address.
-
-    ``split`` is the column offset of threads 16 to 31. ``packed``: a register has the lower halves of two columns.
-    """
+    """A ``ld`` or ``st`` of whole warps: the shape, registers per thread, and the function that reads the address."""
 
     shape: str
     registers: int
     read: Reader
+    #: Column offset of threads 16 to 31.
     split: int
+    #: True if a register has the lower halves of two columns.
     packed: bool
 
-    def locate(self, chunk: Chunk) -> _Places:
-        """Find the lanes and columns of active warps; a warp can access a quarter of the lanes (PTX ISA, 9.7.16.8.1).
+    def locate(self, chunk: Chunk) -> tuple[Array, Array, Array, Array]:
+        """Return the block and index of active warps, and their lanes and columns, (warps, threads, registers).
 
-        An address in the first quarter is relative to the warp's own quarter, as in tilelang's code.
+        Report lanes outside the warp's quarter (PTX ISA, 9.7.16.8.1). An address in the first quarter is relative to
+        the warp's own quarter: code of tilelang uses such addresses.
         """
         rows, warps = find_whole_warps(chunk)
         fragment = FRAGMENTS[self.shape]
         thread, register = np.arange(LANES)[:, None], np.arange(self.registers)[None, :]
         lane, column = np.broadcast_arrays(*fragment.locate(thread, register))
-        columns = column * (2 if self.packed else 1) + (thread // 16 * self.split if self.split else 0)
+        columns = column * (2 if self.packed else 1) + thread // 16 * self.split
         bases = read_per_warp(chunk, as_array(self.read(chunk), _U32), rows, warps)
         first_lanes, first_columns = bases >> 16, bases & 0xFFFF
         quarter_starts = warps % 4 * _QUARTER
@@ -69,33 +70,28 @@ class _Access(NamedTuple):
                 f"can access lanes {first} to {first + _QUARTER - 1}"
             )
             make_row_reporter(chunk)(OutOfBoundsError, (int(rows[place]), 0), text, int(bases[place]))
-        return _Places(rows, warps, first_lanes[:, None, None] + lane, first_columns[:, None, None] + columns)
+        return rows, warps, first_lanes[:, None, None] + lane, first_columns[:, None, None] + columns
 
 
 def _parse_access(instruction: Instruction, packing: str) -> _Access:
     """Parse a ``ld`` or ``st``; ``packing`` is the modifier for two columns per register."""
     name, *names = instruction.modifiers
-    shapes = [modifier for modifier in names if modifier in FRAGMENTS]
-    numbers = [_NUMBERS[modifier] for modifier in names if modifier in _NUMBERS]
-    allowed = {"sync", "aligned", "b32", packing, *FRAGMENTS, *_NUMBERS}
-    if len(shapes) != 1 or len(numbers) != 1 or not {*names} <= allowed:
-        raise unsupported(instruction, "it needs one shape and one number, as in .32x32b.x2, and no unknown modifier")
-    shape = shapes[0]
-    count = FRAGMENTS[shape].registers * numbers[0]
+    expect_modifiers(instruction, names, {"sync", "aligned", "b32", packing, *FRAGMENTS, *_NUMBERS})
+    shape, number = choose_modifier(instruction, FRAGMENTS), choose_modifier(instruction, _NUMBERS)
+    count = FRAGMENTS[shape].registers * _NUMBERS[number]
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)
     place, *rest = instruction.operands[name == "ld" :]
-    split = next((operand.value for operand in rest if isinstance(operand, Immediate)), None)
+    split = rest[0] if shape == "16x32bx2" else Immediate(0)
+    if not isinstance(split, Immediate):
+        raise unsupported(instruction, f"the offset of its second half is {format_operand(split)}; a number is needed")
     registers = split_group(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS:
-        raise unsupported(
-            instruction, f".{shape}.x{numbers[0]} needs {count} registers; at most {_MAX_REGISTERS} are allowed"
-        )
+        problem = f".{shape}.{number} needs {count} registers; at most {_MAX_REGISTERS} are allowed"
+        raise unsupported(instruction, problem)
     if len(registers) != count:
         raise make_count_error(instruction, "it", len(registers), "register", count)
-    if (split is not None) != (shape == "16x32bx2"):
-        raise unsupported(instruction, ".16x32bx2 needs an immediate offset of its second half; no other shape has one")
     read = make_address_reader(instruction, place, "tensor")
-    return _Access(shape, count, read, int(split or 0), packing in names)
+    return _Access(shape, count, read, int(split.value), packing in names)
 
 
 @binds("tcgen05", having={"ld"})

@@ -17,7 +17,7 @@ from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError, UninitializedTensorReadError
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, make_address_reader, unsupported
+from ..operands import expect_count, expect_modifiers, make_address_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from .issuing_warps import GROUPS, find_pair, read_group
 
@@ -30,8 +30,7 @@ _TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES 
 @binds("tcgen05", having={"shift"})
 def _bind_shift(instruction: Instruction) -> Step:
     """Bind ``tcgen05.shift.cta_group.down [address]``."""
-    if {*instruction.modifiers}.difference(GROUPS) != {"shift", "down"}:
-        raise unsupported(instruction, "its modifiers must be .down and .cta_group")
+    expect_modifiers(instruction, instruction.modifiers, {"shift", "down", *GROUPS}, {"down"})
     expect_count(instruction, 1)
     group = read_group(instruction)
     readers = [make_address_reader(instruction, instruction.operands[0], "tensor")]

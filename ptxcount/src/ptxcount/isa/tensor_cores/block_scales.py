@@ -12,9 +12,9 @@ import numpy as np
 
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Instruction, Operand, Type
+from ...ptx.program import TYPES, Instruction, Operand, Type, format_operand
 from ..arithmetic.narrow_float import SCALES
-from ..operands import split_group, unsupported
+from ..operands import choose_modifier, join_modifiers, split_group, unsupported
 from ..warp_collectives import reshape_to_lanes
 
 #: Scales per row by qualifier, the defaults by kind, and their allowed first bytes in a word.
@@ -26,11 +26,13 @@ _ROWS, _COLUMNS = np.arange(16), np.arange(8)
 
 
 class _Side(NamedTuple):
-    """Lanes of the scales of a factor's rows or columns; the lane stride and the number of choices of the selector."""
+    """Lanes with the scales of the rows of A, or of the columns of B."""
 
     factor: str
+    #: Lane of each row or column if the thread-id is 0; it is ``stride`` lanes further for each thread-id.
     lanes: Array
     stride: int
+    #: Number of allowed thread-ids.
     choices: int
 
 
@@ -38,7 +40,7 @@ _ROWS_OF_A, _COLUMNS_OF_B = _Side("a", 4 * (_ROWS % 8) + _ROWS // 8, 2, 2), _Sid
 
 
 class BlockScales(NamedTuple):
-    """Scales of a product: the scales' type, the number per row and column, and the operands with types."""
+    """Scales of a product: their type, their number per row of A and column of B, and the operands with types."""
 
     name: str
     per_row: int
@@ -47,18 +49,21 @@ class BlockScales(NamedTuple):
     @classmethod
     def parse(cls, instruction: Instruction, operands: Sequence[Operand]) -> BlockScales:
         """Parse ``scale-a, {byte, thread}, scale-b, {byte, thread}``; a scale may be in braces."""
-        names = [name for name in instruction.modifiers if name in SCALES]
         counts = [_COUNTS[name] for name in instruction.modifiers if name in _COUNTS]
         counts += [_DEFAULTS[name] for name in instruction.modifiers if name in _DEFAULTS]
         groups = [split_group(operand) for operand in operands]
-        if len(names) != 1 or not counts or [len(group) for group in groups] != [1, 2, 1, 2]:
-            raise unsupported(instruction)
+        if not counts:
+            raise unsupported(instruction, f"it needs one of {join_modifiers(_COUNTS)}")
+        if [len(group) for group in groups] != [1, 2, 1, 2]:
+            given = ", ".join(map(format_operand, operands))
+            needed = "a, {byte-id-a, thread-id-a}, scale-b, {byte-id-b, thread-id-b}"
+            raise unsupported(instruction, f"the operands of its scales are {given}; they must be scale-{needed}")
         kinds = (TYPES["b32"], TYPES["u16"], TYPES["u16"]) * 2
         typed = list(zip([operand for group in groups for operand in group], kinds, strict=True))
-        return cls(names[0], counts[0], typed)
+        return cls(choose_modifier(instruction, SCALES), counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of A and the columns of B by their scales; ``values`` belong to the six operands."""
+        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of the operands."""
         rows = self._load_scales(chunk, values[:3], _ROWS_OF_A)
         columns = self._load_scales(chunk, values[3:6], _COLUMNS_OF_B)
         repeats = a.shape[-1] // self.per_row
@@ -74,7 +79,7 @@ class BlockScales(NamedTuple):
             byte_id, thread_id = f"byte-id-{side.factor}", f"thread-id-{side.factor}"
             text = f"{byte_id} is {first_byte[is_active][0]} and {thread_id} is {choice[is_active][0]}"
             allowed = " or ".join(map(str, _FIRST_BYTES[self.per_row]))
-            text += f"; {byte_id} must be {allowed}, {thread_id} below {side.choices}"
+            text += f"; {byte_id} must be {allowed}, and {thread_id} below {side.choices}"
             raise unsupported(chunk.instruction, text)
         places = np.minimum(side.lanes + side.stride * choice, 31)
         words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(side.lanes))), axis=2)

@@ -43,7 +43,7 @@ ELEMENTS: dict[str, Element] = {
 
 
 def encode(result: Array, name: str, *, saturate: bool) -> Array:
-    """Encode sums, float64, as bits of the result's type: ``f16``, ``f32``, ``f64``, or ``s32``, which may saturate."""
+    """Encode sums of float64 as bits of ``f16``, ``f32``, ``f64`` or ``s32``; ``saturate`` clamps only ``s32``."""
     if name == "s32":
         if saturate:
             result = np.clip(result, -(2**31), 2**31 - 1)

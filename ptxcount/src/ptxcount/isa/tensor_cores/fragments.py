@@ -48,8 +48,8 @@ class Shape(NamedTuple):
 def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     """List the registers of an operand, the ``role`` ``a``, ``b``, ``c`` or ``d``; ``bits`` is the size of an element.
 
-    Accumulators have two elements per part, for any size; other operands fill 32-bit words. So A of 16 x 16 elements of
-    16 bits has four parts, of (32 lanes, 2 elements) each.
+    A part of ``c`` or ``d`` has two elements of any size; a part of ``a`` or ``b`` fills a 32-bit word. So A of 16 x 16
+    elements of 16 bits has four parts of (32 lanes, 2 elements).
     """
     if shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
         swapped_role = {"a": "b", "b": "a"}.get(role, role)
@@ -73,8 +73,8 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
 def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
     """List the registers of ``m8n8k4`` with f16: four products, each by a quad of lanes and the quad 16 lanes later.
 
-    The four are listed as one product of 32 x 32: each has eight rows of ``a``, eight columns of ``b``, and a diagonal
-    square of ``c``. With ``transposed``, ``a`` is column-major, or ``b`` row-major.
+    They are listed as one product of 32 x 32. Each of the four has eight rows of ``a``, eight columns of ``b``, and a
+    diagonal square of ``c``. With ``transposed``, ``a`` is column-major, or ``b`` row-major.
     """
     lane = np.arange(LANES)[:, None]
     first, upper = lane // 4 % 4 * 8, lane // 16 * 4
@@ -106,10 +106,10 @@ def extract_part(part: Part, matrix: Array) -> Array:
 
 
 def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
-    """List the loads or stores that ptxas emits for a fragment in memory, as in machine code for sm_90 (nvcc 13.0).
+    """List the loads or stores that ptxas emits for a fragment in memory (machine code for sm_90, nvcc 13.0).
 
-    Elements that are adjacent in memory move together. Other 16-bit elements move with elements of other lanes,
-    and ``movm`` transposes these in an 8 x 8 square. All others move one by one.
+    Elements of a lane that are adjacent in memory move together. Otherwise, elements of 16 bits move as the transpose
+    of an 8 x 8 square, and ``movm`` restores the square. All others move one by one.
     """
     accesses = []
     for part in parts:
@@ -118,7 +118,6 @@ def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
         if count == 1 or (np.diff(along, axis=1) == 1).all():
             accesses.append(part)
         elif bits == 16:
-            # Transposed within the square that begins at the first element.
             along, across = along[0, 0] + (across - across[0, 0]), across[0, 0] + (along - along[0, 0])
             accesses.append(Part(across, along) if by_row else Part(along, across))
         else:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ...lanes.warps import LANES, Array, by_thread, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Address, Instruction
+from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds, make_step, op
-from ..operands import expect_count, split_group, unsupported
+from ..operands import choose_modifier, expect_count, join_modifiers, make_count_error, split_group, unsupported
 from ..spaces import make_shared_reader
 from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .elements import pack_elements, unpack_elements
@@ -38,21 +38,21 @@ _BYTES = Part(np.broadcast_to(_LANE // 4, (LANES, 4)), 4 * (_LANE % 4) + np.aran
 
 
 def _make_transposed_part(first: int, stride: int) -> Part:
-    """Make the part of four bytes that a transposed access gives a lane: two adjacent rows, two columns eight apart."""
+    """Make the part of a transposed access: four bytes per lane, in two adjacent rows, and in columns eight apart."""
     return Part(stride * (_LANE % 4) + first + np.arange(4) % 2, _LANE // 4 + np.arange(4) // 2 * 8)
 
 
-#: Keys: opcode, shape, ``trans`` or empty, and type in registers.
+#: Keys: opcode, shape, ``trans`` or empty, and type.
 _TILES: dict[tuple[str, str, str, str], _Tile] = {
     **{
         (opcode, "m8n8", trans, "b16"): _Tile(8, 16, (_HALVES.transpose() if trans else _HALVES,))
         for opcode in ("ldmatrix", "stmatrix")
         for trans in ("", "trans")
     },
-    ("ldmatrix", "m8n16", "", "packed"): _Tile(8, 8, (_BYTES,)),
+    **{("ldmatrix", "m8n16", "", kind): _Tile(8, 8, (_BYTES,)) for kind in PACKED},
     **{
         ("ldmatrix", "m16n16", "trans", kind): _Tile(16, 8, (_make_transposed_part(0, 4), _make_transposed_part(2, 4)))
-        for kind in ("b8", "packed")
+        for kind in ("b8", *PACKED)
     },
     ("stmatrix", "m16n8", "trans", "b8"): _Tile(8, 8, (_make_transposed_part(0, 2),)),
 }
@@ -67,20 +67,24 @@ def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
 def _bind_rows(instruction: Instruction) -> Step:
     """Bind ``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]``, and ``stmatrix [p], r``."""
     names, loads = [*instruction.modifiers], instruction.opcode == "ldmatrix"
-    counts = [int(name[1]) for name in names if name in ("x1", "x2", "x4")]
+    number = choose_modifier(instruction, ("x1", "x2", "x4"))
     known = {"sync", "aligned", "x1", "x2", "x4", "shared", "shared::cta"}
     shape = next((name for name in names if name.startswith("m")), "")  # CUTLASS writes it after .trans
     trans = "trans" if "trans" in names else ""
     kind = ".".join(name for name in names if name not in {*known, "trans", shape})
-    tile = _TILES.get((instruction.opcode, shape, trans, "packed" if kind in PACKED else kind))
-    if len(counts) != 1 or tile is None or tile.rows * counts[0] > LANES:
-        raise unsupported(instruction)
-    count, bits = counts[0], PACKED.get(kind, tile.bits)
+    tile = _TILES.get((instruction.opcode, shape, trans, kind))
+    if tile is None:
+        allowed = [".".join(filter(None, key)) for opcode, *key in _TILES if opcode == instruction.opcode]
+        problem = f"its shape and type are {join_modifiers(filter(None, (shape, trans, kind)))}"
+        raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(allowed)}")
+    count, bits = int(number[1]), PACKED.get(kind, tile.bits)
+    if tile.rows * count > LANES:
+        raise unsupported(instruction, f".{shape}.{number} does not exist; .x1 and .x2 are allowed")
     expect_count(instruction, 2)
-    row_address, registers = instruction.operands[loads], split_group(instruction.operands[not loads])
-    if len(registers) != count * len(tile.parts) or not isinstance(row_address, Address):
-        raise unsupported(instruction, f"it needs an address, and a vector of {count * len(tile.parts)}")
-    read_address = make_shared_reader(instruction, row_address)
+    registers = split_group(instruction.operands[not loads])
+    if len(registers) != count * len(tile.parts):
+        raise make_count_error(instruction, "the vector", len(registers), "register", count * len(tile.parts))
+    read_address = make_shared_reader(instruction, instruction.operands[loads])
     instruction.units.add(4)
     word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8
 

@@ -15,7 +15,15 @@ from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Type
 from ..arithmetic.floating import fused_multiply_add
 from ..opcode_registry import Step, binds, make_step
-from ..operands import expect_count, make_count_error, split_group, unsupported
+from ..operands import (
+    expect_count,
+    expect_modifiers,
+    find_modifier,
+    join_modifiers,
+    make_count_error,
+    split_group,
+    unsupported,
+)
 from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .block_scales import SCALE_NAMES, BlockScales
 from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements
@@ -26,10 +34,7 @@ _B32, _U64 = TYPES["b32"], TYPES["u64"]
 
 
 class RegisterLayout(NamedTuple):
-    """Register layout of an operand: the part of the matrix in each register, bits per element, and matrix shape.
-
-    Accumulators of more than 16 bits have two registers per part.
-    """
+    """Register layout of an operand: the part of the matrix in each register, bits per element, and matrix shape."""
 
     parts: list[Part]
     bits: int
@@ -81,23 +86,17 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}
 
 
-def _multiply_matrices(a: Array, b: Array, c: Array, names: set[str]) -> Array:
-    """Return ``a @ b + c``; with ``.xor``, the number of different bits instead of ``a @ b``."""
-    if "xor" in names:
-        return np.asarray(a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c)
-    return np.asarray(a @ b + c)
-
-
 def _multiply_in_order(a: Array, b: Array, c: Array) -> Array:
-    """Add fused products one by one, by ascending k, as an H200 does for float64."""
+    """Add the products one by one, by ascending k, each with one rounding, like an H200."""
     for k in range(a.shape[-1]):
         c = fused_multiply_add(*np.broadcast_arrays(a[..., k, None], b[..., k, None, :], c))
     return c
 
 
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma"}
-#: Kinds of products of narrow floats, with one element per byte, and with two.
-_BYTE_KINDS, _PACKED_KINDS = {"kind::f8f6f4", "kind::mxf8f6f4"}, {"kind::mxf4", "kind::mxf4nvf4"}
+#: Kinds of products of narrow floats, with one element per byte, and all.
+_BYTE_KINDS = ("kind::f8f6f4", "kind::mxf8f6f4")
+_KINDS = (*_BYTE_KINDS, "kind::mxf4", "kind::mxf4nvf4")
 _SPARSE = {"sp", "sp::ordered_metadata"}
 
 
@@ -112,26 +111,30 @@ def _bind_product(instruction: Instruction) -> Step | None:
     shape, elements, names = parse_shape(instruction)
     if instruction.opcode == "wmma" and len(elements) == 2:  # f16
         elements = [elements[0], "f16", "f16", elements[1]]
-    is_sparse, scaled, kinds = bool(names & _SPARSE), "block_scale" in names, names & (_BYTE_KINDS | _PACKED_KINDS)
-    layouts = [name for name in instruction.modifiers if name in ("row", "col")]
-    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"], False]  # of a, b and c
-    unsupported_form = any(transposed) and instruction.opcode == "mma"
-    if shape == _QUADS:
-        unsupported_form = elements[1:2] not in (["f16"], ["f64"])
-    known = _MMA_NAMES | _SPARSE | kinds | (SCALE_NAMES if scaled else set())
-    narrow = {"e2m1", "e2m3", "e3m2"} & {*elements}
-    if len(elements) != 4 or not names <= known or unsupported_form or len(kinds) > 1 or (narrow and not kinds):
-        raise unsupported(instruction)
-    expect_count(instruction, 4 + 2 * is_sparse + 4 * scaled)
+    is_sparse, scaled, kind = bool(names & _SPARSE), "block_scale" in names, find_modifier(instruction, _KINDS)
+    known = {*_MMA_NAMES, *_SPARSE, *_KINDS, *(SCALE_NAMES if scaled else ())}
+    expect_modifiers(instruction, sorted(names), known)
+    if len(elements) != 4:
+        raise make_count_error(instruction, "it", len(elements), "element type", 4)
+    if not kind and (narrow := {"e2m1", "e2m3", "e3m2"} & {*elements}):
+        raise unsupported(instruction, f".{min(narrow)} needs one of {join_modifiers(_KINDS)}")
     d_type, a_type, b_type, c_type = elements
-    if kinds & _BYTE_KINDS:
+    layouts = [name for name in instruction.modifiers if name in ("row", "col")]
+    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"]]  # a and b
+    if shape == _QUADS and a_type not in ("f16", "f64"):
+        raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {a_type}")
+    if shape != _QUADS and any(transposed) and instruction.opcode == "mma":
+        raise unsupported(instruction, f"its layouts are {join_modifiers(layouts)}; .row, .col are needed")
+    expect_count(instruction, 4 + 2 * is_sparse + 4 * scaled)
+    if kind in _BYTE_KINDS:
         a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
     target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
-    roles = zip("abc", (stored, shape, shape), (a_type, b_type, c_type), transposed, strict=True)
-    source_layouts = [
-        find_layout(role, extent, name, transposed=is_transposed) for role, extent, name, is_transposed in roles
-    ]
+    source_layouts = (
+        find_layout("a", stored, a_type, transposed=transposed[0]),
+        find_layout("b", shape, b_type, transposed=transposed[1]),
+        find_layout("c", shape, c_type),
+    )
     target_layout = find_layout("d", shape, d_type)
     for role, layout, operands in zip("dabc", (target_layout, *source_layouts), (target, *sources), strict=True):
         if len(operands) < len(layout.parts):
@@ -151,7 +154,12 @@ def _bind_product(instruction: Instruction) -> Step | None:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, others[0]))
         if scales:
             a, b = scales.scale_factors(chunk, a, b, others[is_sparse:])
-        sums = _multiply_in_order(a, b, c) if d_type == "f64" else _multiply_matrices(a, b, c, names)
+        if d_type == "f64":
+            sums = _multiply_in_order(a, b, c)
+        elif "xor" in names:  # count the bits that differ: |a| + |b| - 2 (a @ b)
+            sums = a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c
+        else:
+            sums = a @ b + c
         return target_layout.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]

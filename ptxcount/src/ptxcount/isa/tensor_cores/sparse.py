@@ -12,7 +12,7 @@ import numpy as np
 
 from ...lanes.warps import Array, lanes_by_warp, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import Immediate, Instruction, Operand
+from ...ptx.program import Immediate, Instruction, Operand, format_operand
 from ..operands import unsupported
 
 #: Rows of A.
@@ -22,9 +22,9 @@ _ROWS = np.arange(16)[:, None]
 def expand_groups(stored: Array, codes: Array, unit: int) -> Array:
     """Expand stored elements, (..., stored), by the codes of their groups, (..., groups); all others are zeros.
 
-    ``unit`` is the number of elements per index: 1, or 2 for 4-bit types. It is 0 for tf32, whose elements are as wide
-    as two f16, so both indices of a code are for one element. The code 0b0100 keeps the first of two elements, 0b1110
-    the second.
+    ``unit`` is the number of elements per index: 1, or 2 for 4-bit types. It is 0 for tf32: both indices of a code are
+    for one element, which is as wide as two f16. The code 0b0100 is for the first of two elements, 0b1110 for the
+    second.
     """
     if unit == 0:
         index, slots, unit = (codes >> 1 & 1)[..., None], 2, 1
@@ -48,13 +48,21 @@ def find_undefined(codes: Array, unit: int, *, ordered: bool) -> Array:
     return np.asarray(first >= second if ordered else first == second)
 
 
+def explain_undefined(code: int, unit: int, *, ordered: bool) -> str:
+    """Return the error text for an undefined code, with the codes that are defined."""
+    codes = np.arange(16)
+    defined = codes[~find_undefined(codes, unit, ordered=ordered)].tolist()
+    allowed = ", ".join(f"{code:#06b}" for code in defined)
+    return f"the metadata {code:#06b} of a group of elements is undefined; allowed are {allowed}"
+
+
 def count_elements_per_index(bits: int) -> int:
     """Count the elements per metadata index; 0 stands for 32-bit elements (see `expand_groups`)."""
     return {4: 2, 32: 0}.get(bits, 1)
 
 
 class Metadata(NamedTuple):
-    """Metadata in the registers of a warp: lane and shift of each code of 16 rows, both (16, codes)."""
+    """Location of metadata in the registers of a warp: lane and bit of each code of 16 rows, both (16, codes)."""
 
     lanes: Array
     shifts: Array
@@ -65,8 +73,8 @@ class Metadata(NamedTuple):
     def locate(cls, instruction: Instruction, k: int, bits: int, selector: Operand) -> Metadata:
         """Find the lane and bit of each code of the metadata, for ``k`` expanded elements of ``bits`` bits per row.
 
-        The selector chooses one, two or four lanes of each quad. A word holds two rows of A for elements of 16 bits and
-        more, else one.
+        The selector chooses one, two or four lanes of each quad. A word holds two rows of A if elements have 16 bits or
+        more, else one row.
         """
         unit, ordered = count_elements_per_index(bits), "sp" not in instruction.modifiers
         code = np.arange(k // {0: 2, 1: 4, 2: 8}[unit])
@@ -77,7 +85,8 @@ class Metadata(NamedTuple):
             raise unsupported(instruction, f"K = {k} does not exist for sparse elements of {bits} bits")
         most = 4 // quad_lanes
         if not isinstance(selector, Immediate) or selector.value not in range(most):
-            raise unsupported(instruction, f"the sparsity selector must be a number from 0 to {most - 1}")
+            problem = f"the sparsity selector is {format_operand(selector)}"
+            raise unsupported(instruction, f"{problem}; a number from 0 to {most - 1} is needed")
         piece, place = code * 4 * rows_of_word // 32, code * 4 % (32 // rows_of_word)
         upper, first = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
@@ -91,7 +100,7 @@ class Metadata(NamedTuple):
         is_wrong = find_undefined(codes, self.unit, ordered=self.ordered) & is_active[..., None, None]
         if is_wrong.any():
             code = int(np.broadcast_to(codes, is_wrong.shape)[is_wrong][0])
-            raise unsupported(chunk.instruction, f"the metadata {code:#06b} of a group of elements is undefined")
+            raise unsupported(chunk.instruction, explain_undefined(code, self.unit, ordered=self.ordered))
         warps = is_wrong.shape[:2]
         stored, codes = (np.broadcast_to(part, (*warps, *part.shape[2:])) for part in (stored, codes))
         return expand_groups(stored, codes, self.unit)

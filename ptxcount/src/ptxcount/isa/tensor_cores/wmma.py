@@ -9,12 +9,13 @@ from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds, make_step
 from ..operands import (
     as_array,
+    choose_modifier,
     expect_count,
+    expect_modifiers,
     make_address_reader,
     make_count_error,
     make_reader,
     split_group,
-    unsupported,
 )
 from ..spaces import SPACES, find_space, make_resolver
 from ..warp_collectives import reshape_to_lanes, reshape_to_threads
@@ -24,12 +25,15 @@ from .matrix_rows import ROW, mask_first_lanes
 from .mma import find_layout, parse_shape
 
 _U32 = TYPES["u32"]
+#: Element types of tiles; shorter ones are not supported.
+_TYPES = ("f16", "bf16", "tf32", "f32", "f64", "s32", "u8", "s8")
 
 
 def _locate_part(chunk: Chunk, start: Value, leading: Array, part: Part, bits: int, *, by_row: bool) -> Array:
     """Return the address of each thread's first element of a part of a tile.
 
-    ``start`` is the tile's address, ``leading`` the stride between rows (columns unless ``by_row``) in elements.
+    ``start`` is the address of the tile. ``leading`` is the stride in elements: between rows with ``by_row``, else
+    between columns.
     """
     across, along = (part.row[:, 0], part.column[:, 0]) if by_row else (part.column[:, 0], part.row[:, 0])
     lane = np.arange(chunk.shape[1]) % LANES
@@ -44,12 +48,10 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     """Bind ``wmma.load.{a,b,c}`` and ``wmma.store.d``; the stride is in elements between rows (or columns)."""
     if "mma" in instruction.modifiers:
         return None
-    shape, elements, names = parse_shape(instruction)
-    roles = [name for name in names if name in ("a", "b", "c", "d")]
-    allowed = {"load", "store", *roles, "sync", "aligned", "row", "col", *SPACES}
-    if len(elements) != 1 or len(roles) != 1 or not names <= allowed or ELEMENTS[elements[0]].bits < 8:
-        raise unsupported(instruction, "it needs one matrix, such as .a, and one type of at least 8 bits")
-    (element,), (role,), by_row = elements, roles, "row" in names
+    shape, _, names = parse_shape(instruction)
+    role, element = choose_modifier(instruction, ("a", "b", "c", "d")), choose_modifier(instruction, _TYPES)
+    expect_modifiers(instruction, sorted(names), {"load", "store", role, "sync", "aligned", "row", "col", *SPACES})
+    by_row = "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
     expect_count(instruction, 2, 3)
     registers = split_group(instruction.operands[not loads])
@@ -65,7 +67,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         instruction.units.add(min(bits // 8, 4))
 
     def locate_tile(chunk: Chunk) -> tuple[str, Value, Array]:
-        """Return the tile's state space, its address, and its stride in elements."""
+        """Return the state space, address and stride in elements of the tile."""
         leading = as_array(read_leading[0](chunk), _U32) if read_leading else default_leading
         return *resolve(chunk), leading.astype(np.int64)
 
@@ -82,7 +84,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
         if space == "shared" and rows_at_once:
             _record_rows(chunk, start, leading, accesses, bits, by_row)
         tile_registers = layout.split_matrix(chunk, assemble_matrices(accesses, loaded, layout.extent))
-        # Fragments of few f16 elements are repeated.
+        # Instructions have more registers than a fragment of few f16 elements, which is then repeated.
         return [tile_registers[index % len(tile_registers)] for index in range(len(registers))]
 
     def store_tile(chunk: Chunk, *words: Array) -> list[Array]:

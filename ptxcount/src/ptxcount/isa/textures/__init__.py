@@ -1,8 +1,8 @@
 """Textures and surfaces, and the elements that a fetch reads (CUDA guide, Texture Fetching).
 
-Float coordinates first become fixed point with 8 fractional bits, as on the GPU: rounded for neighbours (linear
-filtering, gathers), else truncated. The weights of linear filtering are rounded to 8 bits, as far as measured on an
-H200. In two dimensions, the product of both weights is rounded to 8 fractional bits; the other weights are the
+Float coordinates first become fixed point with 8 fractional bits, like on the GPU. They are rounded for linear
+filtering and gathers, else truncated. The weights of linear filtering have 8 fractional bits (measured on an H200). In
+two dimensions, the product of the weights along x and y is rounded to 8 bits, and the three other weights are
 remainders. Weighted elements are summed in float64 and rounded once.
 """
 
@@ -45,10 +45,12 @@ ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
 
 
 class Tap(NamedTuple):
-    """One element of each thread's fetch: index in the array, weight, if it is in bounds, and if it is read."""
+    """One element of each thread's fetch."""
 
+    #: Index in the array.
     place: Array
     weight: Array
+    #: Masks of threads whose element is in bounds, and of threads that read it.
     inside: Array
     read: Array
 
@@ -67,8 +69,8 @@ class Surface(ArrayDescriptor):
     channels : int
         Channels per element: 1, 2 or 4.
     layout : str
-        Layout in GPU memory, which determines the sectors of a request. ``array``: as ``cudaMallocArray``, with sectors
-        of 16 bytes and two rows. ``rows``: linear memory. Default: ``rows`` for one dimension, else ``array``.
+        Layout in GPU memory, which determines the sectors of a request. ``array``: that of ``cudaMallocArray``, with
+        sectors of 16 bytes and two rows. ``rows``: linear memory. Default: ``rows`` for one dimension, else ``array``.
     """
 
     channels: int = 1
@@ -101,10 +103,6 @@ class Surface(ArrayDescriptor):
         """Size of an element in bytes."""
         return self.array.dtype.itemsize * self.channels
 
-    def fits(self, geometry: str) -> bool:
-        """Tell if an instruction's geometry has the same number of axes."""
-        return sum(GEOMETRIES[geometry]) == len(self.extents)
-
     def find_offset(self, byte: Array, *, layered: bool = False) -> Array:
         """Return the offset in GPU memory of bytes of the array, from their offsets in the array.
 
@@ -123,18 +121,18 @@ class Surface(ArrayDescriptor):
 
 
 def _bilinear_weights(x: Array, y: Array) -> dict[tuple[int, int], Array]:
-    """Return the weights of four neighbours by (x, y), 0 or 1: multiples of 2^-`PLACES` with the sum 1.
+    """Return the weights of four neighbours, multiples of 2^-`PLACES` with the sum 1. Keys: 0 or 1 along x and y.
 
-    ``x`` and ``y`` are the weights of the second neighbours along each axis.
+    ``x`` and ``y`` are the weights of the second neighbour along each axis.
     """
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
 
 
 def _trilinear_weights(x: Array, y: Array, z: Array) -> dict[tuple[int, int, int], Array]:
-    """Return the weights of eight neighbours by (x, y, z), 0 or 1: bilinear x-z weights, each split along y.
+    """Return the weights of eight neighbours: bilinear weights of x and z, each split along y.
 
-    The part of the second neighbour along y is rounded to `PLACES` bits, ties down.
+    Keys are 0 or 1 along x, y and z. The part of the second neighbour along y is rounded to `PLACES` bits, ties down.
     """
     weights: dict[tuple[int, int, int], Array] = {}
     for (i, k), whole in _bilinear_weights(x, z).items():
@@ -182,7 +180,7 @@ class Texture(Surface):
             )
 
     def find_taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
-        """Return the elements read by a fetch at ``coordinates``, x first; with ``gather``, four as for ``tld4``."""
+        """Return the elements that a fetch reads at ``coordinates``, x first; with ``gather``, the four of ``tld4``."""
         by_integers = coordinates[0].dtype.kind != "f"  # zeros out of bounds in every address mode
         has_neighbours = gather or (self.filter == "linear" and not by_integers)
         extents = self.extents[::-1]
@@ -206,9 +204,8 @@ class Texture(Surface):
             taps.append(Tap(place, weight, inside, read))
         if gather or not has_neighbours or len(axes) == 1:
             return taps
-        weights: dict[Any, Array] = (_bilinear_weights if len(axes) == 2 else _trilinear_weights)(
-            *(axis[1][1] for axis in axes)
-        )
+        seconds = [axis[1][1] for axis in axes]
+        weights: dict[Any, Array] = _bilinear_weights(*seconds) if len(axes) == 2 else _trilinear_weights(*seconds)
         return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
 
     def _weigh_elements(self, coordinate: Array, extent: int, has_neighbours: bool) -> list[tuple[Array, Array]]:
@@ -224,7 +221,7 @@ class Texture(Surface):
         return [(fixed >> PLACES, 1 - fraction), ((fixed >> PLACES) + 1, fraction)]
 
     def decode_texels(self, raw: Array) -> Array:
-        """Decode elements from their bits: floats as float32; integers as 32-bit integers, or as ``fractions``."""
+        """Decode elements from bits to float32 or 32-bit integers; with ``fractions``, integers to float32."""
         numbers = raw.view(self.array.dtype)
         if numbers.dtype.kind == "f":
             return numbers.astype(np.float32)

@@ -9,13 +9,16 @@ from ...counting.counters import Access
 from ...counting.transactions import count_sectors
 from ...lanes.warps import Array, by_warp, lanes_by_warp, spread
 from ...machine.chunk import ALL_THREADS, Chunk
-from ...ptx.program import TYPES, Address, Group, Instruction, Operand
+from ...ptx.program import TYPES, Address, Group, Instruction, Operand, format_operand
 from ...util.errors import LaunchError, OutOfBoundsError
 from ...util.grammar import count_noun
 from ..opcode_registry import Step, binds, make_step
 from ..operands import (
     as_array,
+    choose_modifier,
     expect_count,
+    expect_modifiers,
+    find_modifier,
     make_address_reader,
     make_count_error,
     make_reader,
@@ -27,12 +30,14 @@ from ..operands import (
 from . import GEOMETRIES, Surface, Tap, Texture
 
 _U32, _S32, _U64 = TYPES["u32"], TYPES["s32"], TYPES["u64"]
+#: Elements per surface access, and modes of surface accesses out of bounds.
+_VECTORS, _CLAMP_MODES = {"v2": 2, "v4": 4}, ("trap", "clamp", "zero")
 
 
 def _split_handle(instruction: Instruction, operand: Operand, count: int) -> tuple[Address, tuple[Operand, ...]]:
     """Return the handle and the first ``count`` coordinates of ``[handle, {x, y}]``; PTX pads these to 1, 2 or 4."""
     if not isinstance(operand, Group) or len(operand.items) != 2 or not isinstance(operand.items[0], Address):
-        raise unsupported(instruction, "it needs a texture or a surface, and coordinates")
+        raise unsupported(instruction, f"{format_operand(operand)} must be [handle, {{coordinates}}]")
     coordinates = split_group(operand.items[1])
     if len(coordinates) < count:
         raise make_count_error(instruction, "it", len(coordinates), "coordinate", count)
@@ -43,6 +48,8 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
     """Yield each texture or surface that active threads use, its address, and the mask of the threads that use it."""
     rows, active = spread(handles, chunk.shape), spread(chunk.active, chunk.shape)
     object_name, instruction = kind.__name__.lower(), chunk.instruction
+    count, layered = GEOMETRIES[geometry]
+    needed = f"{count_noun(count, 'dimension')}{' and layers' if layered else ''}"
     for handle in np.unique(rows[active]).tolist():
         mask = active & (rows == handle)
         bound = chunk.context.descriptors.get(handle)
@@ -50,19 +57,22 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
             raise LaunchError(
                 f"{instruction.source}: {handle:#x} is not a {object_name}; pass a ptxcount.{kind.__name__} as argument"
             )
-        if not bound.descriptor.fits(geometry):
+        if len(bound.descriptor.extents) != count + layered:
             raise LaunchError(
-                f"{instruction.source}: {instruction.name} does not match a {object_name} of shape "
-                f"{bound.descriptor.extents}; pass an array with as many dimensions and layers as it reads"
+                f"{instruction.source}: the {object_name} has the shape {bound.descriptor.extents}; "
+                f"{instruction.name} needs {needed}"
             )
         yield bound.descriptor, bound.base, mask
 
 
 class _LaneGroup(NamedTuple):
-    """Lanes per request, lanes whose sectors are counted together, and a factor of sectors (measured on an H200)."""
+    """Lanes that the texture unit serves together (measured on an H200)."""
 
+    #: Lanes per request.
     requesting: int
+    #: Lanes whose sectors are counted together.
     served: int
+    #: Times that each sector counts.
     repeats: int = 1
 
 
@@ -71,7 +81,7 @@ _QUAD = _LaneGroup(4, 4)
 
 
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
-    """Select the lane group of a fetch with float coordinates, by the number ``taps`` and the size of elements."""
+    """Select the lane group of a fetch with float coordinates, by the number of taps and the size of elements."""
     is_large = texture.element == 16 and taps > 1 and not gather
     return _LaneGroup(4, 2, 1 + is_large) if taps == 8 or is_large else _QUAD
 
@@ -81,10 +91,10 @@ def _record_requests(
 ) -> None:
     """Add the requests, sectors and bytes of one instruction to ``access``, for the threads in ``mask``.
 
-    Each group of ``lanes.requesting`` lanes is one request if a lane is active. ``places`` are the offsets in GPU
-    memory, an array for each element of a fetch. ``read_masks`` are the masks of the threads that read these elements;
-    by default, all threads do. The counters are
-    ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight Compute.
+    Each group of ``lanes.requesting`` lanes is one request if a lane is active. ``places`` has an array of offsets in
+    GPU memory for each element of a fetch, and ``read_masks`` the mask of the threads that read the element; by default
+    all threads. Requests and sectors are ``l1tex__t_requests_pipe_tex`` and ``l1tex__t_sectors_pipe_tex`` of Nsight
+    Compute.
     """
     threads = chunk.shape[1]
     masks = [mask & read_mask for read_mask in read_masks or [mask] * len(places)]
@@ -104,21 +114,15 @@ def _bind_fetch(instruction: Instruction) -> Step:
 
     Textures have one level here, so a fetch from any level reads the first.
     """
-    names, kinds = split_name(instruction)
     gather = instruction.opcode == "tld4"
-    channels = ["rgba".index(name) for name in names if gather and name in ("r", "g", "b", "a")]
-    geometry = next((name for name in names if name in GEOMETRIES), "")
-    allowed = {geometry, "v4", *("rgba" if gather else ("level", "grad", "base"))}
-    if not geometry:
-        raise unsupported(instruction, f"it has none of the supported geometries, {', '.join(GEOMETRIES)}")
-    if unknown_names := [name for name in names if name not in allowed]:
-        raise unsupported(instruction, f"it has unsupported modifiers, .{', .'.join(unknown_names)}")
-    if [kind.size for kind in kinds] != [4, 4]:
-        raise unsupported(instruction, "texels and coordinates must have 32 bits each")
-    if gather and (geometry != "2d" or len(channels) != 1):
-        raise unsupported(instruction, "it must have the geometry 2d, and one channel, .r, .g, .b or .a")
+    geometry = choose_modifier(instruction, GEOMETRIES)
+    names, (result_type, coordinate_type) = split_name(instruction, 2)
+    expect_modifiers(instruction, names, {"v4", "2d", *"rgba"} if gather else {"v4", geometry, "level", "grad", "base"})
+    if (result_type.size, coordinate_type.size) != (4, 4):
+        given = f".{result_type.name}, .{coordinate_type.name}"
+        raise unsupported(instruction, f"its types are {given}; texels and coordinates need 32 bits each")
+    channel = "rgba".index(choose_modifier(instruction, [*"rgba"])) if gather else 0
     expect_count(instruction, 2, 3, 4)
-    result_type, coordinate_type = kinds
     count, layered = GEOMETRIES[geometry]
     handle, coordinates = _split_handle(instruction, instruction.operands[1], count + layered)
     targets = split_vector(instruction, instruction.operands[0], 4)
@@ -142,7 +146,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
                 lanes = _select_lane_group(texture, len(taps), gather=gather)
                 _record_requests(chunk, access, lanes, mask, offsets, [tap.read for tap in taps])
             if gather:
-                values = [texel[min(channels[0], len(texel) - 1)] for texel in texels]
+                values = [texel[min(channel, len(texel) - 1)] for texel in texels]
             elif len(taps) == 1:
                 values = texels[0]
             else:
@@ -160,7 +164,7 @@ def _bind_fetch(instruction: Instruction) -> Step:
 
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
-    """Load the channels of a texel for each thread in ``mask``, one array per channel; zeros out of bounds."""
+    """Load one array per channel of the texel of each thread in ``mask``; zeros out of bounds."""
     report, inside = chunk.make_reporter(), mask & tap.inside
     inside = ALL_THREADS if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
@@ -171,21 +175,20 @@ def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array
 @binds("suld", "sust")
 def _bind_surface(instruction: Instruction) -> Step:
     """Bind ``suld.b.geometry{.vec}.type.clamp d, [s, c]`` and ``sust.b`` (``[s, c], d``); x is in bytes."""
-    names, kinds = split_name(instruction)
-    loads = instruction.opcode == "suld"
-    geometry = next((name for name in names if name in GEOMETRIES), "")
-    vector = next((int(name[1]) for name in names if name in ("v2", "v4")), 1)
-    clamp_modes = [name for name in names if name in ("trap", "clamp", "zero")]
-    unknown = {*names} - {"b", geometry, f"v{vector}", *clamp_modes}
-    if not geometry or unknown or len(clamp_modes) > 1 or "b" not in names or len(kinds) != 1 or kinds[0].kind != "b":
-        raise unsupported(instruction)
-    (kind,), (count, layered) = kinds, GEOMETRIES[geometry]
+    names, (kind,) = split_name(instruction, 1)
+    loads, geometry = instruction.opcode == "suld", choose_modifier(instruction, GEOMETRIES)
+    vector, clamp_mode = (find_modifier(instruction, allowed) for allowed in (_VECTORS, _CLAMP_MODES))
+    expect_modifiers(instruction, names, {"b", geometry, *_VECTORS, *_CLAMP_MODES}, {"b"})
+    if kind.kind != "b":
+        raise unsupported(instruction, f"its type is .{kind.name}; .b8, .b16, .b32 or .b64 is needed")
+    count, layered = GEOMETRIES[geometry]
     expect_count(instruction, 2)
     handle, coordinates = _split_handle(instruction, instruction.operands[loads], count + layered)
-    data = split_vector(instruction, instruction.operands[not loads], vector)
+    element_count = _VECTORS[vector] if vector else 1
+    data = split_vector(instruction, instruction.operands[not loads], element_count)
     read_handle = make_address_reader(instruction, handle, None)
     reads = [make_reader(instruction, coordinate, _S32) for coordinate in coordinates]
-    width = kind.size * vector
+    width = kind.size * element_count
 
     def iter_accesses(chunk: Chunk) -> Iterator[tuple[Array, Array, Surface]]:
         """Count the accesses to each surface; yield the byte addresses, the mask of threads, and the surface."""
@@ -200,7 +203,7 @@ def _bind_surface(instruction: Instruction) -> Step:
             for axis, limit in zip(axes, limits, strict=True):
                 outside = outside | (axis < 0) | (axis > limit)
             faulting = mask & outside
-            if faulting.any() and (clamp_modes or ["trap"]) == ["trap"]:
+            if faulting.any() and clamp_mode in (None, "trap"):
                 first = tuple(int(indices[0]) for indices in np.nonzero(faulting))
                 position = [int(spread(axis, chunk.shape)[first]) for axis in axes]
                 text = f"{count_noun(width, 'byte')} at [x in bytes, y, ...] = {position}"
@@ -213,13 +216,13 @@ def _bind_surface(instruction: Instruction) -> Step:
             byte = row * pitch + axes[0]
             access = chunk.find_counters("surface", "load" if loads else "store", width)
             _record_requests(chunk, access, _OCTET, mask, [surface.find_offset(byte, layered=layered)])
-            yield spread(base + byte, chunk.shape), mask & ~outside if clamp_modes == ["zero"] else mask, surface
+            yield spread(base + byte, chunk.shape), mask & ~outside if clamp_mode == "zero" else mask, surface
 
     def load(chunk: Chunk) -> list[Array]:
         results = [np.zeros(chunk.shape, kind.dtype) for _ in data]
         for place, mask, _ in iter_accesses(chunk):
             report = chunk.make_reporter()
-            loaded = chunk.context.memory.load(place, kind.size, vector, mask, report)
+            loaded = chunk.context.memory.load(place, kind.size, element_count, mask, report)
             for result, value in zip(results, loaded, strict=True):
                 result[mask] = spread(value, chunk.shape)[mask]
         return results
