@@ -37,10 +37,11 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("base", "head", "block", "reason"), BLOCKS)
 def test_occupancy_compares_threads(base: int, head: int, block: tuple[int, int], reason: str) -> None:
-    registers = make_compiled(head, "sm_90", "registers", base=base)
-    (row,) = weigh_against_times([registers], "sm_90", find_launched=lambda _: ((1024, 0), block))
-    assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
-    assert row.decides is not reason.startswith("explanation")
+    for arch in ("sm_90", "sm_90a"):
+        registers = make_compiled(head, arch, "registers", base=base)
+        (row,) = weigh_against_times([registers], "sm_90", find_launched=lambda _: ((1024, 0), block))
+        assert row.judgement.reason.replace(" threads fit on a multiprocessor", "") == reason
+        assert row.decides is not reason.startswith("explanation")
 
 
 #: Name of the kernel in `cubins.jsonl`.
@@ -147,7 +148,7 @@ def test_occupancy_as_in_cuda_occupancy_h(tmp_path: Path) -> None:
         requests.append(f"{major} {minor} {limits} {threads} {registers} {shared}")
     done = subprocess.run([tmp_path / "probe"], input="\n".join(requests), capture_output=True, text=True, check=True)
     expected = [int(line) for line in done.stdout.split()]
-    assert [launchable.count_blocks(*case) for case in cases] == expected
+    assert [launchable.count_blocks(MULTIPROCESSORS[arch], *numbers) for arch, *numbers in cases] == expected
     assert len({*expected}) > 15
 
 

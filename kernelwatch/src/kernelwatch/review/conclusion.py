@@ -12,7 +12,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.suite.benchmark_names import TIMED
 from kernelwatch.suite.metrics import ARCH, RATIOS, TOTALS
-from ptxcount.util.architectures import MULTIPROCESSORS
+from ptxcount.util.architectures import find_multiprocessor
 
 #: Metric of the stack frame in local memory. ptxas may need less of it than the PTX declares.
 _FRAME = "stack bytes"
@@ -137,9 +137,9 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
     resources, and also if this resource alone limits the threads. Unknown numbers of threads decide, too.
     """
     base_block, head_block = launched
-    if base_block is None or head_block is None or row.arch not in MULTIPROCESSORS:
+    limits = find_multiprocessor(row.arch or "")
+    if base_block is None or head_block is None or limits is None:
         return True, Reason(ReasonKind.OCCUPANCY_UNKNOWN)
-    arch = row.arch
 
     def count_threads(*limiting: str) -> tuple[int, ...]:
         totals = []
@@ -147,7 +147,7 @@ def _decide_by_occupancy(row: Row, resources: Mapping[str, Row], launched: Launc
             registers, static = read_resources(resources, side)
             needed_registers = registers if THREAD_REGISTERS in limiting else 0
             needed_shared = static + dynamic if BLOCK_SHARED in limiting else 0
-            totals.append(threads * count_blocks(arch, threads, needed_registers, needed_shared))
+            totals.append(threads * count_blocks(limits, threads, needed_registers, needed_shared))
         return tuple(totals)
 
     limited_by_it, limited_by_all = count_threads(row.metric), count_threads(THREAD_REGISTERS, BLOCK_SHARED)

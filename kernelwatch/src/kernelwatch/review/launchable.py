@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kernelwatch.review.rows import Row, UnpairedConfiguration
 from kernelwatch.review.verdict import Verdict
-from ptxcount.util.architectures import MULTIPROCESSORS, REGISTERS, WARP, fit_warps, round_up
+from ptxcount.util.architectures import REGISTERS, WARP, Multiprocessor, find_multiprocessor, fit_warps, round_up
 
 #: Resources that limit the blocks on a multiprocessor, named as in `Row.metric`.
 THREAD_REGISTERS, BLOCK_SHARED = "registers", "shared bytes"
@@ -18,13 +18,12 @@ THREAD_REGISTERS, BLOCK_SHARED = "registers", "shared bytes"
 LaunchedBlocks = tuple[tuple[int, int] | None, tuple[int, int] | None]
 
 
-def count_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
+def count_blocks(limits: Multiprocessor, threads: int, registers: int, shared: int) -> int:
     """Return the number of blocks that fit on a multiprocessor; 0 if registers or shared memory do not suffice for one.
 
-    `arch` is a key of MULTIPROCESSORS, `threads` at most the maximum of a block. `registers` are those of a thread.
-    `shared` are a block's bytes of static and dynamic shared memory.
+    `threads` are at most the maximum of a block. `registers` are those of a thread. `shared` are a block's bytes of
+    static and dynamic shared memory.
     """
-    limits = MULTIPROCESSORS[arch]
     warps = -(-threads // WARP)
     by_shared = limits.shared // max(round_up(shared + limits.reserved, limits.shared_unit), 1)
     return min(limits.blocks, limits.warps // warps, fit_warps(registers) // warps, by_shared)
@@ -36,23 +35,24 @@ def find_unlaunchable(
     """Yield each kernel that can be launched at only one commit: BROKEN if this is base, REPAIRED if it is head.
 
     `find_recorded` returns the blocks that runs of both commits launched. If base has no recorded block, that of head
-    is used. Kernels without a recorded block in head are left out, and so are architectures that MULTIPROCESSORS lacks.
+    is used. Kernels without a recorded block in head are left out, and so are unknown architectures.
     """
-    kernels: defaultdict[tuple[object, str], dict[str, Row]] = defaultdict(dict)
+    kernels: defaultdict[tuple[object, str | None], dict[str, Row]] = defaultdict(dict)
     for row in rows:
-        if row.metric in (THREAD_REGISTERS, BLOCK_SHARED) and row.arch in MULTIPROCESSORS:
+        if row.metric in (THREAD_REGISTERS, BLOCK_SHARED):
             kernels[row.code_key, row.arch][row.metric] = row
     for (_, arch), resources in kernels.items():
         first = next(iter(resources.values()))
         base, head = find_recorded(first)
-        if head is None:
+        limits = find_multiprocessor(arch or "")
+        if head is None or limits is None:
             continue
-        base_problem = _find_problem(arch, resources, "base", base or head)
-        head_problem = _find_problem(arch, resources, "head", head)
+        base_problem = _find_problem(limits, resources, "base", base or head)
+        head_problem = _find_problem(limits, resources, "head", head)
         # A kernel that cannot be launched at either commit never ran on this architecture.
         if bool(base_problem) != bool(head_problem):
             verdict = Verdict.BROKEN if head_problem else Verdict.REPAIRED
-            reason = base_problem or head_problem
+            reason = f"cannot be launched on {arch}: {base_problem or head_problem}"
             yield verdict, UnpairedConfiguration(first.name, first.benchmark, reason, first.kernel, first.params)
 
 
@@ -62,15 +62,13 @@ def read_resources(resources: Mapping[str, Row], side: str) -> tuple[int, int]:
     return values.get(THREAD_REGISTERS, 0), values.get(BLOCK_SHARED, 0)
 
 
-def _find_problem(arch: str, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
+def _find_problem(limits: Multiprocessor, resources: dict[str, Row], side: str, block: tuple[int, int]) -> str:
     (threads, dynamic), (registers, shared) = block, read_resources(resources, side)
-    if not count_blocks(arch, threads, registers, 0):
+    if not count_blocks(limits, threads, registers, 0):
         return (
-            f"cannot be launched on {arch}: {threads} threads need {registers} registers each, a multiprocessor has "
-            f"{REGISTERS}; use fewer threads or __launch_bounds__({threads})"
+            f"{threads} threads need {registers} registers each, a multiprocessor has {REGISTERS}; "
+            f"use fewer threads or __launch_bounds__({threads})"
         )
-    if not count_blocks(arch, threads, registers, shared + dynamic):
-        allowed = MULTIPROCESSORS[arch].shared_of_block
-        needed = f"a block needs {shared + dynamic} bytes of shared memory"
-        return f"cannot be launched on {arch}: {needed}; at most {allowed} are allowed"
+    if not count_blocks(limits, threads, registers, shared + dynamic):
+        return f"a block needs {shared + dynamic} bytes of shared memory; at most {limits.shared_of_block} are allowed"
     return ""
