@@ -56,7 +56,8 @@ CUDA
 for arch in sm_90 sm_100; do
   nvcc -cubin -arch=$arch -std=c++17 -I "$work/packages/nvidia/cu13/include/cccl" "$work/kernels.cu" -o "$work/kernels.cubin"
   for kernel in memcpy_from_float4 memcpy_from_float memcpy_to_float4 memcpy_to_unsigned assume_aligned bit_cast; do
-    nvdisasm -c "$work/kernels.cubin" | sed -n "/^\.text\.$kernel:/,/EXIT/p" | grep -oE '(LDG|STG)[.A-Z0-9]*' | sort | uniq -c |
+    nvdisasm -c "$work/kernels.cubin" | sed -n "/^\.text\.$kernel:/,/EXIT/p" |
+      grep -oE '(LDG|STG)[.A-Z0-9]*' | sort | uniq -c |
       awk -v name="$arch $kernel:" '{ name = name " " $1 " " $2 } END { print name }'
   done
 done | tee "$work/seen"

@@ -42,7 +42,8 @@ structs=$(sed -n 's/^struct.* \(.*\) {.*/\1/p' "$work/kernels.cu")
 for arch in sm_90 sm_100 sm_120; do
   nvcc -cubin -arch=$arch "$work/kernels.cu" -o "$work/kernels.cubin"
   for struct in $structs; do
-    nvdisasm -c "$work/kernels.cubin" | sed -n "/^\.text\.copy_$struct:/,/EXIT/p" | grep -oE '(LDG|STG)[.A-Z0-9]*' | sort | uniq -c |
+    nvdisasm -c "$work/kernels.cubin" | sed -n "/^\.text\.copy_$struct:/,/EXIT/p" |
+      grep -oE '(LDG|STG)[.A-Z0-9]*' | sort | uniq -c |
       awk -v name="$arch $struct:" '{ name = name " " $1 " " $2 } END { print name }'
   done
 done | tee "$work/seen"
