@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Guess: BLOCK_LOAD_VECTORIZE of CUB's BlockLoad loads 16 bytes of a thread with one access, and through an iterator
-# CacheModifiedInputIterator<LOAD_CS> with the hint of that modifier, as each of the iterator's reads has it.
-# What happens: a test at run time chooses between a vector and single elements. With the iterator only the vector has the
-# hint, in a generic load (LD) instead of a global one (LDG): at an address that 16 does not divide the hint is lost. A
-# vector is four elements at most: 16 chars are four loads of 4 bytes, and 8 halves two of 8, 16 bytes apart.
+# Guess: BLOCK_LOAD_VECTORIZE of CUB's BlockLoad loads 16 bytes of a thread with one access. Through an iterator
+# CacheModifiedInputIterator<LOAD_CS> it keeps the hint, as each read of the iterator does.
+# What happens: a test at run time chooses between a vector and single elements. With the iterator only the vector has
+# the hint, in a generic load (LD) instead of a global one (LDG): at an address that 16 does not divide the hint is
+# lost. A vector is four elements at most: 16 chars are four loads of 4 bytes, and 8 halves two of 8, 16 bytes apart.
 # Version: CUB of nvidia-cuda-cccl 13.3.5.0.6, nvcc and nvdisasm 13.5.37, sm_90.
-# Why it matters: vectorized loads of chars touch 4 times the sectors. A search of the machine code for LDG does not find
-# the modified loads, and a measurement of the hint at an offset measures loads without it.
+# Why it matters: vectorized loads of chars touch 4 times the sectors. Who searches the machine code for LDG does not
+# find the modified loads. Who measures the hint at an offset measures loads without it.
 set -eu
 
 work=$(mktemp -d)

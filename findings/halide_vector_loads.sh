@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Guess: vectorize(4) within a GPU thread makes accesses of 16 bytes if set_host_alignment(16) promises the alignment of
-# input and output, and four of 4 bytes without that promise.
-# What happens: the promise changes nothing. Stores have 16 bytes without it. Loads have 16 only if the first coordinates
-# of both buffers are fixed, by dim(0).set_min(0); else they are four of 4 bytes, 16 bytes apart from the next thread's.
-# So are loads and stores of the last block, unless it is whole: it moves back, and repeats elements of the one before.
+# Guess: vectorize(4) within a GPU thread makes accesses of 16 bytes if set_host_alignment(16) promises the alignment
+# of input and output. Without the promise it makes four of 4 bytes.
+# What happens: the promise changes nothing. Stores have 16 bytes without it. Loads have 16 only if the first
+# coordinates of both buffers are fixed, by dim(0).set_min(0); else they are four of 4 bytes, 16 bytes apart from the
+# next thread's. So are loads and stores of the last block, unless it is whole: it moves back, and repeats elements of
+# the one before.
 # Version: Halide 21.0.0, PTX for sm_80, which needs no GPU.
-# Why it matters: buffers that begin at 0, as nearly all do, are still read with 4 times the requests, which touch 4 times
-# the sectors. A length that 512 does not divide counts more elements than it has.
+# Why it matters: buffers that begin at 0, as nearly all do, are still read with 4 times the requests and sectors. A
+# length that 512 does not divide counts more elements than it has.
 set -eu
 
 work=$(mktemp -d)

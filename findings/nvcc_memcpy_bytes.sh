@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Guess: memcpy() of 16 bytes from a `const float4 *` is one load of 16 bytes, and from a `const float *` four of 4. A
-# pointer to T is a multiple of T's alignment, and nvcc removes the call.
-# What happens: 16 loads of one byte from either, in PTX and in machine code, and 16 stores for the other direction. An
-# `unsigned` copied from a `const float *` takes four. Only __builtin_assume_aligned(), a pointer's dereferencing or
-# bit_cast makes one access. memcpy() from a variable in registers costs nothing.
+# Guess: memcpy() of 16 bytes is one load from a `const float4 *` and four from a `const float *`. A pointer to T is a
+# multiple of T's alignment, and nvcc removes the call.
+# What happens: 16 loads of one byte from either, in PTX and in machine code, and 16 stores for the other direction.
+# An `unsigned` copied from a `const float *` takes four. bit_cast() and __builtin_assume_aligned() make one.
+# memcpy() from a variable in registers costs nothing.
 # Version: nvcc, nvdisasm and the headers of CUDA 13.5.37, sm_90 and sm_100.
-# Why it matters: memcpy() is the way to read a value as another type without breaking the rules of aliasing. A warp that
-# copies 32 float4 makes 16 requests, each of which touches all 16 sectors: 256 instead of 16.
+# Why it matters: memcpy() is the way to read a value as another type without breaking the rules of aliasing. A warp
+# that copies 32 float4 makes 16 requests, each of which touches all 16 sectors: 256 instead of 16.
 set -eu
 
 work=$(mktemp -d)

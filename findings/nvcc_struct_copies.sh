@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Guess: a struct that alignas() aligns to its size of 4, 8 or 16 bytes is copied with one load and one store, whatever its
-# members, as the CUDA C++ programming guide says of such sizes. The same source makes the same accesses on each chip.
-# What happens: one and one on sm_90. From sm_100 on the members decide: an access of 16 bytes becomes two of 8, a load of
-# 8 two of 4, an access of 4 two of 2. Members of one size, such as {float; int}, keep one. A struct {float; float; float}
-# of 16 bytes is loaded with 16 bytes and its last member once more.
+# Guess: a struct that alignas() aligns to its size of 4, 8 or 16 bytes is copied with one load and one store. The
+# CUDA C++ programming guide says so of any data of these sizes. The same source makes the same accesses on each chip.
+# What happens: one and one on sm_90. From sm_100 on the members decide, unless all have one size, as in {float; int}.
+# An access of 16 bytes becomes two of 8, and one of 4 two of 2. A load of 8 bytes becomes two of 4. {float; float;
+# float} of 16 bytes, the guide's example, is loaded whole and its padding once more.
 # Version: nvcc and nvdisasm 13.5.37, sm_90, sm_100 and sm_120.
-# Why it matters: an H100 and a B200 run other accesses of one source. The lanes of the two lie apart by the struct's size:
-# each request touches all sectors and uses half of their bytes.
+# Why it matters: an H100 and a B200 run other accesses of one source. The lanes of the two lie apart by the struct's
+# size: each request touches all sectors and uses half of their bytes.
 set -eu
 
 work=$(mktemp -d)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Guess: the schedule that TVM applies to a transpose pads the rows of its tile in shared memory by one element, and so has
-# no bank conflicts.
-# What happens: the rows are 33 floats apart, but hold 8, and a warp is in four of them at once. Rows that begin one bank
-# apart overlap: the store takes 4 passes, and the load, of two columns at once, 2. The tile takes 2112 bytes for 512. The
-# exchange of a column sum, with 16 floats a row, takes 8 passes.
+# Guess: the schedule that TVM applies to a transpose pads each row of its tile in shared memory by one element. So it
+# has no bank conflicts.
+# What happens: the rows are 33 floats apart, but hold 8, and a warp is in four of them at once. Rows that begin one
+# bank apart overlap: the store takes 4 passes, and the load, of two columns at once, 2. The tile takes 2112 bytes for
+# 512. The exchange of a column sum, with 16 floats a row, takes 8 passes.
 # Version: TVM (apache-tvm) 0.27.0.post1, dlight's schedules for a target of sm_90, which needs no GPU.
-# Why it matters: a kernel of the default schedule is no baseline without bank conflicts, whatever its padding suggests.
+# Why it matters: a kernel of the default schedule is no baseline without bank conflicts, whatever its padding
+# suggests.
 set -eu
 
 work=$(mktemp -d)
