@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
 
-#: Architecture for which kernels are compiled to count. Others have the same loads and stores, unless the source
-#: depends on the architecture.
+#: Architecture for which kernels are compiled to count. Others have the same loads and stores, except of some structs
+#: (docs/limits.md), and unless the source depends on the architecture.
 ARCH = "sm_90"
 
 
