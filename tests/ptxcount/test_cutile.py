@@ -39,7 +39,7 @@ def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: 
 class Tile:
     """Stand-in for the compiler of cuTile; constraints are records."""
 
-    int32, float16, float32 = "int32", "float16", "float32"
+    bool_, int32, float16, float32 = "bool_", "int32", "float16", "float32"
     CallingConvention = Record(cutile_python_v1=lambda: "v1", cutile_python_v2=lambda: "v2")
     ArrayConstraint = staticmethod(lambda dtype, ndim, **options: Record(dtype=dtype, ndim=ndim, **options))
     ScalarConstraint = ConstantConstraint = staticmethod(lambda value: value)
@@ -103,6 +103,17 @@ def test_arrays_have_the_constraints_of_a_launch(
     assert (constraint.base_addr_divisible_by, constraint.may_alias_internally) == (base, aliases)
     assert [getattr(constraint, option, None) for option in options] == [*strides, *lengths]
     assert tile.convention == ("v2" if 1 in array.shape else "v1")  # only v2 has constant lengths
+
+
+def test_types_are_those_of_cutile(monkeypatch: pytest.MonkeyPatch) -> None:
+    tile = Tile(write_copy([]))
+    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
+    kernel = Record(_annotated_function=Record(parameter_annotations=[None] * 4))
+    adapt_cutile(kernel, None, [np.zeros(8, np.bool_), True, 1, 0.5], "sm_80")
+    array, *scalars = tile.constraints
+    assert [array.dtype, *scalars] == ["bool_", "bool_", "int32", "float32"]
+    with pytest.raises(LaunchError, match="cuTile has no type for NumPy's complex64; pass arguments of another dtype"):
+        adapt_cutile(kernel, None, [np.zeros(8, np.complex64), True, 1, 0.5], "sm_80")
 
 
 FLOATS = np.zeros((64, 96), np.float32)

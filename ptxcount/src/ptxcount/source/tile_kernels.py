@@ -93,7 +93,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
             flat += [argument, *lengths, *strides]
         else:
             scalar = np.asarray(argument, {int: "i4", float: "f4"}.get(type(argument)))[()]
-            constraints.append(compilation.ScalarConstraint(getattr(tile, scalar.dtype.name)))
+            constraints.append(compilation.ScalarConstraint(_find_type(scalar.dtype, tile)))
             flat.append(scalar)
     conventions = compilation.CallingConvention
     has_constant_length = any(1 in argument.shape for argument in arguments if isinstance(argument, np.ndarray))
@@ -135,7 +135,7 @@ def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
     axes = sorted(zip(strides, lengths, strict=True))
     ends = [1, *(stride * length for stride, length in axes)]  # the next stride is at least this, in disjoint elements
     return compilation.ArrayConstraint(
-        getattr(tile, array.dtype.name),
+        _find_type(array.dtype, tile),
         array.ndim,
         index_dtype=tile.int32,
         stride_lower_bound_incl=0,
@@ -144,6 +144,13 @@ def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
         base_addr_divisible_by=DIVISOR if is_aligned(array) else 1,
         **(axis_constraints if array.ndim <= _SPECIALIZED_AXES else {}),
     )
+
+
+def _find_type(dtype: Any, tile: Any) -> Any:
+    name = "bool_" if dtype.name == "bool" else dtype.name
+    if not hasattr(tile, name):
+        raise LaunchError(f"cuTile has no type for NumPy's {dtype.name}; pass arguments of another dtype")
+    return getattr(tile, name)
 
 
 def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any]) -> AdaptedKernel:
