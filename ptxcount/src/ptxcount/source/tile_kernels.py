@@ -123,7 +123,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
     """Return the constraints that the launch of cuTile 1.7 derives from an array at its address in the simulation.
 
-    Annotations, such as ``static_shape_dims``, do not change them.
+    The kernel's annotations of the array, such as ``static_shape_dims``, are ignored.
     """
     lengths, strides = describe_shape(array)
     axis_constraints = {
@@ -133,14 +133,15 @@ def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
         "stride_divisible_by": [DIVISOR // array.itemsize if size % DIVISOR == 0 else 1 for size in array.strides],
     }
     axes = sorted(zip(strides, lengths, strict=True))
-    ends = [1, *(stride * length for stride, length in axes)]  # the next stride is at least this, in disjoint elements
+    # For cuTile, elements are disjoint if each stride is at least the previous stride times its length.
+    least_strides = [1, *(stride * length for stride, length in axes)]
     return compilation.ArrayConstraint(
         _find_type(array.dtype, tile),
         array.ndim,
         index_dtype=tile.int32,
         stride_lower_bound_incl=0,
         alias_groups=(),
-        may_alias_internally=any(stride < end for (stride, _), end in zip(axes, ends, strict=False)),
+        may_alias_internally=any(stride < least for (stride, _), least in zip(axes, least_strides, strict=False)),
         base_addr_divisible_by=DIVISOR if is_aligned(array) else 1,
         **(axis_constraints if array.ndim <= _SPECIALIZED_AXES else {}),
     )
