@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import ptxcount
 from ptxcount.source.cutile_maps import make_tensor_maps
+from ptxcount.source.tile_kernels import adapt_cutile
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.languages import Arrays, Record, make_cubin, make_elf, stand_in, write_copy
 
@@ -37,18 +39,18 @@ def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: 
 class Tile:
     """Stand-in for the compiler of cuTile; constraints are records."""
 
-    int32, float32 = "int32", "float32"
-    CallingConvention = Record(cutile_python_v1=lambda: "v1")
+    bool_, int32, float16, float32 = "bool_", "int32", "float16", "float32"
+    CallingConvention = Record(cutile_python_v1=lambda: "v1", cutile_python_v2=lambda: "v2")
     ArrayConstraint = staticmethod(lambda dtype, ndim, **options: Record(dtype=dtype, ndim=ndim, **options))
     ScalarConstraint = ConstantConstraint = staticmethod(lambda value: value)
-    KernelSignature = staticmethod(lambda constraints, convention: constraints)
+    KernelSignature = staticmethod(lambda *signature: signature)
 
     def __init__(self, ptx: str) -> None:
         self.cubin = make_cubin(ptx)
 
     def export_kernel(self, kernel: Any, signatures: Any, file: Any, *, gpu_code: str, output_format: str) -> None:
         """Write the cubin."""
-        (self.constraints,) = signatures
+        ((self.constraints, self.convention),) = signatures
         file.write(self.cubin)
 
 
@@ -70,6 +72,48 @@ def test_cutile_kernel_gets_arrays_and_maps(arrays: Arrays, monkeypatch: pytest.
     arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
     tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 7, 48: 7 << 56}))
     arrays.count(kernel, 64)
+
+
+LINE = np.zeros(257, np.float32)
+
+
+@pytest.mark.parametrize(("array", "base", "aliases", "strides", "lengths"), [
+    (LINE[:256], 16, False, ([1], [1]), ([None], [16])),
+    (LINE[1:], 1, False, ([1], [1]), ([None], [16])),
+    (LINE[4:], 16, False, ([1], [1]), ([None], [1])),
+    (LINE[15::-1], 1, True, ([None], [1]), ([None], [16])),
+    (np.ndarray((2, 4), np.float32, bytearray(40), strides=(20, 4))[1], 16, False, ([1], [1]), ([None], [1])),
+    (np.zeros((16, 20), np.float32), 16, False, ([None, 1], [4, 1]), ([None, None], [16, 1])),
+    (np.zeros((20, 24), np.float16).T, 16, False, ([1, None], [1, 8]), ([None, None], [1, 1])),
+    (np.broadcast_to(LINE[:32], (16, 32)), 16, True, ([None, 1], [4, 1]), ([None, None], [16, 16])),
+    (sliding_window_view(LINE, 16), 16, True, ([1, 1], [1, 1]), ([None, None], [1, 16])),
+    (LINE[:32].reshape(1, 32), 16, False, ([None, 1], [4, 1]), ([1, None], [1, 16])),
+    (np.zeros((2, 2, 2, 2, 2, 16), np.float32), 16, False, (None, None), (None, None)),
+])  # fmt: skip
+def test_arrays_have_the_constraints_of_a_launch(
+    array: Any, base: int, aliases: bool, strides: Any, lengths: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expected values are those of the launch of cuTile 1.7.0."""
+    tile = Tile(write_copy([]))
+    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
+    kernel = Record(_annotated_function=Record(parameter_annotations=[None]))
+    adapt_cutile(kernel, None, [array], "sm_80")
+    (constraint,) = tile.constraints
+    options = ["stride_constant", "stride_divisible_by", "shape_constant", "shape_divisible_by"]
+    assert (constraint.base_addr_divisible_by, constraint.may_alias_internally) == (base, aliases)
+    assert [getattr(constraint, option, None) for option in options] == [*strides, *lengths]
+    assert tile.convention == ("v2" if 1 in array.shape else "v1")  # only v2 has constant lengths
+
+
+def test_types_are_those_of_cutile(monkeypatch: pytest.MonkeyPatch) -> None:
+    tile = Tile(write_copy([]))
+    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
+    kernel = Record(_annotated_function=Record(parameter_annotations=[None] * 4))
+    adapt_cutile(kernel, None, [np.zeros(8, np.bool_), True, 1, 0.5], "sm_80")
+    array, *scalars = tile.constraints
+    assert [array.dtype, *scalars] == ["bool_", "bool_", "int32", "float32"]
+    with pytest.raises(LaunchError, match="cuTile has no type for NumPy's complex64; pass arguments of another dtype"):
+        adapt_cutile(kernel, None, [np.zeros(8, np.complex64), True, 1, 0.5], "sm_80")
 
 
 FLOATS = np.zeros((64, 96), np.float32)

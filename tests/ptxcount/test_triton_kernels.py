@@ -40,6 +40,7 @@ SPECIALIZED: list[tuple[Any, dict[str, Any], str, bool, bool]] = [
     (np.zeros(4, np.float16), {}, "*fp16", False, True),
     (np.zeros(40, np.float32)[1:], {}, "*fp32", False, False),
     (np.zeros(40, np.float32)[4:], {}, "*fp32", False, True),
+    (np.ndarray((2, 4), np.float32, bytearray(40), strides=(20, 4))[1], {}, "*fp32", False, True),  # placed alone
     (np.zeros(4, np.bool_), {}, "*i1", False, True), (np.zeros(4, np.uint16), {}, "*u16", False, True),
     (np.zeros(4, np.uint8), {"do_not_specialize_on_alignment": True}, "*u8", False, False),
     (1000, {}, "i32", False, False), (1024, {}, "i32", False, True), (1 << 40, {}, "i64", False, True),

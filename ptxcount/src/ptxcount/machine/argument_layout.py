@@ -122,12 +122,7 @@ class ArgumentLayout:
 
     def _place_array(self, array: Array, name: str) -> int:
         """Return the address of an array, if possible within its base array; add the array to memory once."""
-        owner = array
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        writable = array.flags.writeable
-        if not owner.flags.forc or (writable and not owner.flags.writeable):
-            owner = array
+        owner, writable = find_base(array), array.flags.writeable
         if not owner.flags.forc:
             needed = "contiguous writable array" if writable else "contiguous array"
             raise LaunchError(f"{name} is a strided array, but not a view of a {needed}; pass a copy")
@@ -140,6 +135,17 @@ class ArgumentLayout:
                 contents, name if owner.nbytes == array.nbytes else f"the base array of {name}"
             )
         return self._addresses[key] + array.ctypes.data - owner.ctypes.data
+
+
+def find_base(array: Array) -> Array:
+    """Return the array that memory holds for a view: its base array if possible, else the view itself.
+
+    The base array must be contiguous, and writable if the view is.
+    """
+    base = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return array if not base.flags.forc or (array.flags.writeable and not base.flags.writeable) else base
 
 
 def _encode_value(dtype: np.dtype[Any], value: Any) -> bytes:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.argument_layout import KernelArgument
+from ..machine.argument_layout import KernelArgument, find_base
 from ..util.errors import LaunchError
 
 #: Swizzle spans in bytes, by CUDA's enumeration ``CUtensorMapSwizzle``.
 SWIZZLES = (0, 32, 64, 128)
+#: Triton and cuTile specialize kernels for addresses and lengths that are multiples of this.
+DIVISOR = 16
 
 
 @dataclass
@@ -80,6 +82,11 @@ def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tupl
         )
     steps = [stride // array.itemsize for stride in array.strides]
     return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]
+
+
+def is_aligned(array: Any) -> bool:
+    """Tell if the array's address in the simulated memory, which aligns base arrays, is a multiple of 16."""
+    return bool((array.ctypes.data - find_base(array).ctypes.data) % DIVISOR == 0)
 
 
 def view_array(argument: Any) -> Any:

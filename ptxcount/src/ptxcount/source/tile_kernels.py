@@ -14,7 +14,7 @@ from ..ptx.parser import parse_cached
 from ..ptx.program import Variable
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
-from .adapted_kernel import SWIZZLES, AdaptedKernel, describe_shape, import_tool
+from .adapted_kernel import DIVISOR, SWIZZLES, AdaptedKernel, describe_shape, import_tool, is_aligned
 from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
 from .names import find_entry
@@ -22,8 +22,8 @@ from .names import find_entry
 if TYPE_CHECKING:
     from ..isa.hopper.tensor_maps import TensorMap
 
-#: cuTile specializes kernels for addresses, lengths and strides that are multiples of this.
-_DIVISOR = 16
+#: cuTile specializes kernels for lengths and strides of arrays with at most this many axes.
+_SPECIALIZED_AXES = 5
 #: Size of a pointer in bytes.
 _POINTER = 8
 
@@ -93,9 +93,12 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
             flat += [argument, *lengths, *strides]
         else:
             scalar = np.asarray(argument, {int: "i4", float: "f4"}.get(type(argument)))[()]
-            constraints.append(compilation.ScalarConstraint(getattr(tile, scalar.dtype.name)))
+            constraints.append(compilation.ScalarConstraint(_find_type(scalar.dtype, tile)))
             flat.append(scalar)
-    signature = compilation.KernelSignature(constraints, compilation.CallingConvention.cutile_python_v1())
+    conventions = compilation.CallingConvention
+    has_constant_length = any(1 in argument.shape for argument in arguments if isinstance(argument, np.ndarray))
+    convention = conventions.cutile_python_v2() if has_constant_length else conventions.cutile_python_v1()
+    signature = compilation.KernelSignature(constraints, convention)
     cubin = io.BytesIO()
     compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch, output_format="cubin")
     ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
@@ -118,20 +121,37 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
-    """Return the constraints that cuTile's launch would derive from an array, such as divisibility by 16."""
+    """Return the constraints that the launch of cuTile 1.7 derives from an array at its address in the simulation.
+
+    The kernel's annotations of the array, such as ``static_shape_dims``, are ignored.
+    """
     lengths, strides = describe_shape(array)
+    axis_constraints = {
+        "shape_constant": [1 if length == 1 else None for length in lengths],
+        "shape_divisible_by": [DIVISOR if length % DIVISOR == 0 else 1 for length in lengths],
+        "stride_constant": [1 if stride == 1 else None for stride in strides],
+        "stride_divisible_by": [DIVISOR // array.itemsize if size % DIVISOR == 0 else 1 for size in array.strides],
+    }
+    axes = sorted(zip(strides, lengths, strict=True))
+    # For cuTile, elements are disjoint if each stride is at least the previous stride times its length.
+    least_strides = [1, *(stride * length for stride, length in axes)]
     return compilation.ArrayConstraint(
-        getattr(tile, array.dtype.name),
+        _find_type(array.dtype, tile),
         array.ndim,
         index_dtype=tile.int32,
         stride_lower_bound_incl=0,
         alias_groups=(),
-        may_alias_internally=False,
-        stride_constant=[1 if stride == 1 else None for stride in strides],
-        stride_divisible_by=[_DIVISOR if stride % _DIVISOR == 0 else 1 for stride in strides],
-        shape_divisible_by=[_DIVISOR if length % _DIVISOR == 0 else 1 for length in lengths],
-        base_addr_divisible_by=_DIVISOR,
+        may_alias_internally=any(stride < least for (stride, _), least in zip(axes, least_strides, strict=False)),
+        base_addr_divisible_by=DIVISOR if is_aligned(array) else 1,
+        **(axis_constraints if array.ndim <= _SPECIALIZED_AXES else {}),
     )
+
+
+def _find_type(dtype: Any, tile: Any) -> Any:
+    name = "bool_" if dtype.name == "bool" else dtype.name
+    if not hasattr(tile, name):
+        raise LaunchError(f"cuTile has no type for NumPy's {dtype.name}; pass arguments of another dtype")
+    return getattr(tile, name)
 
 
 def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any]) -> AdaptedKernel:

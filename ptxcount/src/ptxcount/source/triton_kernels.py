@@ -10,7 +10,7 @@ from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
-from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_array
+from .adapted_kernel import DIVISOR, AdaptedKernel, import_tool, is_aligned, parse_capability, view_array
 from .triton_descriptors import expand_descriptors, is_descriptor
 
 #: Dtypes -> Triton's type names, where these are not a letter and the number of bits.
@@ -21,8 +21,6 @@ _TYPES = {
     "float8_e4m3b11fnuz": "fp8e4b15",
     "float8_e5m2": "fp8e5",
 }
-#: Triton specializes kernels for pointers and integers that are multiples of this, with wider accesses.
-_DIVISOR = 16
 #: Declaration of a parameter that Triton appends: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
@@ -87,7 +85,7 @@ def adapt_jit_function(
             continue
         passed.append(value if isinstance(value, np.ndarray) or is_descriptor(value) else _make_scalar(value, kind))
         if _is_divisible(value, parameter):
-            attributes[(place,)] = [["tt.divisibility", _DIVISOR]]
+            attributes[(place,)] = [["tt.divisibility", DIVISOR]]
     compiler = import_tool("triton.compiler", kernel)
     major, minor = parse_capability(arch)
     target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", 10 * major + minor, 32)
@@ -166,8 +164,5 @@ def _is_divisible(value: Any, parameter: Any) -> bool:
     if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment or is_descriptor(value):
         return False
     if not isinstance(value, np.ndarray):
-        return _is_integer(value) and int(value) % _DIVISOR == 0
-    owner = value  # `count` aligns the array that owns the memory
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return bool((value.ctypes.data - owner.ctypes.data) % _DIVISOR == 0)
+        return _is_integer(value) and int(value) % DIVISOR == 0
+    return is_aligned(value)
