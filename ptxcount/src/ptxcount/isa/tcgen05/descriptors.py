@@ -120,7 +120,7 @@ class InstructionDescriptor(NamedTuple):
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
             selector=bits & 3,
-            k=LONG if is_long else kind.k * (1 + is_sparse),
+            k=LONG if is_long else kind.k * (2 if is_sparse else 1),
         )
 
 

@@ -62,7 +62,7 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
     resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[loads], space))
     read_leading = [make_reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
-    rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
+    rows_at_once = role in ("a", "b") and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
     if space in (None, "shared"):
         instruction.units.add(min(bits // 8, 4))
 

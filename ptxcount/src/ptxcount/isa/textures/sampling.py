@@ -83,7 +83,7 @@ _QUAD = _LaneGroup(4, 4)
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
     """Select the lane group of a fetch with float coordinates, by the number of taps and the size of elements."""
     is_large = texture.element == 16 and taps > 1 and not gather
-    return _LaneGroup(4, 2, 1 + is_large) if taps == 8 or is_large else _QUAD
+    return _LaneGroup(4, 2, repeats=2 if is_large else 1) if taps == 8 or is_large else _QUAD
 
 
 def _record_requests(
