@@ -97,7 +97,7 @@ def test_halves_are_packed_and_unpacked() -> None:
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_shift_moves_rows(group: int) -> None:
-    """A shift moves 32 bytes, eight columns, into each row but the last of a warp, from the row below."""
+    """A shift moves 32 bytes, eight columns, into each row but the last of a warp, from the next row."""
     barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=group)
     if group == 2:
