@@ -164,7 +164,8 @@ class Watched(Access):
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
             atomic_counts = count_shared_atomics(lanes, self.width)
-            wavefronts, fewest = (atomic_counts[turns.rounds_index + k] * turns.per_round for k in (0, 3))
+            costs = atomic_counts[1:4], atomic_counts[4:]
+            wavefronts, fewest = (choices[turns.rounds_index] * turns.per_round for choices in costs)
             if once:
                 wavefronts = fewest = turns.per_aggregated
             return loops | {"together": atomic_counts[0], "wavefronts": wavefronts, "conflict_free": fewest}

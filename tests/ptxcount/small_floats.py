@@ -9,6 +9,10 @@ import pytest
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes, the oracle of small floats, is not installed")
 
 
+#: Ranges of the codes of scales from 1/8 to 4, by type.
+NEAR_ONE = {"ue8m0": (124, 130), "ue4m3": (0x30, 0x48)}
+
+
 def decode_scales(codes: npt.NDArray[np.uint8], scale: str) -> npt.NDArray[Any]:
     """Return the numbers that codes of block scales of type ``ue8m0`` or ``ue4m3`` encode."""
     if scale == "ue8m0":

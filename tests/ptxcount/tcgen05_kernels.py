@@ -132,16 +132,35 @@ def lay_out(matrix: Array, swizzle: str, *, mn_major: bool) -> Factor:
     return Factor(image, descriptor)
 
 
+#: Code that computes %rd2, the address of ``factors`` in a descriptor: 14 bits, in units of 16 bytes.
+ADDRESS = "mov.u32 %r2, factors;\nshr.u32 %r2, %r2, 4;\nand.b32 %r2, %r2, 0x3FFF;\ncvt.u64.u32 %rd2, %r2;"
+
+
 def load_descriptors(left: Factor, right: Factor) -> str:
     """Return code that computes %a and %b, the descriptors of two adjacent factors in ``factors``."""
-    lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
+    lines = [ADDRESS]
     for name, factor, start in (("%a", left, 0), ("%b", right, len(left.image) >> 4)):
         lines.append(f"add.u64 {name}, %rd2, {factor.descriptor + start};")
     return "\n".join(lines) + "\n"
+
+
+#: First bits of further fields of an instruction descriptor; negate and turned have a bit for each factor.
+_FIRST_BITS = {"selector": 0, "sparse": 2, "saturate": 3, "negate": 13, "turned": 15}
 
 
 def describe_product(rows: int, columns: int, codes: tuple[int, int, int], **fields: int) -> int:
     """Encode an instruction descriptor from the type codes of left, right and result, and further fields."""
     left, right, result = codes
     bits = result << 4 | left << 7 | right << 10 | (columns >> 3) << 17 | (rows >> 4) << 24
-    return bits | fields.get("negate", 0) << 13 | fields.get("turned", 0) << 15 | fields.get("saturate", 0) << 3
+    return bits | sum(value << _FIRST_BITS[name] for name, value in fields.items())
+
+
+def describe_scaled_product(
+    columns: int, code: int, scale: str, firsts: tuple[int, int] = (0, 0), *, is_long: bool = False
+) -> int:
+    """Encode an instruction descriptor of 128 rows with scales; ``firsts``: the first bytes of those of left and right.
+
+    Both factors have the type ``code``. If ``is_long``, K is 96.
+    """
+    bits = firsts[1] << 4 | code << 7 | code << 10 | (columns >> 3) << 17 | (scale == "ue8m0") << 23
+    return bits | (128 >> 7) << 27 | firsts[0] << 29 | is_long << 31

@@ -33,7 +33,7 @@ READ = [
 def _count_atomic(
     atomic: str, code: str, width: int, space: str, threads: int = 32, blocks: int = 1, end: str = ""
 ) -> dict[str, int]:
-    """Return the totals of a kernel whose threads store the results of an atomic at element %r1."""
+    """Return the totals of a kernel of an atomic at element %r1; each thread stores its result behind the elements."""
     base, address = f"mad.wide.u32 %rd2, %r1, {width}, %rd1;", "%rd2"
     if space == "shared":
         base, address = f"mov.u32 %r7, s; mad.lo.u32 %r6, %r1, {width}, %r7;", "%r6"
@@ -61,7 +61,7 @@ def test_one_warp_as_on_h200(
             assert totals["atomic_sectors" if space == "global" else "shared_atomic_wavefronts"] == read, place
         if space == "shared" and read is not None and wavefronts[1] is not None:  # distinct neighbours
             assert totals["shared_atomic_bank_conflicts"] == read - wavefronts[1], place
-        together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)
+        together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)  # lanes on one address
         assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
 
 
@@ -107,8 +107,10 @@ def test_each_round_of_a_loop_loads(atomic: str, width: int, loads: list[tuple[i
         )
         assert (requests, wavefronts, wavefronts - conflicts) == expected, place
     totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
-    is_summed = atomic.startswith(("add.u64", "add.u32"))
-    assert totals.get("shared_load_requests", 0) == 3 * (width == 8 if is_summed else loads[0][0])
+    loads_of_warp = loads[0][0]
+    if atomic.startswith(("add.u64", "add.u32")):  # aggregated: one lane adds the sum, in a loop only for 64 bits
+        loads_of_warp = 1 if width == 8 else 0
+    assert totals.get("shared_load_requests", 0) == 3 * loads_of_warp
 
 
 def test_loop_among_swaps_has_its_caveat() -> None:
@@ -137,10 +139,14 @@ def test_only_swaps_that_end_a_loop_have_the_caveat(swap: str, loop: str, is_ret
 
 
 @pytest.mark.parametrize(("space", "expected"), [
-    ("global", [0, 0x800000, 0x80800001]), ("shared", [33, 0x800020, 0x807FFFE1]),
+    ("global", [0, 0x800000, 0x80800001]), ("shared", [1 + 32, 0x800000 + 32, 0x80800001 - 32]),
 ])  # fmt: skip
 @pytest.mark.parametrize("target", ["%f2", "_"])
 def test_only_global_sums_flush_subnormals(space: str, expected: list[int], target: str) -> None:
+    """Each of 32 lanes adds the smallest subnormal, 1 in the last bit; to global sums, a subnormal is 0.
+
+    The first number is subnormal. The others are the smallest normal number and its negative neighbour.
+    """
     base = "%rd1" if space == "global" else "s"
     text = module(
         ".shared .b32 s[3]; ld.param.u64 %rd1, [p0]; mov.b32 %f1, 0x1;\n"
@@ -245,7 +251,7 @@ def test_atomics_execute_in_thread_order(name: str, dtype: str, below: int, meet
     rng = np.random.default_rng(below)
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))
-    limits = 700 if name in ("inc", "dec") else 0
+    limits = 700 if name in ("inc", "dec") else 0  # they wrap around at the operand
     operands = [(limits + rng.integers(0, below, 3000)).astype(dtype) for _ in range(operation.operands)]
     memory = rng.integers(0, 9, 3000).astype(dtype)
     expected = memory.copy()

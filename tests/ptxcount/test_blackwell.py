@@ -45,6 +45,7 @@ def test_redux_of_floats_gives_the_extreme(modifiers: str) -> None:
     assert_same(got, np.repeat(expected[:, None], 32, axis=1))
 
 
+#: Operation on a, b and c -> the factors and the summand of an equal ``fma``.
 _SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = {
     "add": lambda a, b, c: (a, 1.0, b),
     "sub": lambda a, b, c: (a, 1.0, -b),
@@ -98,7 +99,7 @@ def _encode(numbers: Array, kind: str) -> Array:
 def test_singles_round_to_narrow_floats(kind: str) -> None:
     instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
     if kind == "e2m1x2":
-        conversion = instruction.replace("{d}", "%q")
+        conversion = instruction.replace("{d}", "%q")  # a result of 8 bits fills both bytes of a word
         instruction = f"{{{{ .reg .b8 %q; {conversion}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
     got = evaluate(instruction, [NUMBERS, PARTNERS], np.uint16)
     bits = 4 if kind == "e2m1x2" else 8
@@ -108,28 +109,39 @@ def test_singles_round_to_narrow_floats(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_narrow_floats_become_their_numbers(kind: str) -> None:
+    codes = np.arange(64)
+    values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float16)
+    got = evaluate(f"cvt.rn.f16x2.{kind}", [(codes | codes[::-1] << 8).astype(np.uint16)], np.uint32)
+    assert_same((got & 0xFFFF).astype(np.uint16).view(np.float16), values)
+    assert_same((got >> 16).astype(np.uint16).view(np.float16), values[::-1].copy())
+
+
+@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+def test_narrow_floats_are_scaled(kind: str) -> None:
+    """Each number of a pair has its own power of two; 127 is the code of 1, and 255 that of NaN."""
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
-    word = (codes | (codes[::-1] << 8)).astype(np.uint16)
+    words = [(codes | codes[::-1] << 8).astype(np.uint16), (scales | 127 << 8).astype(np.uint16)]
+    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}", words, np.uint32)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
-    got = evaluate(f"cvt.rn.f16x2.{kind}", [word], np.uint32)
-    assert_same((got & 0xFFFF).astype(np.uint16).view(np.float16), values.astype(np.float16))
-    assert_same((got >> 16).astype(np.uint16).view(np.float16), values[::-1].astype(np.float16).copy())
-    scale = (scales | 127 << 8).astype(np.uint16)
-    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}", [word, scale], np.uint32)
     factors = scales.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
     with np.errstate(all="ignore"):
-        expected = (values * factors).astype(ml_dtypes.bfloat16)
-    low = (got & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16)
-    assert_same(low.astype(F32), expected.astype(F32))
+        expected = [(values * factors).astype(ml_dtypes.bfloat16), values[::-1].astype(ml_dtypes.bfloat16)]
+    for shift, numbers in zip((0, 16), expected, strict=True):
+        half = (got >> shift & 0xFFFF).astype(np.uint16).view(ml_dtypes.bfloat16)
+        assert_same(half.astype(F32), numbers.astype(F32))
+
+
+#: Bits of single-precision numbers: 2**-127, 1, 2, the largest, infinity, and NaN.
+_LEAST, _ONE, _TWO, _LARGEST, _INFINITY, _NAN = 0x400000, 0x3F800000, 0x40000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000
 
 
 @pytest.mark.parametrize(("rounding", "bits", "expected"), [
-    ("rz", 0x3F800000, 127), ("rp", 0x3F800001, 128), ("rz", 0xBFFFFFFF, 127), ("rp", 0x00400000, 0),
-    ("rp", 0x00400001, 1), ("rz", 0x7F7FFFFF, 254), ("rp", 0x7F7FFFFF, 255), ("rp.satfinite", 0x7F7FFFFF, 254),
-    ("rz", 0x7F800000, 255), ("rz.satfinite", 0x7F800000, 254), ("rz.satfinite", 0x7FC00000, 255), ("rz", 0, 0),
+    ("rz", _ONE, 127), ("rp", _ONE + 1, 128), ("rz", 1 << 31 | _TWO - 1, 127), ("rp", _LEAST, 0),
+    ("rp", _LEAST + 1, 1), ("rz", _LARGEST, 254), ("rp", _LARGEST, 255), ("rp.satfinite", _LARGEST, 254),
+    ("rz", _INFINITY, 255), ("rz.satfinite", _INFINITY, 254), ("rz.satfinite", _NAN, 255), ("rz", 0, 0),
 ])  # fmt: skip
 def test_limits_of_powers_of_two_as_in_cuda(rounding: str, bits: int, expected: int) -> None:
-    """Numbers at the limits become ``ue8m0`` as in the emulation of cuda_fp8.hpp."""
+    """Code c of ``ue8m0`` is 2**(c - 127), and 255 is NaN; results at the limits are those of cuda_fp8.hpp."""
     numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
     got = evaluate(f"cvt.{rounding}.ue8m0x2.f32", numbers, np.uint16)
     assert got[0] == expected << 8 | 127  # the second number is 1, or 2**0, whose exponent is stored as 127
@@ -214,6 +226,7 @@ def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> No
 
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
 def test_fixed_point_is_the_nearest(scale: int | None) -> None:
+    """``s2f6`` holds the nearest 64th of a number over its scale, clamped; NaN becomes the largest number."""
     scaled = "" if scale is None else ".scaled::n2::ue8m0"
     scale_words = [] if scale is None else [np.full(1024, scale | scale << 8, np.uint16)]
     got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32", [NUMBERS, PARTNERS, *scale_words], np.uint16)

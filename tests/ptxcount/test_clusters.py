@@ -139,6 +139,7 @@ def test_st_async_reaches_another_row() -> None:
     ("entry", "more"), [("warpgroup", [np.int32(0)]), ("warpgroup", [np.int32(1)]), ("warpgroup_turned", [])]
 )
 def test_warpgroup_products_are_exact(entry: str, more: list[Any]) -> None:
+    """`warpgroup` takes a flag for the swizzle; `warpgroup_turned` has column-major factors and negates the product."""
     a, b = (RNG.integers(-8, 9, (rows, 16)).astype(np.float16) for rows in (64, 32))
     out, expected = np.zeros((64, 32), np.float32), a.astype(np.float32) @ b.T.astype(np.float32)
     if not more:
@@ -155,7 +156,8 @@ def test_cooperative_grid_meets_at_a_barrier() -> None:
 
 
 def test_barrier_of_too_large_grid_is_refused() -> None:
-    cases = (((1024, 0), 2), ((96, 0), 21), ((32, 0), 32), ((32, 100 << 10), 2))
+    """In a grid that exceeds the 132 multiprocessors, ``%envreg1`` is 0, and a barrier of the grid traps."""
+    cases = (((1024, 0), 2), ((96, 0), 21), ((32, 0), 32), ((32, 100 << 10), 2))  # threads, shared bytes; blocks
     assert [count_resident_blocks(*case) for case, _ in cases] == [132 * blocks for _, blocks in cases]
     text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
     for guard, blocks in (("@%p1", 132), ("@!%p1", 265)):

@@ -97,14 +97,14 @@ def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> 
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rna"])
 def test_tf32_is_rounded_and_clamped(rounding: str, clamps: str) -> None:
     numbers = F32[~np.isnan(F32)]
-    bits = numbers.view(np.uint32).astype(np.int64)
-    rest, kept = bits & 0x1FFF, bits & ~0x1FFF
-    up = {"rn": (rest > 0x1000) | ((rest == 0x1000) & (kept & 0x2000 != 0)), "rz": rest < 0, "rna": rest >= 0x1000}
-    kept = kept + 0x2000 * up[rounding]
+    bits, step = numbers.view(np.uint32).astype(np.int64), 1 << 13  # tf32 drops 13 bits
+    rest, kept, half = bits % step, bits // step * step, step // 2
+    up = {"rn": (rest > half) | ((rest == half) & (kept & step != 0)), "rz": rest < 0, "rna": rest >= half}
+    kept = kept + step * up[rounding]
     if "relu" in clamps:
         kept = np.where(numbers > 0, kept, 0)
     if "satfinite" in clamps:
-        kept = np.where(kept & 0x7FFFFFFF == 0x7F800000, kept - 0x2000, kept)
+        kept = np.where(kept & 0x7FFFFFFF == 0x7F800000, kept - step, kept)  # infinity becomes the largest number
     got = evaluate(f"cvt.{rounding}{clamps}.tf32.f32", [numbers], np.uint32)
     assert got.tolist() == kept.tolist()
 
@@ -208,6 +208,7 @@ def test_zero_bits_round_towards_zero(name: str) -> None:
 @pytest.mark.parametrize(("name", "upper"), [("e4m3", 0xFFFF0000), ("e3m2", 0xFFFF0000), ("e2m1", 0xFF00FF00)])
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_inexact_numbers_need_zero_bits(name: str, upper: int, place: int) -> None:
+    """``upper`` has the random bits of the first two numbers. With one of its bits, 0.53 is refused; else it is 0.5."""
     letters = ["{b}"] * 4
     letters[place] = "{a}"
     form = f"cvt.rs.satfinite.{name}x4.f32 {{d}}, {{{{{', '.join(letters)}}}}}, {{c}}"

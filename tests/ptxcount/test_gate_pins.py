@@ -134,7 +134,7 @@ def test_check_counts_again_only_after_a_change(repository: Repository, monkeypa
     assert not changes(lambda: None)  # nvcc names anonymous namespaces differently each time
     assert changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)")))
     assert not changes(lambda: repository.launch(LAUNCH.replace("random(1)", "random(2)") + "limits = {}\n"))
-    assert changes(lambda: monkeypatch.setattr(count_cache, "hash_counter", lambda: "another"))
+    assert changes(lambda: monkeypatch.setattr(count_cache, "hash_own_code", lambda: "another"))
     assert changes(lambda: monkeypatch.setattr(count_cache, "nvcc_release", lambda: "another"))
     assert changes(lambda: monkeypatch.setenv("NVCC_APPEND_FLAGS", "-DOTHER"))
     np.save(stored, np.ones(8192, np.float32))

@@ -35,6 +35,7 @@ def _run(
 
 @pytest.mark.parametrize("swizzle", [0, 32])
 def test_rows_are_copied_in_any_order(swizzle: int) -> None:
+    """Rows 3, 12, 3 and 40 go to rows 9, 1, 0 and 5; the matrix has 16 rows, so row 40 counts, and is zeros."""
     source = np.arange(1, 16 * 32 + 1, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     totals = _run(source, target, [8, 3, 12, 3, 40], [16, 9, 1, 0, 5], swizzle=swizzle).totals()  # type: ignore[attr-defined]

@@ -121,7 +121,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     assert main([str(source)]) == 0
     listed = capsys.readouterr().out
     assert "a(float* out, const float* in)  (line 3)" in listed
-    assert "b(8 bytes p0, 8 bytes p1)  (names unknown" in listed
+    assert "b(8 bytes p0, 8 bytes p1)  (parameter names unknown" in listed
 
 
 def test_kernel_of_cupy_is_compiled() -> None:

@@ -37,6 +37,7 @@ def test_every_measured_case_is_tested() -> None:
 
 @pytest.mark.parametrize(("group", "leader"), [("all lanes", 0), ("the first 8", 999), ("two groups", 8)])
 def test_elect_takes_the_lowest_active_lane(group: str, leader: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``leader`` is the result of lanes 8 to 31, 999 without an election; lanes 0 to 7 elect lane 0."""
     monkeypatch.setitem(lanes.OPERATIONS, "elect", "elect.sync %r3|%p2, {mask};")
     out = np.zeros((32, 2), np.uint32)
     execute_snippet(lanes.text("elect", group), [out])
@@ -49,7 +50,7 @@ def test_elect_takes_the_lowest_active_lane(group: str, leader: int, monkeypatch
 def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
-    for first in (-9, 5, -(2**31), 2**31 - 20):
+    for first in (-9, 5, -(2**31), 2**31 - 20):  # also 20 numbers at each limit of s32
         operand = (first + np.arange(20)).astype(np.int64).astype(f"{kind[0].replace('s', 'i')}4")
         word = "b32" if name in ("and", "or", "xor") else kind
         result = evaluate(f"redux.sync.{name}.{word} {{d}}, {{a}}, -1", [operand], operand.dtype)
@@ -65,6 +66,7 @@ def test_finding_names_the_inactive_lane() -> None:
 
 
 def test_elect_while_others_poll() -> None:
+    """Warp 1 polls an mbarrier for four arrivals; warp 0 elects lane 0 four times, which adds 1 twice and arrives."""
     rounds = "".join(
         f"elect.sync %r1|%p3, -1; @!%p3 bra SKIP{k}; red.global.add.u32 [%rd1], 1; setp.eq.u32 %p4, %r0, 99; "
         f"@%p4 bra NEXT{k}; red.global.add.u32 [%rd1], 1; NEXT{k}: mbarrier.arrive.shared.b64 _, [bar]; SKIP{k}: "
@@ -77,7 +79,7 @@ def test_elect_while_others_poll() -> None:
     )
     out = np.zeros(64, np.uint32)
     execute_snippet(module(body, 1, ".shared .align 8 .b64 bar;"), [out], threads=64)
-    assert out.tolist() == [8, *[0] * 63]
+    assert out.tolist() == [4 * 2, *[0] * 63]
 
 
 def test_elect_is_one_instruction() -> None:

@@ -69,12 +69,11 @@ def test_wmma_is_exact(name: str, factor: str, total: str, shape: tuple[int, int
 @cache
 def _make_row_kernel() -> str:
     """Return PTX that stores and loads one, two, four, and four transposed matrices; lanes pass the row of each."""
-    registers = "%r5, %r6, %r7, %r8"
     body = "ld.param.u64 %rd1, [p0]; mov.u32 %r1, %tid.x; mad.wide.u32 %rd2, %r1, 4, %rd1; ld.global.u32 %r2, [%rd2];\n"
     body += "mov.u32 %r3, s; mad.lo.u32 %r4, %r2, 16, %r3; mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
     body += "mov.u32 %r8, 0;\n"
-    for form, end in (("x1", 3), ("x2", 8), ("x4", 18), ("x4.trans", 18)):
-        names = "{" + registers[:end] + "}"
+    for form, count in (("x1", 1), ("x2", 2), ("x4", 4), ("x4.trans", 4)):
+        names = list_registers("%r", count, 5)
         body += f"stmatrix.sync.aligned.m8n8.{form}.shared.b16 [%r4], {names}; bar.warp.sync 0xffffffff;\n"
         body += f"ldmatrix.sync.aligned.{form}.m8n8.shared.b16 {names}, [%r4];"  # CUTLASS's order
         body += "bar.warp.sync 0xffffffff;\n"
@@ -98,6 +97,7 @@ def test_wavefronts_of_ldmatrix_as_on_h200() -> None:
 
 
 def test_wmma_load_counts_as_ldmatrix() -> None:
+    """16 x 16 halves are four matrices, of a wavefront each, although all rows have one address (stride 0)."""
     body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list_registers('%r', 8, 1)}, [s], 0;"
     text = module(body, 0, ".shared .align 32 .b8 s[32];")
     counters = execute_snippet(text, [], unwritten="off")

@@ -46,14 +46,15 @@ def _join_bits(bits: Array) -> Array:
 
 def _pack_rows(content: Array, bits: int) -> Array:
     """Pack elements of ``bits`` bits into rows of 16 bytes; random padding follows."""
-    flags = np.unpackbits(content[..., None], axis=2, bitorder="little")[..., :bits].reshape(32, -1)
+    bits_of_elements = np.unpackbits(content[..., None], axis=2, bitorder="little")[..., :bits].reshape(32, -1)
     rows = RNG.integers(0, 256, (32, 16), dtype=np.uint8)
-    rows[:, : 2 * bits] = np.packbits(flags, axis=1, bitorder="little")
+    rows[:, : 2 * bits] = np.packbits(bits_of_elements, axis=1, bitorder="little")
     return rows
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_rows_as_in_cutlass(name: str, kind: str) -> None:
+    """Thread t gives the address of row 5 t mod 32. Eight rows take a wavefront."""
     opcode, shape, number, *trans = name.split(".")
     rows, bits = _find_bits(name)
     count = rows.shape[1] // 32
@@ -79,12 +80,12 @@ def test_rows_as_in_cutlass(name: str, kind: str) -> None:
     counters = ptxcount.count(text, None, 1, 32, [start.view(np.uint32), words])
     named = np.arange(32) * 5 % 32  # row in memory of each thread's address
     if opcode == "ldmatrix":
-        flags = np.unpackbits(content, axis=1, bitorder="little")
-        np.testing.assert_array_equal(words, _join_bits(flags[named[rows], bits]))
+        matrix = np.unpackbits(content, axis=1, bitorder="little")
+        np.testing.assert_array_equal(words, _join_bits(matrix[named[rows], bits]))
     else:
-        flags = np.zeros((32, 128), np.uint8)
-        flags[named[rows], bits] = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
-        np.testing.assert_array_equal(start, np.packbits(flags, axis=1, bitorder="little"))
+        matrix = np.zeros((32, 128), np.uint8)
+        matrix[named[rows], bits] = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")
+        np.testing.assert_array_equal(start, np.packbits(matrix, axis=1, bitorder="little"))
     access = next(a for a in counters.accesses if a.source and instruction in text.splitlines()[a.source.ptx_line - 1])
     row_count = len({*LAYOUTS[name][0].offsets().tolist()})
     assert (access.space, access.requests, access.wavefronts) == ("shared", 1, row_count // 8)

@@ -15,7 +15,7 @@ import ptxcount
 from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
-from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.small_floats import NEAR_ONE, ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
 from tests.ptxcount.tcgen05_kernels import Layout
 
@@ -173,8 +173,8 @@ def draw_product(form: Form) -> tuple[dict[str, Array], Array]:
     factors = [a.astype(np.float64), b.astype(np.float64)]
     for side, rows in enumerate((16, 8) if form.scales else ()):
         byte, thread = form.places[2 * side : 2 * side + 2]
-        codes = rng.integers(*((124, 130) if form.scale == "ue8m0" else (48, 64)), (rows, form.scales))
-        words = rng.integers(0, 2**32, 32, dtype=np.uint32).astype(np.uint64)
+        codes = rng.integers(*NEAR_ONE[form.scale], (rows, form.scales))
+        words = rng.integers(0, 2**32, 32, dtype=np.uint32).astype(np.uint64)  # bytes that are no scales stay random
         for row, number in product(range(rows), range(form.scales)):
             lane = 4 * (row % 8) + (row // 8 + 2 * thread if rows == 16 else thread)
             shift = 8 * (byte + number)
@@ -206,13 +206,13 @@ def test_scales_may_be_in_braces() -> None:
     (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(1, 0, 0, 0)),
      "byte-id-a is 1 and thread-id-a is 0; byte-id-a must be 0 or 2, and thread-id-a below 2"),
     (Form("e2m1", "e2m1", 64, "mxf4", 2, places=(0, 0, 1, 3)), "byte-id-b is 1 and thread-id-b is 3"),
-    (Form("e2m1", "e2m1", 32), ""),
+    (Form("e2m1", "e2m1", 32), r".e2m1 needs one of .kind::f8f6f4"),
     (Form("e2m1", "e2m1", 32, "mxf4", 2, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
 ])  # fmt: skip
-def test_undefined_products_are_refused(form: Form, why: str) -> None:
-    count = form.k * form.bits(form.left) // 128
-    registers = {"a": np.zeros((max(count, 2) if form.sparse else 2 * count, 32), np.uint32)}
-    registers["b"] = np.zeros((count, 32), np.uint32)
+def test_invalid_products_are_refused(form: Form, why: str) -> None:
+    right = form.k * form.bits(form.left) // 128  # registers of 8 columns; sparse rows store half of K
+    left = max(right, 2) if form.sparse else 2 * right
+    registers = {name: np.zeros((count, 32), np.uint32) for name, count in (("a", left), ("b", right))}
     registers |= {name: np.zeros((1, 32), np.uint32) for name in ("metadata", "scale0", "scale1")}
-    with pytest.raises(UnsupportedInstructionError, match=f"'mma.*' is not supported(: )?{why}"):
+    with pytest.raises(UnsupportedInstructionError, match=f"'mma.*' is not supported: {why}"):
         run(form, registers)

@@ -9,17 +9,24 @@ import pytest
 
 from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
-from tests.ptxcount.small_floats import decode_scales, ml_dtypes
-from tests.ptxcount.tcgen05_kernels import FIRST_THREAD, Factor, finish, launch, lay_out, write_kernel
+from tests.ptxcount.small_floats import NEAR_ONE, decode_scales, ml_dtypes
+from tests.ptxcount.tcgen05_kernels import (
+    ADDRESS,
+    FIRST_THREAD,
+    Factor,
+    describe_scaled_product,
+    finish,
+    launch,
+    lay_out,
+    write_kernel,
+)
 
 RNG = np.random.default_rng(11)
 _KIND = "mxf4nvf4.block_scale.block"
 
 
 def _describe(columns: int, firsts: tuple[int, int], scale: str) -> int:
-    """Encode the instruction descriptor of 128 rows; ``firsts``: the first bytes of the scales."""
-    bits = 1 << 7 | 1 << 10 | (columns >> 3) << 17 | (scale == "ue8m0") << 23 | 1 << 27 | 1 << 31
-    return bits | firsts[1] << 4 | firsts[0] << 29
+    return describe_scaled_product(columns, 1, scale, firsts, is_long=True)  # 1: e2m1
 
 
 def _lay_out_scales(codes: Array, first: int) -> Array:
@@ -33,16 +40,20 @@ def _lay_out_scales(codes: Array, first: int) -> Array:
     return table.reshape(32, -1).view(np.uint32)
 
 
+#: Columns of tensor memory where the scales begin; the result begins at column 0.
+_SCALES = 256
+
+
 def _write_code(images: list[Factor], tables: list[list[Factor]], kind: str, shape: int, columns: int) -> str:
     starts = np.cumsum([0, *(len(image.image) for image in [*images, *tables[0], *tables[1]])]).tolist()
-    lines = ["mov.u32 %r2, factors;", "shr.u32 %r2, %r2, 4;", "and.b32 %r2, %r2, 0x3FFF;", "cvt.u64.u32 %rd2, %r2;"]
+    lines = [ADDRESS]
     pairs = zip(("%a", "%b"), images, starts, strict=False)
     lines += [f"add.u64 {name}, %rd2, {image.descriptor + (start >> 4)};" for name, image, start in pairs]
     lines += [f"mov.u32 %r7, {shape};", FIRST_THREAD]
     for place, (part, start) in enumerate(zip([*tables[0], *tables[1]], starts[2:], strict=False)):
         lines.append(f"add.u64 %rd3, %rd2, {part.descriptor + (start >> 4)};")
-        lines.append(f"@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{256 + 4 * place}], %rd3;")
-    scales = f"[%d+256], [%d+{256 + 4 * len(tables[0])}]"
+        lines.append(f"@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{_SCALES + 4 * place}], %rd3;")
+    scales = f"[%d+{_SCALES}], [%d+{_SCALES + 4 * len(tables[0])}]"
     lines.append(f"@%p tcgen05.mma.cta_group::1.kind::{kind} [%d], %a, %b, %r7, {scales}, %no;\n")
     return "\n".join(lines) + finish(columns)
 
@@ -55,8 +66,7 @@ def _split_nibbles(matrix: Array) -> Array:
 def _run(columns: int, block: int, firsts: tuple[int, int], scale: str, swizzle: str = "none") -> tuple[Array, Array]:
     count = 96 // block
     matrices = [RNG.integers(0, 256, (rows, 48), dtype=np.uint8) for rows in (128, columns)]
-    low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
-    codes = [RNG.integers(*low, (rows, count), dtype=np.uint8) for rows in (128, columns)]
+    codes = [RNG.integers(*NEAR_ONE[scale], (rows, count), dtype=np.uint8) for rows in (128, columns)]
     factors = [lay_out(matrix, swizzle, mn_major=False) for matrix in matrices]
     tables = []
     for scales, first in zip(codes, firsts, strict=True):
@@ -95,8 +105,9 @@ def test_row_across_lines_is_refused() -> None:
 
 
 def test_sparse_long_products_are_refused() -> None:
+    """The descriptor is refused before the scales, and the metadata at column 300, are read."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
-    code = _write_code([factor, factor], [[], []], f"{_KIND}32", _describe(64, (0, 0), "ue8m0") | 4, 64)
+    code = _write_code([factor, factor], [[], []], f"{_KIND}32", _describe(64, (0, 0), "ue8m0") | 1 << 2, 64)  # sparse
     code = code.replace("tcgen05.mma.", "tcgen05.mma.sp.").replace("%b, %r7", "%b, [%d+300], %r7")
     with pytest.raises(TensorMemoryError, match="K is 96, which sparse factors do not allow; use dense factors"):
         launch(write_kernel(code, columns=512), factor.image, np.zeros((128, 64), np.uint32))

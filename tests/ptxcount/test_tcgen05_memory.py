@@ -35,6 +35,7 @@ NUMBERS = [(shape, 1 << power) for shape in SHAPES for power in range(8) if SHAP
 
 @pytest.mark.parametrize(("shape", "number"), NUMBERS)
 def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
+    """A load gets the words of `fill`; a store puts them in the next columns. Shapes of 16 lanes take the upper 16."""
     lanes, registers, width, *_ = SHAPES[shape]
     count, columns, first = registers * number, width * number, 32 - lanes
     names = list_registers("%v", count)
@@ -58,6 +59,7 @@ def test_registers_as_in_the_ptx_isa(shape: str, number: int) -> None:
 
 
 def test_load_reads_the_quarter_of_its_warp() -> None:
+    """The address has lane 0, in its upper half, for all warps."""
     body = (
         f"{fill(1)}tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v0}}, [%d];\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 4, %out;\nst.global.u32 [%out], %v0;\n"
@@ -68,6 +70,7 @@ def test_load_reads_the_quarter_of_its_warp() -> None:
 
 
 def test_upper_lanes_access_columns_at_the_split() -> None:
+    """Threads 0 to 15 load columns 4 and 5 of 16 lanes; threads 16 to 31 load columns 24 and 25 of the same lanes."""
     body = (
         f"{fill(64)}add.u32 %r5, %d, %quarter;\ntcgen05.ld.sync.aligned.16x32bx2.x2.b32 {{%v0, %v1}}, [%r5+4], 20;\n"
         "ld.param.u64 %out, [p1];\nmad.wide.u32 %out, %t, 8, %out;\nst.global.v2.u32 [%out], {%v0, %v1};\n"
@@ -79,6 +82,7 @@ def test_upper_lanes_access_columns_at_the_split() -> None:
 
 
 def test_halves_are_packed_and_unpacked() -> None:
+    """Register k packs the lower halves of columns 2k and 2k + 1, in which `fill` puts the column."""
     body = (
         f"{fill(8)}add.u32 %r5, %d, %quarter;\n"
         "tcgen05.ld.sync.aligned.32x32b.x4.pack::16b.b32 {%v0, %v1, %v2, %v3}, [%r5];\n"
@@ -93,6 +97,7 @@ def test_halves_are_packed_and_unpacked() -> None:
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_shift_moves_rows(group: int) -> None:
+    """A shift moves 32 bytes, eight columns, into each row but the last of a warp, from the next row."""
     barrier = "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
     commit = COMMIT.format(group=group)
     if group == 2:
@@ -112,9 +117,9 @@ _LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r5];\n"
 _OWN = "add.u32 %r5, %d, %quarter;\n"
 _SECOND = "setp.eq.u32 %p, %w, 1;\n"
 _ALLOC = "@%p tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], {};\n"
-_COPY = "mov.u64 %a, 0x400000000000;\n@%p tcgen05.cp.cta_group::1.128x128b [%d], %a;\n"
+_COPY = f"mov.u64 %a, {1 << 46};\n@%p tcgen05.cp.cta_group::1.128x128b [%d], %a;\n"
 _SHIFT = FIRST_THREAD + "@%p tcgen05.shift.cta_group::1.down [%d+{}];\n"
-#: Code, its fault, and a part of the message.
+#: Code, its fault, and a part of the message. The upper half of an address is its lane.
 WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_OWN + _LOAD, UninitializedTensorReadError, "never-written tensor memory .* lane 0, column 0"),
     (f"add.u32 %r5, %d, {32 << 16};\n{_LOAD}", OutOfBoundsError,
@@ -158,6 +163,7 @@ RELINQUISHING = [
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize(("place", "allocates", "again", "is_fault"), RELINQUISHING)
 def test_relinquish_ends_allocation(place: str, allocates: bool, again: bool, is_fault: bool, group: int) -> None:
+    """Columns that are allocated before stay usable."""
     pair = f"cta_group::{group}.sync.aligned"
     relinquish = f"{_SECOND}@%p tcgen05.relinquish_alloc_permit.{pair};\n"
     second = _SECOND + _ALLOC.format(32).replace("cta_group::1", f"cta_group::{group}") if again else ""

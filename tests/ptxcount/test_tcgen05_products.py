@@ -9,6 +9,7 @@ from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import (
     FIRST_THREAD,
     describe_product,
+    describe_scaled_product,
     fill,
     finish,
     launch,
@@ -58,6 +59,7 @@ def test_swizzle_of_32_byte_units_as_in_numpy() -> None:
 
 
 def test_steps_along_a_row_accumulate() -> None:
+    """Four products of K = 16 take a row of 64: each is 32 bytes further, which is 2 in the address of a descriptor."""
     a, b = make_factor(128, 64, "f16"), make_factor(32, 64, "f16")
     left, right = (lay_out(m, "128", mn_major=False) for m in (a, b))
     mma = "@%p tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %r7, {};\n"
@@ -70,7 +72,8 @@ def test_steps_along_a_row_accumulate() -> None:
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, b))
 
 
-_MASK = "mov.u32 %m0, 5;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000000;\n"
+#: Mask with lanes 0, 2 and 127, in four words.
+_MASK = "mov.u32 %m0, 0b101;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000000;\n"
 
 
 @pytest.mark.parametrize(("rest", "scale", "kept"), [
@@ -87,6 +90,7 @@ def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]
 
 @pytest.mark.parametrize("rows", [64, 128])
 def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
+    """Column 64 + k of a lane has elements 2k and 2k + 1 of a row; their bits are numbers of the lane and k."""
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
@@ -100,22 +104,27 @@ def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
     np.testing.assert_allclose(decode(out[find_lanes(rows)], "f32"), multiply_exactly(a, b), rtol=1e-6)
 
 
-def test_narrow_types_are_padded() -> None:
-    for name, bits, code in (("float4_e2m1fn", 4, 5), ("float6_e2m3fn", 6, 3), ("float6_e3m2fn", 6, 4)):
-        numbers = np.arange(1 << bits, dtype=np.uint8).view(getattr(ml_dtypes, name)).astype(np.float64)
-        codes = RNG.integers(0, 1 << bits, (2, 128, 32))
-        factors = []
-        for matrix, rows in zip(codes, (128, 64), strict=True):
-            bit = (matrix[:rows, :, None] >> np.arange(bits)) & 1
-            padded = np.zeros((rows, 2, 128), np.uint8)
-            padded[:, :, : 16 * bits] = bit.reshape(rows, 2, -1)
-            packed = np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32)
-            factors.append(lay_out(packed, "32", mn_major=False))
-        left, right = factors
-        shape = describe_product(128, 64, (code, code, 1))
-        out = run_product(left, right, make_code(left, right, "f8f6f4", shape), 64)
-        expected = numbers[codes[0]] @ numbers[codes[1, :64]].T
-        np.testing.assert_allclose(decode(out, "f32"), expected, rtol=1e-6)
+#: Types of less than 8 bits: dtype, bits, and code in the instruction descriptor.
+NARROW = [(ml_dtypes.float4_e2m1fn, 4, 5), (ml_dtypes.float6_e2m3fn, 6, 3), (ml_dtypes.float6_e3m2fn, 6, 4)]
+
+
+@pytest.mark.parametrize(("dtype", "bits", "code"), NARROW)
+def test_narrow_types_are_padded(dtype: type, bits: int, code: int) -> None:
+    """A row has two groups of 16 elements. The packed elements of a group begin at 16 bytes; the rest is padding."""
+    numbers = np.arange(1 << bits, dtype=np.uint8).view(dtype).astype(np.float64)
+    elements = RNG.integers(0, 1 << bits, (2, 128, 32))
+    factors = []
+    for matrix, rows in zip(elements, (128, 64), strict=True):
+        bits_of_elements = (matrix[:rows, :, None] >> np.arange(bits)) & 1
+        padded = np.zeros((rows, 2, 8 * 16), np.uint8)
+        padded[:, :, : 16 * bits] = bits_of_elements.reshape(rows, 2, -1)
+        packed = np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32)
+        factors.append(lay_out(packed, "32", mn_major=False))
+    left, right = factors
+    shape = describe_product(128, 64, (code, code, 1))
+    out = run_product(left, right, make_code(left, right, "f8f6f4", shape), 64)
+    expected = numbers[elements[0]] @ numbers[elements[1, :64]].T
+    np.testing.assert_allclose(decode(out, "f32"), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("negate", range(4))
@@ -127,6 +136,7 @@ def test_descriptor_negates_factors(negate: int) -> None:
 
 @pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
 def test_integer_sums_wrap_or_saturate(saturate: int, expected: int) -> None:
+    """Each sum adds 32 products of ones to the largest integer, 2**31 - 1."""
     factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
     before = f"mov.u32 %m0, {2**31 - 1};\n{store(['%m0'] * 8)}"
     shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
@@ -153,7 +163,7 @@ def _run_changed(descriptor: int, shape: int | None = None) -> None:
     (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "the type of A, are 7; they must be 0"),
     (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape .*; M must be one of 128, 64"),
     (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
-    (0, describe_product(128, 64, (0, 0, 1)) | 4, TensorMemoryError, "bit 2 of the instruction descriptor"),
+    (0, describe_product(128, 64, (0, 0, 1), sparse=1), TensorMemoryError, "bit 2 of the instruction descriptor"),
 ])  # fmt: skip
 def test_wrong_descriptors_are_errors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
@@ -176,12 +186,13 @@ def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
 
 def test_transposed_factor_in_tensor_memory_is_refused() -> None:
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)) | 1 << 15)
+    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1), turned=1))
     with pytest.raises(UnsupportedInstructionError, match="A in tensor memory cannot be transposed"):
         run_product(factor, factor, code.replace("[%d], %a", "[%d], [%d]"), 64)
 
 
 def test_unwritten_factor_is_a_fault() -> None:
+    """The kernel writes only 512 of the 2048 words of its factors."""
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
     code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
     text = write_kernel(code, columns=128, size=8192)
@@ -190,21 +201,17 @@ def test_unwritten_factor_is_a_fault() -> None:
         launch(text, np.zeros(8192, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
 
 
-#: The instruction descriptor of 128 x 64 products with K = 96.
-_LONG = describe_product(0, 64, (1, 1, 0)) | 1 << 23 | 1 << 27 | 1 << 31
-
-
 @pytest.mark.parametrize(("form", "text"), [
-    ("tcgen05.shift.cta_group::1.down [%d+2097152]", "address with lane 32; only lane 0 is supported"),
+    (f"tcgen05.shift.cta_group::1.down [%d+{32 << 16}]", "address with lane 32; only lane 0 is supported"),
     ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
      "the PTX ISA does not tell if the product reads the rows before or after their shift"),
     (f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
      r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed"),
     ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; 2 are needed"),
-    (f"mov.u32 %r7, {_LONG};\n"
+    (f"mov.u32 %r7, {describe_scaled_product(64, 1, 'ue8m0', is_long=True)};\n"
      "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
      r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec"),
-    (f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1)) | 4};\n"
+    (f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1), sparse=1)};\n"
      "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
      "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata"),
 ])  # fmt: skip

@@ -6,13 +6,14 @@ import pytest
 import ptxcount
 from ptxcount.lanes.warps import Array
 from ptxcount.util.errors import TensorMemoryError, UnsupportedInstructionError
-from tests.ptxcount.small_floats import decode_scales, ml_dtypes
+from tests.ptxcount.small_floats import NEAR_ONE, decode_scales, ml_dtypes
 from tests.ptxcount.snippets import module
 from tests.ptxcount.tcgen05_kernels import (
     COMMIT,
     FIRST_THREAD,
     WAIT,
     describe_product,
+    describe_scaled_product,
     dump,
     finish,
     launch,
@@ -42,12 +43,14 @@ def _copy(matrix: Array, form: str) -> Array:
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b6x16_p32", 6), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("shape", COPIES)
 def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
+    """Each 16 bytes begin with 16 packed elements; each element becomes a byte."""
     rows, words, first = COPIES[shape]
     matrix = RNG.integers(0, 1 << 32, (rows, words), dtype=np.uint32)
     out = _copy(matrix, f"{shape}{packing} [%d+4]")
     lane = np.arange(128)
-    flags = np.unpackbits(matrix.view(np.uint8).reshape(rows, -1, 16), axis=2, bitorder="little")[..., : 16 * bits]
-    numbers = flags.reshape(rows, -1, bits) @ (1 << np.arange(bits))
+    bits_of_groups = np.unpackbits(matrix.view(np.uint8).reshape(rows, -1, 16), axis=2, bitorder="little")
+    bits_of_elements = bits_of_groups[..., : 16 * bits].reshape(rows, -1, bits)
+    numbers = bits_of_elements @ (1 << np.arange(bits))
     matrix = np.ascontiguousarray(numbers.astype(np.uint8)).view(np.uint32)
     np.testing.assert_array_equal(out[:, 4 : 4 + words], matrix[np.array(first)[lane // 32] + lane % 32])
 
@@ -55,6 +58,7 @@ def test_copies_reach_their_lanes(shape: str, packing: str, bits: int) -> None:
 @pytest.mark.parametrize(("packing", "bits"), [("", 8), (".b8x16.b4x16_p64", 4)])
 @pytest.mark.parametrize("lane", [0, 31])
 def test_copy_of_four_rows_reaches_all_quarters(lane: int, packing: str, bits: int) -> None:
+    """The layout in shared memory has groups of 8 rows. The copy takes 4, one to the lane of each quarter."""
     matrix = RNG.integers(0, 1 << 32, (8, 8), dtype=np.uint32)
     out = _copy(matrix, f"4x256b{packing} [%d+{lane << 16 | 4}]")
     content = matrix[:4].view(np.uint8).reshape(4, 2, 16)
@@ -80,9 +84,9 @@ SCALED = [
 def test_scales_multiply_parts_of_a_row(
     kind: str, width: int, count: int, scale: str, code: int, dtype: type, columns: int
 ) -> None:
+    """The descriptor has the first byte of the scales; bits 30 and 31 of the address of the right scales repeat it."""
     bits = [RNG.integers(0, 120, (rows, width), dtype=np.uint8) for rows in (128, columns)]
-    low = (124, 130) if scale == "ue8m0" else (0x30, 0x48)
-    scales = [RNG.integers(*low, (rows, 4), dtype=np.uint8) for rows in (128, columns)]
+    scales = [RNG.integers(*NEAR_ONE[scale], (rows, 4), dtype=np.uint8) for rows in (128, columns)]
     first = 4 - count
     factors = [lay_out(matrix, "32", mn_major=False) for matrix in bits]
     words = [np.ascontiguousarray(each).view(np.uint32)[:, 0] for each in scales]
@@ -98,9 +102,7 @@ def test_scales_multiply_parts_of_a_row(
         f"@%p tcgen05.cp.cta_group::1.32x128b.warpx4 [%d+{place}], %rd3;\n"
         for start, place in ((starts[2], 64), (starts[3], 68))
     )
-    shape = (
-        code << 7 | code << 10 | (columns >> 3) << 17 | (scale == "ue8m0") << 23 | 1 << 27 | first << 29 | first << 4
-    )
+    shape = describe_scaled_product(columns, code, scale, (first, first))
     body = (
         f"{load_descriptors(*factors)}mov.u32 %r7, {shape};\n{FIRST_THREAD}{copies}"
         f"add.u32 %r8, %d, {68 | first << 30};\n"
@@ -123,10 +125,11 @@ def test_scales_multiply_parts_of_a_row(
     (2, UnsupportedInstructionError, "the address of scales has byte 2, the instruction descriptor has 0"),
 ])  # fmt: skip
 def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) -> None:
+    """The scales are the numbers of threads, and differ between quarters; bits 30 and 31 of an address are a byte."""
     factor = lay_out(np.ones((128, 32), np.uint8), "32", mn_major=False)
     body = (
         f"{store(['%t'] * 8, 64)}{load_descriptors(factor, factor)}"
-        f"mov.u32 %r7, {8 << 17 | 1 << 23 | 1 << 27};\nadd.u32 %r8, %d, {64 | byte << 30};\n{FIRST_THREAD}"
+        f"mov.u32 %r7, {describe_scaled_product(64, 0, 'ue8m0')};\nadd.u32 %r8, %d, {64 | byte << 30};\n{FIRST_THREAD}"
         "@%p tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%d], %a, %b, %r7, [%r8], [%d+68], %no;\n"
     )
     image = np.concatenate([factor.image] * 2)

@@ -50,7 +50,8 @@ def _run(name: str, selector: int, a: Array, b: Array, words: Array, stationary:
     kind, result = SPARSE[name][:2]
     left, right = lay_out(a, "32", mn_major=False), lay_out(b, "64", mn_major=False)
     image = np.concatenate([left.image, right.image, words.view(np.uint8).reshape(-1)])
-    shape = describe_product(len(a), 64, (TYPES[name][1], TYPES[name][1], result)) | 4 | selector
+    codes = (TYPES[name][1], TYPES[name][1], result)
+    shape = describe_product(len(a), 64, codes, sparse=1, selector=selector)
     columns = len(a) // 2 if stationary else 64
     load = _LOAD.format(start=len(left.image) + len(right.image))
     before = load + store(["%v0", "%v1"], 96)
@@ -63,6 +64,7 @@ def _run(name: str, selector: int, a: Array, b: Array, words: Array, stationary:
 
 @pytest.mark.parametrize(("name", "selector"), [(name, 0) for name in SPARSE] + [("f16", 1), ("tf32", 1)])
 def test_sparse_products_are_exact(name: str, selector: int) -> None:
+    """For types of 16 and 32 bits, the selector is the column of the metadata."""
     products = 64 // np.dtype(TYPES[name][0]).itemsize
     a, b = make_factor(128, products, name), make_factor(64, products, name)
     stored, words = _sparsify(name, a, selector)
@@ -82,24 +84,34 @@ def test_sparse_products_of_ws_are_exact(name: str, rows: int) -> None:
 
 def test_wide_sparse_products_of_ws_are_refused() -> None:
     factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(128, 256, (0, 0, 1)) | 4, stationary=".ws.sp")
+    code = make_code(factor, factor, "f16", describe_product(128, 256, (0, 0, 1), sparse=1), stationary=".ws.sp")
     with pytest.raises(TensorMemoryError, match="128 x 256 is no shape of a product"):
         run_product(factor, factor, code.replace("%b, %r7", "%b, [%d+96], %r7"), 64)
 
 
 def test_undefined_metadata_is_refused() -> None:
+    """Metadata of zeros has equal indices."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 32, "f16")
     with pytest.raises(UnsupportedInstructionError, match=r"the metadata 0b0000 .* is undefined; allowed are 0b0100"):
         _run("f16", 0, a, b, np.zeros((128, 2), np.uint32))
 
 
+def _describe_mask(zeros: int, used: int, starts: tuple[int, ...] = (), first: int = 0) -> int:
+    """Encode a mask in which runs of zeros and of used columns alternate; bit 39 turns it on."""
+    bits = sum(start << 8 * part for part, start in enumerate(starts))
+    return bits | first << 32 | 1 << 39 | (zeros - 1) << 40 | (used - 1) << 48
+
+
 @pytest.mark.parametrize("first", [0, 1, 0b0110])
 @pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
 def test_column_mask_makes_zeros(rows: int, parts: int, first: int) -> None:
+    """Five columns are used, and three are zeros, in turn. Each part of the columns has its own start.
+
+    ``first`` has the bits of the parts that begin with zeros.
+    """
     starts, use, skip = (1, 4, 0, 2), 5, 3
     a, b = make_factor(rows, 16, "f16"), make_factor(64, 16, "f16")
-    mask = sum(start << 8 * part for part, start in enumerate(starts))
-    mask |= first << 32 | 1 << 39 | (skip - 1) << 40 | (use - 1) << 48
+    mask = _describe_mask(skip, use, starts, first)
     columns = 64 // parts
     out = multiply(a, b, columns=columns, stationary=".ws", rest=f"%no, {mask}")
     for part in range(parts):
@@ -112,9 +124,10 @@ def test_column_mask_makes_zeros(rows: int, parts: int, first: int) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("rows", "parts"), [(32, 4), (64, 2), (128, 1)])
 def test_column_shift_skips_columns(rows: int, parts: int, turned: bool) -> None:
+    """A shift skips the first columns of the right factor; a mask counts the columns of the result."""
     a, b = make_factor(rows, 16, "f16"), make_factor(80, 16, "f16")
     columns, shift = 64 // parts, 11
-    mask = 1 << 39 | 2 << 40 | 4 << 48  # five used, three zeros
+    mask = _describe_mask(3, 5)
     for descriptor, period in ((0, 1), (mask, 8)):
         rest = f"%no, {shift << 56 | descriptor}"
         out = multiply(a, b, majors=(False, turned), columns=columns, stationary=".ws", rest=rest, shape_columns=64)

@@ -143,7 +143,7 @@ CHANGES = [
 
 
 def _write_changes(changes: Sequence[tuple[str, str, str]]) -> str:
-    """Return PTX that makes a map in `p1` of the array of `p0`."""
+    """Return PTX that makes a map in `p1` of the array of `p0`, whose rows have 256 bytes."""
     body = "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mov.u64 %rd3, 256; mov.u32 %r1, s; mov.u32 %r2, 4;\n"
     for field, axis, value in changes:
         kind = "b64" if value.startswith("%") else "b32"
@@ -161,7 +161,7 @@ def test_kernel_builds_a_map_from_zeros() -> None:
     expected = np.ones((64, 64), np.uint32)
     expected[4:12, 4:20] = 0
     np.testing.assert_array_equal(array, expected)
-    assert counters.totals()["bulk_store_sectors"] == 8 * 3
+    assert counters.totals()["bulk_store_sectors"] == 8 * 3  # 64 bytes from byte 16 on touch 3 sectors
 
 
 _TILE_AND_BARRIER = ".reg .b16 %h<2>; .shared .align 1024 .b8 s[1024]; .shared .align 8 .b64 b;"
@@ -189,6 +189,7 @@ SHORT_ROWS = [(8, 128, 128), (4, 128, 384), (16, 128, 896), (4, 64, 256), (4, 32
 
 @pytest.mark.parametrize(("width", "swizzle", "tile"), SHORT_ROWS)
 def test_short_row_is_in_swizzled_units(width: int, swizzle: int, tile: int) -> None:
+    """A swizzle combines bits 4 to 6 of a shared address with bits 7 to 9 by xor: one to three bits, by its span."""
     load = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r2}], [b];"
     body = f"""
     mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [p1]; mov.u32 %r2, 0;

@@ -127,10 +127,12 @@ def test_tex1dfetch_converts_elements() -> None:
         inside = (index >= 0) & (index < 64)
         np.testing.assert_array_equal(out[inside], numbers(array).astype(np.float32))
         assert not out[~inside].any()
-        assert counters.totals()["texture_load_sectors"] == max(8, 64 * array.itemsize // 32)
+        groups = 64 // 8  # eight lanes are a request, of one sector or more
+        assert counters.totals()["texture_load_sectors"] == max(groups, 64 * array.itemsize // 32)
 
 
 def test_fetch_and_gather_give_four_numbers() -> None:
+    """A fetch returns the channels of an element. A gather at (3, 5) returns the elements around this corner."""
     coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
@@ -146,6 +148,7 @@ def test_fetch_and_gather_give_four_numbers() -> None:
 
 
 def test_surface_accesses_have_their_sectors() -> None:
+    """A sector has 16 bytes of two rows. Warps load rows: 8 sectors for 32 floats; they store columns: 16 sectors."""
     text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
     turned = np.zeros_like(plane)
     counters = execute_kernel(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
@@ -160,6 +163,7 @@ def test_surface_accesses_have_their_sectors() -> None:
 
 
 def test_access_beyond_a_surface_follows_its_mode() -> None:
+    """`beyond` stores 1000 times the element with clamping, plus the element with zeros; `trapped` is a fault."""
     line, x, out = np.arange(1, 9, dtype=np.float32), np.arange(-8, 24, dtype=np.int32), np.zeros(32, np.float32)
     sources.execute("textures", "beyond", [out, ptxcount.Surface(line), x])
     near = np.clip(x, 0, 7)

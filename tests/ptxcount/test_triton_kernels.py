@@ -112,7 +112,7 @@ def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch:
     assert triton.source.constexprs == {(2,): 4, (3,): 1}
     assert triton.options == {"num_warps": 1}
     refusals: list[tuple[dict[str, Any], str]] = [
-        ({}, "Triton's kernel also needs SIZE; pass all arguments in its order, or a dict"),
+        ({}, "Triton's kernel also needs SIZE; pass all arguments, also those that"),
         ({"x": set(), "SIZE": 4},
          "argument x of Triton's kernel has the type set; pass an array, a number, a tensor descriptor or None"),
     ]  # fmt: skip

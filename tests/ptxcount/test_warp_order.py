@@ -222,6 +222,7 @@ MASKED = [
 @pytest.mark.parametrize("instruction", MASKED)
 @pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
 def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times: int) -> None:
+    """The masks lack no lane, lanes 30 and 31, or lane 31, in each of two blocks."""
     text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
     counters = execute_snippet(text, [np.zeros(1)], blocks=2)
     findings = [(finding.code, finding.times) for finding in counters.findings]

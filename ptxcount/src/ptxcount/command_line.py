@@ -39,7 +39,7 @@ _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwrit
 _ARGUMENT_TABLE = """\
 arguments of the kernel:
   x=float32[64,64]                     an array of 0, 1, 2, ...
-  x=float32[64]=zeros, =ones           the same with one number
+  x=float32[64]=zeros, =ones           an array of zeros, or of ones
   x=float32[64]=random(seed,low,high)  numbers from low up to, but not including, high
   x=float32[64]=random(seed)           floats in [0, 1); integers are valid indices of x itself
   x=int32[64]=permutation(seed)        each of 0, 1, 2, ... once

@@ -190,11 +190,10 @@ class Access:
             self.aggregated += count if is_aggregated else 0
             self.loops += cost.loops * count
             if self.space == "shared":
-                sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
-                self.together += sums[0]
-                # Counts without conflicts follow three places later.
-                for name, index in (("wavefronts", cost.rounds_index), ("conflict_free", cost.rounds_index + 3)):
-                    separate = count * cost.before + sums[index] * cost.per_round
+                most_lanes, *rounds = sum_rules(count_shared_atomics, address, active, shape, self.width)
+                self.together += most_lanes
+                for name, choices in (("wavefronts", rounds[:3]), ("conflict_free", rounds[3:])):
+                    separate = count * cost.before + choices[cost.rounds_index] * cost.per_round
                     added = count * cost.per_aggregated if is_aggregated else separate
                     setattr(self, name, getattr(self, name) + added)
                 return

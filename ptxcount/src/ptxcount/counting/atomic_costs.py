@@ -9,7 +9,7 @@ from ..ptx.program import Type
 class AtomicCost(NamedTuple):
     """Cost of one atomic instruction (measured: 160 kernels of one warp on an H200)."""
 
-    #: Index of the number of rounds in the result of `transactions.count_shared_atomics`.
+    #: Index of the number of rounds in counts 1 to 3, and 4 to 6, of `transactions.count_shared_atomics`.
     rounds_index: int
     #: Wavefronts per round.
     per_round: int = 1
@@ -28,8 +28,8 @@ class AtomicCost(NamedTuple):
         return self.rounds_index == _ROUNDS
 
 
-#: Indices in the result of `transactions.count_shared_atomics`.
-_BANKS, _ROUNDS, _WORDS_OF_LOAD = 1, 2, 3
+#: Values of `AtomicCost.rounds_index`.
+_BANKS, _ROUNDS, _WORDS_OF_LOAD = range(3)
 #: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. Key: operation, bytes, and
 #: True if its result is used. First number: for a uniform value. Second: for a value per lane. 0, and operations that
 #: are not listed: never aggregated. (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and

@@ -158,7 +158,7 @@ class _Inliner:
         operands = (*results, *arguments)
         if function is None:
             problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
-        elif not function.accepts(len(results), len(arguments)) or "" in operands:
+        elif not function.accepts(len(results), len(arguments)) or "" in operands:  # "": an operand that is no variable
             problem = f"its arguments do not match the function {demangle(name)!r}"
         elif sum(name == caller for caller, _ in self._callers) > 1:
             problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion"

@@ -15,7 +15,7 @@ from ..util.grammar import count_noun
 from . import limits, lock_changes, pins
 from .count_cache import nvcc_release
 from .counting import LaunchCounts, count_launches, list_files
-from .diagnostics import UNCLEAR, Diagnostic
+from .diagnostics import FALL, GONE, NOT_COUNTED, NOT_PINNED, OTHER_COMPILER, RISE, UNCLEAR, WRONG_KERNEL, Diagnostic
 from .directives import Directives
 from .formats import FORMATS
 from .launches import FILE, Launch, TableError, read_launches
@@ -23,7 +23,7 @@ from .launches import FILE, Launch, TableError, read_launches
 #: The command in messages; `_report_findings` appends the folder.
 _PIN = "ptxcount pin"
 #: Codes of findings that name the changed inputs -> the text instead if no input changed.
-_CAUSED = {**dict.fromkeys(("PC003", "PC004"), "no file of the project changed, only the count"), "PC006": ""}
+_CAUSED = {**dict.fromkeys((RISE, FALL), "no file of the project changed, only the count"), WRONG_KERNEL: ""}
 
 
 def _make_parser() -> argparse.ArgumentParser:
@@ -95,7 +95,7 @@ def _run_words(words: Sequence[str]) -> int:
         text = str(error) if is_table else f"{type(error).__name__}: {error}"
         file, line = getattr(error, "file", FILE), getattr(error, "line", 1)
         if options.command in ("pin", "check"):
-            return _report_findings([Diagnostic(file, line, "PC009", text)], [], options)
+            return _report_findings([Diagnostic(file, line, NOT_COUNTED, text)], [], options)
         sys.stderr.write(escape_unprintable(f"{file}:{line}: {text}\n" if is_table else f"{text}\n"))
         return 2
 
@@ -136,7 +136,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         lock = pins.NO_LOCK
     known = [counts for counts in launch_counts if lock.find_launch(counts) is not None]
     differences = [difference for counts in known for difference in pins.compare_launch(counts, lock)]
-    is_refused = any(difference.code == "PC003" for difference in differences) and not options.accept
+    is_refused = any(difference.code == RISE for difference in differences) and not options.accept
     unwaived = _find_unwaived(options.folder, launch_counts)  # before writing: it raises for an invalid directive
     if not is_refused:
         pins.write_lock(options.folder, launch_counts, nvcc_release(), lock if failures else pins.NO_LOCK)
@@ -192,22 +192,21 @@ def _check_counts(options: argparse.Namespace) -> int:
         findings += directives.iter_unused_limits()
         gone = [] if lock is None else lock.list_removed(launch_counts)
         text = f"pinned, but no longer in {FILE}: run {_PIN}"
-        findings += [Diagnostic(pins.FILE, 1, "PC008", text, launch=label) for label in gone]
+        findings += [Diagnostic(pins.FILE, 1, GONE, text, launch=label) for label in gone]
     counted_lines: set[tuple[str, int]] = set()
     if is_complete:  # else a waiver without a finding may be for a launch that failed
         counted_lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=counted_lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
     if lock is None:
-        reported.append(Diagnostic(FILE, 1, "PC005", f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
-    elif any(finding.code in ("PC003", "PC004") for finding in reported) and lock.nvcc not in ("", nvcc_release()):
+        reported.append(Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
+    elif any(finding.code in (RISE, FALL) for finding in reported) and lock.nvcc not in ("", nvcc_release()):
         release = nvcc_release() or "none"
         text = f"counts were pinned with nvcc {lock.nvcc}, but nvcc is {release} now: this may change counts"
-        reported.append(Diagnostic(pins.FILE, 1, "PC010", text, "note"))
+        reported.append(Diagnostic(pins.FILE, 1, OTHER_COMPILER, text, "note"))
     remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept"
     reported = [
-        finding._replace(message=finding.message + remedy) if finding.code == "PC003" else finding
-        for finding in reported
+        finding._replace(message=finding.message + remedy) if finding.code == RISE else finding for finding in reported
     ]
     code = _report_findings(reported, launch_counts, options)
     if code == 0:

@@ -19,7 +19,7 @@ import msgspec
 from ..source.cuda_compiler import Compilation, find_nvcc
 from ..source.kernel_sources import is_ptx
 from ..util.errors import PtxError
-from .count_cache import cache_folder, hash_counter, hash_facts, identify_file, store_file
+from .count_cache import cache_folder, hash_facts, hash_own_code, identify_file, store_file
 from .inclusions import Candidates, Disk, Layout, find_folders, find_names, list_candidates, query_layout
 
 #: Environment variables that nvcc, the host compiler or the system's loader reads.
@@ -111,7 +111,7 @@ def _read_entry(file: Path) -> _Entry | None:
 def _find_entry_file(recipe: Recipe) -> Path | None:
     """Return the cache file of a recipe, named by a hash of all inputs except files.
 
-    Return None for PTX, for a missing source, or without nvcc.
+    Return None for PTX, for an unreadable source, or without nvcc.
     """
     try:
         if is_ptx(recipe.source):
@@ -120,7 +120,7 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
     except (OSError, PtxError):
         return None
     variables = sorted(variable for variable in os.environ.items() if _VARIABLES.fullmatch(variable[0]))
-    facts = [hash_counter(), str(Path.cwd()), str(recipe.source), *recipe[1:], nvcc, variables]
+    facts = [hash_own_code(), str(Path.cwd()), str(recipe.source), *recipe[1:], nvcc, variables]
     return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
 
 

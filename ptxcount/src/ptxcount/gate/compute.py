@@ -11,10 +11,11 @@ from ..source.names import cpp_name
 from ..source.ptxas import list_machine_accesses
 from .advice import find_advice
 from .compilations import Compiled, Recipe
+from .diagnostics import UNKNOWN_LIMITS, WRONG_KERNEL
 from .launches import Launch
 
-#: Codes of findings on a launch that are no fault of the kernel; others are PC006.
-_CODES = {"unknown-limits": "PC011"}
+#: Codes of findings on a launch that are no fault of the kernel; others are `WRONG_KERNEL`.
+_CODES = {"unknown-limits": UNKNOWN_LIMITS}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
@@ -46,7 +47,7 @@ def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -
         cluster=launch.cluster,
     )
     findings = [
-        (_CODES.get(finding.code, "PC006"), finding.message, [(finding.source.file, finding.source.line)])
+        (_CODES.get(finding.code, WRONG_KERNEL), finding.message, [(finding.source.file, finding.source.line)])
         for finding in counters.findings
         if finding.code != "printf"
     ]

@@ -54,7 +54,7 @@ def load_or_count(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]
     variables = [os.environ.get(name) for name in FLAG_VARIABLES]
     ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)  # cut the random name off
     folder = cache_folder()
-    file = folder / f"{hash_facts([facts, hash_counter(), nvcc_release(), variables, ptx, arrays])}.json"
+    file = folder / f"{hash_facts([facts, hash_own_code(), nvcc_release(), variables, ptx, arrays])}.json"
     with suppress(OSError, ValueError, RecursionError):
         counts = dict(msgspec.json.decode(file.read_bytes(), type=_Counts))
         os.utime(file)
@@ -90,7 +90,7 @@ def _hash_file(path: Path) -> str:
 
 
 @cache
-def hash_counter() -> str:
+def hash_own_code() -> str:
     """Hash the code of ptxcount, and NumPy's version, without the slow import of NumPy."""
     spec = importlib.util.find_spec("numpy")
     numpy_version = Path(spec.origin).with_name("version.py") if spec and spec.origin else Path()

@@ -16,7 +16,7 @@ from ..source.names import source_name
 from ..util.errors import CompileError, KernelFaultError, LaunchError
 from . import compilations, count_cache
 from .compilations import Compiled, Recipe
-from .diagnostics import Diagnostic
+from .diagnostics import NOT_COUNTED, WRONG_KERNEL, Diagnostic
 from .launches import FILE, Launch
 
 
@@ -56,7 +56,7 @@ def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list
 
 
 def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
-    count_cache.hash_counter()  # fill the cache before threads start
+    count_cache.hash_own_code()  # fill the cache before threads start
     for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
         function.cache_clear()  # files may have changed since the last command in this process
     compilations.forget_files()
@@ -66,18 +66,19 @@ def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagno
             launch_counts = _count_launch(launch)
             # Stack frame and spills have no line in the PTX.
             has_accesses = any(access["ptx_line"] for row in launch_counts.lines for access in row["accesses"])
-            yield launch_counts if has_accesses else Diagnostic(FILE, launch.line, "PC009", _IDLE, launch=launch.label)
+            no_accesses = Diagnostic(FILE, launch.line, NOT_COUNTED, _IDLE, launch=launch.label)
+            yield launch_counts if has_accesses else no_accesses
         except KernelFaultError as error:
             path = _format_path(error.source.file or launch.file, launch.folder)
-            yield Diagnostic(path, error.source.line or 1, "PC006", error.what, launch=launch.label)
+            yield Diagnostic(path, error.source.line or 1, WRONG_KERNEL, error.what, launch=launch.label)
         except LaunchError as error:
-            yield Diagnostic(FILE, launch.line, "PC009", f"LaunchError: {error}", launch=launch.label)
+            yield Diagnostic(FILE, launch.line, NOT_COUNTED, f"LaunchError: {error}", launch=launch.label)
         except CompileError as error:  # no launch name: all launches of the file have the same error
             match = _COMPILER_ERROR.search(str(error))
             path, line = (match[1], match[2] or match[3]) if match else (launch.file, 1)
-            yield Diagnostic(_format_path(path, launch.folder), int(line), "PC009", f"CompileError: {error}")
+            yield Diagnostic(_format_path(path, launch.folder), int(line), NOT_COUNTED, f"CompileError: {error}")
         except Exception as error:  # noqa: BLE001 - one launch that cannot be counted hides no other
-            yield Diagnostic(launch.file, 1, "PC009", f"{type(error).__name__}: {error}", launch=launch.label)
+            yield Diagnostic(launch.file, 1, NOT_COUNTED, f"{type(error).__name__}: {error}", launch=launch.label)
 
 
 @lru_cache(maxsize=256)

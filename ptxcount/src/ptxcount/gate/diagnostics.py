@@ -4,16 +4,20 @@ from typing import NamedTuple
 
 from ..util.grammar import count_noun
 
+(
+    LIMIT, LINE_LIMIT, RISE, FALL, NOT_PINNED, WRONG_KERNEL, DIRECTIVE, GONE, NOT_COUNTED, OTHER_COMPILER,
+    UNKNOWN_LIMITS,
+) = (f"PC{number:03}" for number in range(1, 12))  # fmt: skip
 #: Codes and their names; a waiver may use either.
 CODES = {
-    "PC001": "limit", "PC002": "line-limit", "PC003": "rise", "PC004": "fall", "PC005": "not-pinned",
-    "PC006": "wrong-kernel", "PC007": "directive", "PC008": "gone", "PC009": "not-counted", "PC010": "other-compiler",
-    "PC011": "unknown-limits",
+    LIMIT: "limit", LINE_LIMIT: "line-limit", RISE: "rise", FALL: "fall", NOT_PINNED: "not-pinned",
+    WRONG_KERNEL: "wrong-kernel", DIRECTIVE: "directive", GONE: "gone", NOT_COUNTED: "not-counted",
+    OTHER_COMPILER: "other-compiler", UNKNOWN_LIMITS: "unknown-limits",
     "PC101": "strided-access", "PC102": "rows-and-columns", "PC103": "array-of-structs", "PC104": "misaligned",
     "PC105": "bank-conflict", "PC106": "narrow-access", "PC107": "short-rows", "PC108": "scattered-access",
 }  # fmt: skip
 #: Codes of launches that could not be checked.
-UNCLEAR = ("PC005", "PC009")
+UNCLEAR = (NOT_PINNED, NOT_COUNTED)
 
 
 class Diagnostic(NamedTuple):

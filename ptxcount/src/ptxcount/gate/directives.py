@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..util.errors import LaunchError
-from .diagnostics import CODES, Diagnostic
+from .diagnostics import CODES, DIRECTIVE, Diagnostic
 
 _DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")
 _LIMIT = re.compile(r"(\w+)\s*<=\s*(\d+(?:\.\d+)?)(\s*x\s*ideal)?")
@@ -75,7 +75,7 @@ class Directives:
             for limit in limits:
                 if limit not in self.used_limits:
                     text = f"{limit.name} <= {limit.number:g} has no effect: its source line has no such accesses"
-                    yield Diagnostic(limit.file, limit.line, "PC007", f"{text}; move or remove the limit")
+                    yield Diagnostic(limit.file, limit.line, DIRECTIVE, f"{text}; move or remove the limit")
 
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
@@ -101,7 +101,7 @@ class Directives:
             elif unused_words and (waiver.file, waiver.target_line) in counted_lines:
                 text = f"ignore[{', '.join(unused_words)}] matches no finding any more; remove it"
             if text:
-                yield Diagnostic(waiver.file, waiver.line, "PC007", text)
+                yield Diagnostic(waiver.file, waiver.line, DIRECTIVE, text)
 
     def _read_file(self, file: str, lines: list[str]) -> None:
         for number, text in enumerate(lines, 1):

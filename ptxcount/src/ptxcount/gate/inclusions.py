@@ -188,7 +188,7 @@ class Disk:
 
 
 def _join(folder: str, name: str) -> str:
-    """Join paths as `Path` does, ten times faster, for thousands of paths."""
+    """Join a folder and a name by a slash, ten times faster than `Path` does; double slashes stay."""
     return name if name.startswith("/") or not folder else f"{folder}/{name}"
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..util.errors import LaunchError
 from .counting import LaunchCounts
-from .diagnostics import Diagnostic
+from .diagnostics import LIMIT, LINE_LIMIT, Diagnostic
 from .directives import DirectiveError, Directives
 from .launches import TableError
 
@@ -84,7 +84,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
             worst = max(lines, key=lambda line: line.amount - (line.ideal if is_relative else 0))
             file, line_number = worst.file, worst.line
             text += f"; at this line it is {worst.amount / max(worst.requests, 1):g}" if is_per_request else ""
-        yield Diagnostic(file, line_number, "PC001", text, launch=counts.launch.label)
+        yield Diagnostic(file, line_number, LIMIT, text, launch=counts.launch.label)
 
 
 def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
@@ -145,4 +145,4 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
                     worst_ratio = value / unit
                     text = f"{name} are {value:g}; at most {limit.number * unit:g} are allowed"
             if text:
-                yield Diagnostic(row["file"], row["line"], "PC002", text, launch=counts.launch.label)
+                yield Diagnostic(row["file"], row["line"], LINE_LIMIT, text, launch=counts.launch.label)

@@ -16,7 +16,7 @@ from ..util.git_environment import make_environment
 from ..util.grammar import count_noun
 from ..util.regular_files import require_regular
 from .counting import LaunchCounts
-from .diagnostics import Diagnostic
+from .diagnostics import FALL, NOT_COUNTED, NOT_PINNED, RISE, Diagnostic
 from .input_hashes import describe_settings, hash_files
 from .launches import Launch
 
@@ -200,19 +200,19 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
     pinned_lines, label = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
-        yield Diagnostic(*counts.declared_at, "PC005", f"no counts are pinned: run ptxcount pin{key}", launch=label)
+        yield Diagnostic(*counts.declared_at, NOT_PINNED, f"no counts are pinned: run ptxcount pin{key}", launch=label)
         return
     pinned = _find_spaces(pinned_lines) & MACHINE
     if pinned > _find_spaces(pin_lines(counts.lines)[0]) & MACHINE:
         problem = f"{' and '.join(sorted(pinned))} bytes are pinned, but ptxas failed or is missing"
         text = f"{problem}: set NVCC to an nvcc that comes with ptxas"
-        yield Diagnostic(counts.launch.file, 1, "PC009", text, launch=label)
+        yield Diagnostic(counts.launch.file, 1, NOT_COUNTED, text, launch=label)
     for change in iter_changes(counts.lines, pinned_lines):
         if change.now > change.before:
-            yield Diagnostic(change.file, change.line, "PC003", str(change), launch=label)
+            yield Diagnostic(change.file, change.line, RISE, str(change), launch=label)
         else:
             text = f"{change}; run ptxcount pin to keep the lower count"
-            yield Diagnostic(change.file, change.line, "PC004", text, "note", label)
+            yield Diagnostic(change.file, change.line, FALL, text, "note", label)
 
 
 def _describe_cost(

@@ -32,8 +32,9 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
     if space not in (None, *_SPACES):
         raise unsupported(instruction, f"{space} memory has no atomics; global and shared memory have")
     returns = instruction.opcode == "atom"
-    expect_count(instruction, returns + 1 + operation.operands)
-    address, *sources = instruction.operands[returns:]
+    target_count = 1 if returns else 0
+    expect_count(instruction, target_count + 1 + operation.operands)
+    address, *sources = instruction.operands[target_count:]
     targets = split_vector(instruction, instruction.operands[0], count) if returns else ()
     used = any(target is not SINK for target in targets)
     cost = find_atomic_cost(

@@ -109,7 +109,7 @@ def find_operation(instruction: Instruction, names: list[str], kind: Type) -> At
 
     Raises `UnsupportedInstructionError` if there is none.
     """
-    key, type_name = ".".join(names), "bf16" if kind.kind == "e" else kind.name
+    key, type_name = ".".join(names), "bf16" if kind.kind == "bf16" else kind.name
     operation = ATOMICS.get(f"{key}.{type_name}") or ATOMICS.get(key)
     if operation is None or kind.name not in operation.types:
         allowed = sorted(

@@ -90,7 +90,7 @@ def _split_halves(word: Array, kind: str) -> list[Array]:
 
 
 def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
-    """Return the scales of two numbers, the upper one first; 1 without an operand in ``scale``."""
+    """Return the scales of two numbers, the upper one first; both are 1 if ``scale``, an optional operand, is empty."""
     return [decode_scale((operand >> shift) & 0xFF) for operand in scale for shift in (8, 0)] or [1.0, 1.0]
 
 

@@ -39,15 +39,15 @@ def parse_barrier(instruction: Instruction) -> Barrier:
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
-        return Barrier(None, None, True)
+        return Barrier(None, None, waits=True)
     if is_elect_wait(instruction):
         expect_count(instruction, 1)
         mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
-        return Barrier(mask, None, True, of_warp=True, orders_memory=False)
+        return Barrier(mask, None, waits=True, of_warp=True, orders_memory=False)
     if is_warp_barrier(instruction):
         expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
         expect_count(instruction, 1)
-        return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, True, of_warp=True)
+        return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, waits=True, of_warp=True)
     waits = "sync" in instruction.modifiers
     if not {"sync", "arrive"} & {*instruction.modifiers}:
         raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")

@@ -59,8 +59,8 @@ _LAZY_MODULES = {
     "cvt.rs": "random_rounding",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
-#: Wrappers that let a function of floats compute on registers with f16 pairs ("h") or bfloat16 ("e").
-_HALVES = {"h": floating.wrap_for_halves, "e": bfloat.wrap_for_bits}
+#: Wrappers that let a function of floats compute on registers with f16 pairs or bfloat16, by kind of type.
+_HALVES = {"f16x2": floating.wrap_for_halves, "bf16": bfloat.wrap_for_bits}
 _PAIRS = {"u16x2": "u2", "s16x2": "i2"}
 #: Sets of modifiers that need not be in a key of the table. The lookup tries them in this order.
 _OPTIONS: tuple[frozenset[str], ...] = (
@@ -135,14 +135,14 @@ def _guard_step(step: Step, guard: Register) -> Step:
 def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[str], Type]:
     """Find the row of the table: ``mul.rn.ftz.f32`` -> ``"mul"``, row, options ``["rn", "ftz"]``, type f32."""
     names, (kind,) = split_name(instruction, 1)
-    name_in_row = {"h": "f16", "e": "bf16"}.get(kind.kind, kind.name)  # rows do not list pairs of floats
+    name_in_row = kind.name.removesuffix("x2") if kind.is_float else kind.name  # rows do not list pairs of floats
     for optional in _OPTIONS:
         key = ".".join([instruction.opcode, *(name for name in names if name not in optional)])
         options = [name for name in names if name in optional]
         row = INSTRUCTIONS.get(key)
         if row is None or name_in_row not in row.types or not row.options.issuperset(options):
             continue
-        if kind.kind in "fhe" or {*options} <= {"relu"}:  # the other options are for floats
+        if kind.is_float or {*options} <= {"relu"}:  # the other options are for floats
             return key, row, options, kind
     raise unsupported(instruction, _explain_form(instruction.opcode, name_in_row))
 
@@ -165,13 +165,13 @@ def _bind_computation(instruction: Instruction) -> Step:
     types_by_letter = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
     target, *sources = instruction.operands
     kinds = [types_by_letter[letter] for letter in row.reads]
-    rounds_to_odd = kind.kind == "e" and key in OPERATIONS  # so that rounding to bfloat16 is correct
+    rounds_to_odd = kind.kind == "bf16" and key in OPERATIONS  # so that rounding to bfloat16 is correct
     compute = _apply_options(OPERATIONS[key].odd if rounds_to_odd else row.compute, options, kind)
     if kind.kind in _HALVES:
         compute = _HALVES[kind.kind](compute)
-    elif kind.kind == "v":
+    elif kind.kind == "int16x2":
         compute = floating.wrap_for_halves(compute, _PAIRS[kind.name])
-    compute_sum = SUM_RULES.get(key) if kind.kind in "sub" else None
+    compute_sum = SUM_RULES.get(key) if kind.kind in ("s", "u", "b") else None
 
     def compute_values(chunk: Chunk, *values: Value) -> list[Value]:
         result = compute_sum(kind, *values) if compute_sum else None
@@ -185,7 +185,7 @@ def _bind_computation(instruction: Instruction) -> Step:
 
 def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) -> Callable[..., Any]:
     # bfloat16, which is computed in float64, has the exponents of float32.
-    flush_kind = partial(flush, tiny=float(TINY)) if kind.kind == "e" else flush
+    flush_kind = partial(flush, tiny=float(TINY)) if kind.kind == "bf16" else flush
     clamps = [clamp for name, clamp in (("ftz", flush_kind), ("relu", apply_relu), ("sat", clamp01)) if name in options]
     if not clamps:
         return compute
@@ -204,24 +204,24 @@ def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) 
 def _bind_comparison(instruction: Instruction) -> Step:
     """Bind ``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
     is_set = instruction.opcode == "set"
-    names, types = split_name(instruction, 1 + is_set)
+    names, types = split_name(instruction, 2 if is_set else 1)
     kind = types[-1]
-    if kind.kind in "pv" or kind.size in (1, 16):
+    if kind.kind in ("pred", "int16x2") or kind.size in (1, 16):
         raise unsupported(instruction, f"it cannot compare .{kind.name}")
-    table: Collection[str] = FLOAT_COMPARISONS if kind.kind in "feh" else INTEGER_COMPARISONS
+    table: Collection[str] = FLOAT_COMPARISONS if kind.is_float else INTEGER_COMPARISONS
     comparison = choose_modifier(instruction, table)
     combination = find_modifier(instruction, COMBINATIONS)
     expect_modifiers(instruction, names, {comparison, "ftz", *COMBINATIONS})
-    is_pair = kind.kind in "he" and kind.size == 4
+    is_pair = kind.name in ("f16x2", "bf16x2")
     true = TRUE.get((types[0].name, is_pair)) if is_set else 1
     if true is None:
         allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)
         problem = f"its result is .{types[0].name}; allowed are {allowed} for operands of .{kind.name}"
         raise unsupported(instruction, problem)
-    expect_count(instruction, 3 + bool(combination))
+    expect_count(instruction, 4 if combination else 3)
     places, sources = split_group(instruction.operands[0]), instruction.operands[1:]
-    if len(places) > 2 - is_set:
-        raise unsupported(instruction, f"it has {len(places)} results; at most {2 - is_set} can be written")
+    if len(places) > (most := 1 if is_set else 2):
+        raise unsupported(instruction, f"it has {len(places)} results; at most {most} can be written")
     compare = _make_comparison(comparison, kind, "ftz" in names)
 
     def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
@@ -242,7 +242,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
     """Return a function of two operands that returns a mask: for pairs two masks, of the lower and the upper halves."""
-    if kind.kind in "feh":
+    if kind.is_float:
         compare = FLOAT_COMPARISONS[comparison]
 
         def compare_floats(left: Value, right: Value) -> list[Array]:
@@ -268,4 +268,4 @@ def _decode_floats(words: Array, kind: Type) -> list[Array]:
     if kind.kind == "f":
         return [words]
     halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]
-    return [bfloat.decode_bits(half) if kind.kind == "e" else half.view(np.float16) for half in halves]
+    return [bfloat.decode_bits(half) if kind.kind == "bf16" else half.view(np.float16) for half in halves]

@@ -53,7 +53,7 @@ def _bind_carry_sum(instruction: Instruction) -> Step | None:
     if not (carries_in or carries_out):
         return None
     key = ".".join([instruction.opcode[:3], *(name for name in names if name != "cc")])
-    if key not in _SUMS or len(types) != 1 or types[0].kind not in "us" or types[0].size < 4:
+    if key not in _SUMS or len(types) != 1 or types[0].kind not in ("u", "s") or types[0].size < 4:
         forms = ", ".join(_SUMS)
         raise unsupported(instruction, f"carries exist only for {forms}, with one type: .u32, .s32, .u64 or .s64")
     (count, find_summands, add), kind = _SUMS[key], types[0]

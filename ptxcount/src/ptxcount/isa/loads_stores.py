@@ -20,7 +20,7 @@ from .operands import (
     split_vector,
     unsupported,
 )
-from .spaces import HINTS, decode_access, dispatch_by_space, find_fetch_options
+from .spaces import CACHE_AND_ORDER, decode_access, dispatch_by_space, find_fetch_options
 
 _READ_ONLY = ("constant", "parameter")
 
@@ -117,7 +117,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
 
     Also bind the forms that only order copies, and prefetches of tensors, which do nothing.
     """
-    names = [name for name in instruction.modifiers if name not in HINTS]
+    names = [name for name in instruction.modifiers if name not in CACHE_AND_ORDER]
     only_orders = not _COPY_ORDERING.isdisjoint(names) and {*names} <= _COPY_ORDERING | {"async", "bulk", "read"}
     if only_orders and "bulk" not in names:
         return _make_copy_wait(instruction, names[-1])
@@ -135,7 +135,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     count = width // 4
     read_target = make_address_reader(instruction, target, "shared")
     read_source = make_address_reader(instruction, source, "global")
-    is_skippable = bool(byte_count) and isinstance(byte_count[0], Register) and byte_count[0].type.kind == "p"
+    is_skippable = bool(byte_count) and isinstance(byte_count[0], Register) and byte_count[0].type.kind == "pred"
     kind = TYPES["pred" if is_skippable else "u32"]
     read_count = make_reader(instruction, byte_count[0], kind) if byte_count else None
     instruction.units.add(4)

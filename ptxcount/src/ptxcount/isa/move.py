@@ -26,6 +26,8 @@ from .operands import (
 )
 from .spaces import SPACES, WINDOW_BITS, WINDOWS, window_base
 
+#: Bits of a float32: all but the sign; those of infinity; and those that tf32 keeps.
+_MAGNITUDE, _INFINITY, _TF32_BITS = 0x7FFFFFFF, 0x7F800000, 0xFFFFE000
 #: Number added to the bits of a float before the lowest 13 are truncated, by rounding modifier.
 _TF32: dict[str, Callable[[Array], Any]] = {
     "rna": lambda bits: 0x1000,
@@ -37,13 +39,13 @@ _TF32: dict[str, Callable[[Array], Any]] = {
 @op(allow_clamps("cvt.(rna|rn|rz)[clamps].tf32.f32"), "b32 = u32")
 def _convert_tf32(rounding: str, clamps: str, chunk: Chunk, bits: Array) -> list[Array]:
     """Round the bits of float32 to tf32, which has 10 mantissa bits; the bits of NaN are those of an H200."""
-    nan_bits = bits if rounding == "rna" else 0x7FFFFFFF
-    is_nan = (bits & 0x7FFFFFFF) > 0x7F800000
+    nan_bits = bits if rounding == "rna" else _MAGNITUDE
+    is_nan = (bits & _MAGNITUDE) > _INFINITY
     if ".relu" in clamps:
-        bits = np.where(is_nan | (bits < 0x80000000), bits, 0).astype(np.uint32)
-    rounded = (np.where(is_nan, nan_bits, bits + _TF32[rounding](bits)) & 0xFFFFE000).astype(np.uint32)
+        bits = np.where(is_nan | (bits <= _MAGNITUDE), bits, 0).astype(np.uint32)
+    rounded = (np.where(is_nan, nan_bits, bits + _TF32[rounding](bits)) & _TF32_BITS).astype(np.uint32)
     if ".satfinite" in clamps:
-        rounded = np.where((rounded & 0x7FFFFFFF) == 0x7F800000, rounded - np.uint32(0x2000), rounded)
+        rounded = np.where((rounded & _MAGNITUDE) == _INFINITY, rounded - np.uint32(1 << 13), rounded)
     return [rounded]
 
 
@@ -110,7 +112,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     if "rs" in names:
         return None
     unknown = [name for name in names if name not in ROUNDINGS | {"ftz", "sat", "relu", "satfinite"}]
-    unknown += [kind.name for kind in types if kind.kind not in "sufe" or kind.name == "bf16x2"]
+    unknown += [kind.name for kind in types if kind.kind not in ("s", "u", "f", "bf16") or kind.name == "bf16x2"]
     if unknown:
         forms = explain_forms("cvt", *instruction.modifiers[-2:])
         raise unsupported(instruction, forms or f".{unknown[0]} is unknown here")
@@ -118,12 +120,12 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     expect_count(instruction, 2)
     _expect_half_form(instruction, names, target, source)
     rounding = find_modifier(instruction, ROUNDINGS) or "rn"
-    if target.kind not in "fe" and source.kind in "fe" and rounding not in TO_INTEGER:
+    if source.is_float and not target.is_float and rounding not in TO_INTEGER:
         raise unsupported(instruction, "a conversion to integers needs .rni, .rzi, .rmi or .rpi")
     saturate = "sat" in names
     flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
     target_register, source_register = instruction.operands
-    keeps_sum = not {"f", "e"} & {target.kind, source.kind} and not saturate and min(target.size, source.size) >= 4
+    keeps_sum = not (target.is_float or source.is_float or saturate) and min(target.size, source.size) >= 4
     keeps_sum = keeps_sum and isinstance(target_register, Register) and target_register.type.size == target.size
 
     def convert_value(chunk: Chunk, value: Value) -> list[Value]:
@@ -139,15 +141,15 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
 
 def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
     """Raise for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float, and for undefined forms of bfloat16."""
-    to_half = target.size == 2 and target.kind in "fe"
+    to_half = target.size == 2 and target.is_float
     if not {"relu", "satfinite"}.isdisjoint(names) and not (to_half and source.name == "f32"):
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
-    if "e" not in (target.kind, source.kind):
+    if "bf16" not in (target.kind, source.kind):
         return
     if "sat" in names:
         raise unsupported(instruction, ".sat does not exist for .bf16")
-    rounds_by_default = source.kind in "fe" and source.size == 2 and not names
-    becomes_whole = source.kind == "e" and not TO_INTEGER.keys().isdisjoint(names)
+    rounds_by_default = source.is_float and source.size == 2 and not names
+    becomes_whole = source.kind == "bf16" and not TO_INTEGER.keys().isdisjoint(names)
     roundings = ("rn", *MODES)
     if to_half and not (rounds_by_default or becomes_whole) and {*roundings}.isdisjoint(names):
         needed = join_modifiers(roundings)
@@ -166,7 +168,7 @@ def _bind_move(instruction: Instruction) -> Step:
         return make_step(instruction, [(target, kind)], [(source, kind)], lambda chunk, value: [value], sums=True)
     count = len(group.items)
     part = TYPES.get(f"b{kind.bits // count}")
-    if count not in (2, 4) or part is None or kind.kind in "pfh":
+    if count not in (2, 4) or part is None or kind.kind in ("pred", "f", "f16x2"):
         problem = f"a .{kind.name} cannot be split into {count_noun(count, 'part')}"
         raise unsupported(instruction, f"{problem}; it needs a .b type and 2 or 4 parts of at least 8 bits")
     parts = [(item, part) for item in group.items]

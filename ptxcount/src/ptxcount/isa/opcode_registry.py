@@ -58,7 +58,7 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
                 return None
             targets, min_targets = _parse_types(target_words, match)
             sources, min_sources = _parse_types(source_words, match)
-            first_source = int(bool(targets))
+            first_source = 1 if targets else 0
             expect_count(instruction, *range(first_source + min_sources, first_source + len(sources) + 1))
             places = split_group(instruction.operands[0])[: len(targets)] if targets else ()
             if len(places) < min_targets:

@@ -160,7 +160,7 @@ def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
 def _expect_fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
     declared = operand.type
     fits = declared.size == kind.size or (wider and kind.size < declared.size <= 8)
-    if not fits or (declared.kind == "p") != (kind.kind == "p"):
+    if not fits or (declared.kind == "pred") != (kind.kind == "pred"):
         text = f"register {operand.name} is .{declared.name}, which does not match .{kind.name}"
         raise unsupported(instruction, text)
 
@@ -182,7 +182,7 @@ def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -
 
     Raises `UnsupportedInstructionError` for an integer beyond 64 bits, or a float that ``kind`` cannot hold.
     """
-    if kind.kind == "p":
+    if kind.kind == "pred":
         if isinstance(operand.value, int):
             return np.full((1, 1), operand.value != 0)
     elif kind.kind == "f":

@@ -19,7 +19,7 @@ WINDOW_BITS = 56
 WINDOWS = ("global", "shared", "local", "constant", "parameter")
 #: Cache and ordering modifiers. They do not change results, requests or sectors. Those of `FETCHED` change
 #: `fetched_sectors`, the reads from DRAM. Modifiers of order change race checks.
-HINTS = {
+CACHE_AND_ORDER = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
     "sc", "cta", "cluster", "gpu", "sys", "mmio",
     "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
@@ -47,17 +47,18 @@ def decode_access(
 ) -> tuple[str | None, int, Type, list[str]]:
     """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
 
-    Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``: `HINTS` are dropped. ``allowed`` are modifiers
-    that the caller handles. If the access may be to shared memory, add the size of an element, at most 8, to
-    ``instruction.units``. Raises `UnsupportedInstructionError` for a form that no load or store has, and for other
-    modifiers unless ``allows_others``.
+    Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``; those in `CACHE_AND_ORDER` are dropped. The
+    caller handles the modifiers ``allowed``. Raises `UnsupportedInstructionError` for a form that no load or store has,
+    and for other modifiers unless ``allows_others``. As a side effect, adds the element size, at most 8, to
+    ``instruction.units`` if the access may be to shared memory: it sets the granularity of checks.
     """
     names, (kind,) = split_name(instruction, 1)
-    extra = [name for name in names if not (name in HINTS or name in SPACES or name in _VECTORS or name in allowed)]
+    known = {*CACHE_AND_ORDER, *SPACES, *_VECTORS, *allowed}
+    extra = [name for name in names if name not in known]
     if extra and not allows_others:
         raise unsupported(instruction, f".{extra[0]} is unknown here")
     space, vector = find_space(instruction), find_modifier(instruction, _VECTORS)
-    if kind.kind == "p":
+    if kind.kind == "pred":
         raise unsupported(instruction, "a .pred cannot be in memory")
     count = _VECTORS[vector] if vector else 1
     if count * kind.size > 32:

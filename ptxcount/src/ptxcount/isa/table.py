@@ -35,7 +35,10 @@ APPROX = frozenset({"approx", "full", "rn", "ftz"})
 
 
 class Computation(NamedTuple):
-    """Row of the table: function, type letters of operands, types, options, and type letter of the result."""
+    """Row of the table: function, type letters of operands, types, options, and type letter of the result.
+
+    Letters: ``t`` is the instruction's type, ``w`` a type of twice its size, ``u`` u32, and ``p`` pred.
+    """
 
     compute: Callable[..., Any]
     reads: str
@@ -160,7 +163,7 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: Result of ``set`` for true; of each half for pairs. Keys: result type, and True for pairs of operands.
+#: Result of ``set`` for true, all ones or 1.0; of each half of pairs. Keys: result type, and True for pairs.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

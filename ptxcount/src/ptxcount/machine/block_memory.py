@@ -51,6 +51,7 @@ class SharedMemory(ClusterAddresses):
         self._size_text = f"; the block has {count_noun(size, 'byte')} of shared memory"
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
+        #: Mask of written units; one row stands for all blocks until `track_blocks`.
         self._written = np.zeros((1, self._stride // unit), bool)
         self.races = RaceDetector(self._stride // unit, clocks)
         #: Race check between blocks of a cluster; None for single blocks, or if the check is off.
@@ -113,6 +114,7 @@ class SharedMemory(ClusterAddresses):
             self.track_blocks()
         rows, threads = np.nonzero(addresses >= 0)
         units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
+        # One row of addresses is for all blocks, which need not be tracked separately.
         self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
 
     def find_atomic_cells(

@@ -93,7 +93,7 @@ class Chunk:
         value = self.registers.get(name)
         if value is not None:
             return value
-        return _FALSE if kind.kind == "p" else _ZEROS[kind.size]
+        return _FALSE if kind.kind == "pred" else _ZEROS[kind.size]
 
     def write(self, name: str, value: Value) -> None:
         """Set a register for the active threads; other threads keep their values only if these are still needed."""

@@ -17,8 +17,8 @@ DType = np.dtype[Any]
 class Type:
     """A fundamental type (PTX ISA, "Fundamental Types").
 
-    ``kind`` is ``s``, ``u``, ``b`` or ``f``; ``p`` for pred, ``h`` for f16x2, ``e`` for bf16 and bf16x2, ``v`` for
-    pairs of integers. ``size`` is in bytes.
+    ``kind`` is the letter ``s``, ``u``, ``b`` or ``f`` of the name. Other kinds are ``pred``; ``f16x2``; ``bf16``, also
+    for bf16x2; and ``int16x2`` for u16x2 and s16x2. ``size`` is in bytes.
     """
 
     name: str
@@ -31,6 +31,11 @@ class Type:
         """The size in bits."""
         return self.size * 8
 
+    @property
+    def is_float(self) -> bool:
+        """True for floats, and for pairs of floats."""
+        return self.kind in ("f", "f16x2", "bf16")
+
 
 _NUMPY_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
 _WIDTHS = {"s": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1, 2, 4, 8), "f": (2, 4, 8)}
@@ -40,11 +45,11 @@ TYPES: dict[str, Type] = {
     for kind, sizes in _WIDTHS.items()
     for size in sizes
 }
-TYPES["f16x2"] = Type("f16x2", "h", 4, np.dtype("u4"))
-TYPES |= {name: Type(name, "e", size, np.dtype(f"u{size}")) for name, size in (("bf16", 2), ("bf16x2", 4))}
-TYPES |= {name: Type(name, "v", 4, np.dtype("u4")) for name in ("u16x2", "s16x2")}
+TYPES["f16x2"] = Type("f16x2", "f16x2", 4, np.dtype("u4"))
+TYPES |= {name: Type(name, "bf16", size, np.dtype(f"u{size}")) for name, size in (("bf16", 2), ("bf16x2", 4))}
+TYPES |= {name: Type(name, "int16x2", 4, np.dtype("u4")) for name in ("u16x2", "s16x2")}
 TYPES["b128"] = Type("b128", "b", 16, np.dtype("V16"))
-TYPES["pred"] = Type("pred", "p", 1, np.dtype(np.bool_))
+TYPES["pred"] = Type("pred", "pred", 1, np.dtype(np.bool_))
 
 
 def unknown_type(name: str) -> Type:

@@ -211,7 +211,7 @@ class Body:
         """Parse a predicate register; return the register and an empty text, or None and the problem."""
         name = self._stream.take("name", "a predicate")
         register = self._find_register(name)
-        if register is None or register.type.kind != "p":
+        if register is None or register.type.kind != "pred":
             return None, f"{name!r} is not a predicate register"
         return Register(register.name, register.type, negated), ""
 

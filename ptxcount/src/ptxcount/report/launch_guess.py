@@ -31,7 +31,7 @@ def guess_block(
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:
-    """Guess the bytes of dynamic shared memory: `STATIC_SHARED` without the static shared memory.
+    """Guess the bytes of dynamic shared memory: those that static arrays leave of 48 KiB, the limit without opt-in.
 
     Return 0 if the kernel has no dynamic array, or cannot be prepared.
     """

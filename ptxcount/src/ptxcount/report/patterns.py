@@ -51,7 +51,7 @@ class Pattern:
 
     @property
     def wasteful(self) -> bool:
-        """True if the access is wasteful, and the samples take at least 1.5 times their ideal sectors."""
+        """True if `is_wasteful` holds for all requests, and the samples take at least 1.5 times their ideal sectors."""
         return self.sector_ratio >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -154,6 +154,7 @@ def find_pattern(access: Access) -> Pattern | None:
     distinct_addresses = [*map(np.unique, active_addresses)]
     gaps = [np.diff(distinct) for distinct in distinct_addresses if len(distinct) > 1]
     ideal = sum(-(-len(distinct) * access.width // SECTOR) for distinct in distinct_addresses)
+    # A run of lanes at consecutive elements ends at each other distance, and at the end of its request.
     run_count = int((active_distances != access.width).sum()) + len(addresses)
     return Pattern(
         access,

@@ -269,7 +269,7 @@ def format_overview(file: Path, flags: str = "", arch: str = ARCH, name: str | N
     overviews = list_kernels(file, flags, arch, name)
     lines = [f"{file}: {count_noun(len(overviews), 'kernel')}"]
     for kernel in overviews:
-        unknown = "" if is_ptx(file) else "  (names unknown: the file has no plain declaration of this kernel)"
+        unknown = "" if is_ptx(file) else "  (parameter names unknown: a macro or another file declares the kernel)"
         place = f"  (line {kernel.declaration.line})" if kernel.declaration.line else unknown
         lines += [
             "",

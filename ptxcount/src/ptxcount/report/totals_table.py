@@ -42,7 +42,7 @@ _SECTIONS = (
 
 
 def format_table(counters: LaunchCounters) -> str:
-    """Format the totals of a launch: a section per memory, DRAM traffic, polling, and instructions per thread."""
+    """Format the totals of a launch: sections by memory, DRAM traffic, polling, and instructions per thread."""
     totals = counters.totals()
     copies = [access for access in counters.accesses if access.kind == "copy"]
     for name in ("requests", "wavefronts", "bank_conflicts"):

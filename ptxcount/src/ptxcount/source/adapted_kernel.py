@@ -61,7 +61,7 @@ def import_tool(module: str, kernel: Any) -> Any:
     except ImportError as error:
         raise LaunchError(
             f"a {type(kernel).__name__} of {package_of(kernel)} cannot be compiled without {module}: {error}; "
-            "install it, or pass the kernel's PTX as a text"
+            "install or update its package, or pass the kernel's PTX as a text"
         ) from None
 
 

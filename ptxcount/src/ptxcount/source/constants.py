@@ -54,7 +54,8 @@ def evaluate_constant(
 ) -> int | None:
     """Evaluate an expression of numbers and of constants that a source defines; None if the value is unknown.
 
-    The value is an integer: fractions are cut off. ``definitions`` is `CONSTANTS` or `VARIABLES`. Of several
+    The value of the expression, and of each constant in it, is cut to an integer: with N = 1.5, ``N * 2`` is 2.
+    ``definitions`` is a pattern with ``{0}`` for a name: `CONSTANTS` or `VARIABLES`. Of several
     definitions of a name, the last counts; with ``is_strict``, different definitions make the value unknown. ``depth``
     limits constants defined by constants.
     """
@@ -63,7 +64,8 @@ def evaluate_constant(
         values = re.findall(definitions.format(word[0]), source)
         if not (values and depth) or (is_strict and len({*values}) > 1):
             return word[0]
-        value = evaluate_constant("".join(values[-1]), source, definitions, depth - 1, is_strict=is_strict)
+        last = "".join(values[-1])  # only one group of the pattern is not empty
+        value = evaluate_constant(last, source, definitions, depth - 1, is_strict=is_strict)
         return f"({value})"
 
     expression = re.sub(r"\b[A-Za-z_]\w*", find_value, _translate_integers(text))

@@ -23,7 +23,8 @@ _FIELDS = np.dtype({
     "offsets": [0, 8, 12, 32, 52, 55],
     "itemsize": TensorMap.size,
 })  # fmt: skip
-#: Flags: the version in 4 bits; then axes minus 1, type, swizzle, promotion in L2, and a size of 128 KiB.
+#: Flags: the version in bits 0 to 3, axes minus 1 and type in 4 to 10, place of the swizzle in `SWIZZLES` in 13 and 14,
+#: promotion in L2 in 17 and 18, and a size of 128 KiB in 21.
 _VERSION, _KNOWN_FLAGS = 0x2, 0x2667F0
 #: First address that stands for an array. It is larger than any other number in the parameters.
 _ADDRESS = 1 << 56
@@ -70,7 +71,7 @@ def _call_host_function(cubin: bytes, parameters: int) -> None:
 def _read_map(fields: Any, array: Any) -> TensorMap:
     """Return the `TensorMap` of these fields over the array, with axes in the map's order.
 
-    Raises `LaunchError` for a map of another form.
+    Raises `LaunchError` if the map does not cover the whole array, has element strides, or has unknown flags.
     """
     rank, flags = array.ndim, int(fields["flags"])
     lengths = (*(fields["lengths"][:rank].astype(int)[::-1] + 1),)
@@ -83,4 +84,5 @@ def _read_map(fields: Any, array: Any) -> TensorMap:
             f"of {array.shape}; ptxcount does not know this form: count for sm_80"
         )
     box = (*(fields["box"][:rank].astype(int)[::-1] + 1),)
-    return TensorMap(views[0], box, [*SWIZZLES][flags >> 13 & 3])
+    swizzle = [*SWIZZLES][flags >> 13 & 3]
+    return TensorMap(views[0], box, swizzle)

@@ -111,8 +111,8 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
     values |= keywords
     if missing := [name for name in names if name not in values]:
         raise LaunchError(
-            f"Triton's kernel also needs {', '.join(missing)}; pass all arguments in its order, or a dict by name, "
-            "with the parameters of @triton.autotune"
+            f"Triton's kernel also needs {', '.join(missing)}; pass all arguments, also those that "
+            "@triton.autotune would choose, in the kernel's order, or as a dict by name"
         )
     options = {name: value for name, value in values.items() if name not in names}
     return {name: values[name] for name in names}, options

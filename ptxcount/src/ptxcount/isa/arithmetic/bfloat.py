@@ -29,7 +29,8 @@ def encode_bits(exact: Array, rounding: str = "rn") -> Array:
     excess = wide - single.astype(np.float64)
     word = round_toward("rz", single, excess).view(np.uint32) | (excess != 0)  # last bit: some bits were cut off
     if rounding == "rn":
-        word = word + np.uint32(0x7FFF) + ((word >> np.uint32(16)) & np.uint32(1))
+        last_bit = (word >> np.uint32(16)) & np.uint32(1)  # ties go to even
+        word = word + np.uint32(0x7FFF) + last_bit
     elif rounding != "rz":
         moves_away = (word & 0xFFFF != 0) & np.isfinite(wide) & (np.signbit(wide) == (rounding == "rm"))
         word = word + np.where(moves_away, np.uint32(0x10000), np.uint32(0))

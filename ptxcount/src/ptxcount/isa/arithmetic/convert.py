@@ -50,15 +50,15 @@ def convert(
     ``saturate`` clamps float results to [0, 1], except bfloat16. With ``satfinite``, infinities become the largest
     finite numbers. ``relu`` turns negative operands into zeros. ``ftz`` flushes f32 and bfloat16, not f16 and f64.
     """
-    if source.kind == "e":
+    if source.kind == "bf16":
         a, source = bfloat.decode_bits(a), TYPES["f32"]
     if ftz and a.dtype == np.float32:
         a = flush(a)
     if relu:
         a = apply_relu(a)
-    if target.kind == "e" and rounding in TO_INTEGER:
+    if target.kind == "bf16" and rounding in TO_INTEGER:
         a, rounding = TO_INTEGER[rounding](a), "rn"
-    if target.kind == "e":
+    if target.kind == "bf16":
         if a.dtype.kind != "f":
             wide = a.astype(np.float64)
             a = round_to_odd(wide, _find_error(a, wide))

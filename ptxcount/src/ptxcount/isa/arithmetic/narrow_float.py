@@ -65,9 +65,10 @@ def encode_scale(values: Array, rounding: str, *, saturate: bool) -> Array:
     Results above 2**127 become NaN, or 2**127 with ``saturate``. Results below 2**-127 become 2**-127.
     """
     bits = values.astype(np.float32).view(np.uint32) & np.uint32(0x7FFFFFFF)
-    rounds_up = (rounding == "rp") & (bits & 0x7FFFFF != 0) & (bits > 0x400000) & (bits < 0x7F800000)
+    mantissa, least, infinity = bits & 0x7FFFFF, 0x400000, 0x7F800000  # least: 2**-127, a subnormal
+    rounds_up = (rounding == "rp") & (mantissa != 0) & (bits > least) & (bits < infinity)
     code = (bits >> 23) + rounds_up
-    return np.where((code == NAN_SCALE) & (bits <= 0x7F800000) & saturate, NAN_SCALE - 1, code).astype(np.uint8)
+    return np.where((code == NAN_SCALE) & (bits <= infinity) & saturate, NAN_SCALE - 1, code).astype(np.uint8)
 
 
 def decode_scale(codes: Array) -> Array:

@@ -69,7 +69,7 @@ def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFie
     elif name == "rank":
         if value > 4:
             raise ValueError(f"rank is {value}; it is the number of dimensions minus 1: 0 to 4 are allowed")
-        sizes = {attribute: value + (attribute != "pitches") for attribute in _AXES.values()}
+        sizes = {attribute: value if attribute == "pitches" else value + 1 for attribute in _AXES.values()}
         padded = {attribute: (*getattr(fields, attribute), *(0,) * 5) for attribute in sizes}
         changes = {attribute: padded[attribute][:size] for attribute, size in sizes.items()}
     elif name in _CHOICES:

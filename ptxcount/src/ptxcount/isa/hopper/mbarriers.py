@@ -22,7 +22,7 @@ from ..single_threads import iter_threads
 from ..spaces import make_shared_reader
 
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
-#: Bits of a count of arrivals, bits of the tx-count, and the bit of the phase's parity.
+#: Bits of each field, from bit 0: pending arrivals and expected arrivals, then pending bytes. Bit 63 is the parity.
 _COUNT, _BYTES = 20, 21
 _PHASE = np.uint64(63)
 _ONE = np.ones((1, 1), np.uint32)
@@ -131,15 +131,16 @@ def _bind_barrier(instruction: Instruction) -> Step:
 
 def _bind_update(instruction: Instruction, name: str) -> Step:
     """Bind ``mbarrier.operation{...}.b64 {state,} [a]{, operand}`` for an operation of `_OPERATIONS`."""
-    returns = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
-    expect_count(instruction, returns + 1, returns + 2)
-    barrier, *arguments = instruction.operands[returns:]
+    has_state = bool(instruction.operands) and not isinstance(instruction.operands[0], Address)
+    place_of_barrier = 1 if has_state else 0
+    expect_count(instruction, place_of_barrier + 1, place_of_barrier + 2)
+    barrier, *arguments = instruction.operands[place_of_barrier:]
     place = _make_mbarrier_reader(instruction, barrier)
 
     def update(chunk: Chunk, *values: Array) -> list[Array]:
         return [update_barriers(chunk, name, place(chunk), *(values or (_ONE,)))]
 
-    writes = [(argument, _U64) for argument in instruction.operands[:returns]]
+    writes = [(argument, _U64) for argument in instruction.operands[:place_of_barrier]]
     return make_step(instruction, writes, [(source, _U32) for source in arguments], update)
 
 
@@ -149,7 +150,7 @@ def _bind_init(instruction: Instruction) -> Step:
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
 
     def init(chunk: Chunk, count: Array) -> list[Array]:
-        word = count.astype(np.uint64) * np.uint64(1 + (1 << _COUNT))
+        word = count.astype(np.uint64) | count.astype(np.uint64) << np.uint64(_COUNT)  # pending and expected
         chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.make_reporter())
         return []
 

@@ -117,16 +117,17 @@ def _bind_product(instruction: Instruction) -> Step:
     if ELEMENTS[a_type].bits < 8:
         raise unsupported(instruction, f"elements of a are .{a_type}; at least 8 bits are needed")
     is_sparse = "sp" in names
-    expect_count(instruction, *(count + 2 * is_sparse for count in (4, 6, 7, 8)))
+    metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
+    expect_count(instruction, *(count + metadata_count for count in (4, 6, 7, 8)))
     target, first, second, *rest = instruction.operands
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
-    scale, *constants = rest[2 * is_sparse :]
+    scale, *constants = rest[metadata_count:]
     numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(split_group(first)) > 1
     signs = numbers[:2] or [1, 1]
     transposes = [bool(number) for number in numbers[2:]]
     transposed = ([False] * (2 - len(transposes)) + transposes)[-2:]  # only that of B if A is in registers
-    stored = shape.k // (1 + is_sparse)
+    stored = shape.k // 2 if is_sparse else shape.k
     warp = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)
     targets, registers = split_group(target), split_group(first)

@@ -23,7 +23,7 @@ def _bind_commit(instruction: Instruction) -> Step:
     """
     expect_modifiers(instruction, instruction.modifiers, _NAMES, {"mbarrier::arrive::one"})
     group, is_multicast = read_group(instruction), "multicast::cluster" in instruction.modifiers
-    expect_count(instruction, 1 + is_multicast)
+    expect_count(instruction, 2 if is_multicast else 1)
     readers = [make_shared_reader(instruction, instruction.operands[0])]
     readers += [make_reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
 

@@ -39,9 +39,9 @@ KINDS: dict[str, Kind] = {
     "kind::tf32": Kind({2: "tf32"}, {1: "f32"}, 8),
     "kind::f8f6f4": Kind(_NARROW, _FLOATS, 32),
     "kind::i8": Kind({0: "u8", 1: "s8"}, {2: "s32"}, 32),
-    "kind::mxf8f6f4": Kind(_NARROW, {}, 32, True),
-    "kind::mxf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
-    "kind::mxf4nvf4": Kind({1: "e2m1"}, {}, 64, True, padded=False),
+    "kind::mxf8f6f4": Kind(_NARROW, {}, 32, is_scaled=True),
+    "kind::mxf4": Kind({1: "e2m1"}, {}, 64, is_scaled=True, padded=False),
+    "kind::mxf4nvf4": Kind({1: "e2m1"}, {}, 64, is_scaled=True, padded=False),
 }
 #: Allowed columns, by blocks and ``.ws`` (Table 39 "Various combinations of .kind and shapes"), and for integers.
 _COLUMNS = {(1, False): (*range(8, 257, 8),), (2, False): (*range(16, 257, 16),), (1, True): (64, 128, 256)}
@@ -120,7 +120,7 @@ class InstructionDescriptor(NamedTuple):
             scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
             scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
             selector=bits & 3,
-            k=LONG if is_long else kind.k * (1 + is_sparse),
+            k=LONG if is_long else kind.k * (2 if is_sparse else 1),
         )
 
 

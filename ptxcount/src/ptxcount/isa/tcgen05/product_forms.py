@@ -59,11 +59,12 @@ class ProductForm(NamedTuple):
         if kind.is_scaled != is_scaled:
             needs = "needs" if kind.is_scaled else "does not allow"
             raise unsupported(instruction, f".{kind_name} {needs} .block_scale")
-        if not 5 + 2 * is_scaled <= len(operands) <= 7:
+        least = 7 if is_scaled else 5
+        if not least <= len(operands) <= 7:
             given = f"it has {count_noun(len(operands), 'operand')} without metadata"
-            raise unsupported(instruction, f"{given}; .{kind_name} needs {5 + 2 * is_scaled} to 7")
+            raise unsupported(instruction, f"{given}; .{kind_name} needs {least} to 7")
         masks = split_group(operands[4]) if isinstance(operands[4], Group) and not is_scaled else ()
-        rest = () if is_scaled else operands[5 + bool(masks) :]
+        rest = () if is_scaled else operands[6 if masks else 5 :]
         if is_stationary and (masks or is_scaled):
             raise unsupported(instruction, f".ws does not allow {'disable-output-lane' if masks else '.block_scale'}")
         shift: float = 0

@@ -73,7 +73,8 @@ def _bind_product(instruction: Instruction) -> Step:
     extra_readers = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
     extra_readers += [make_reader(instruction, word, _U32) for word in (split_group(rest[0]) if form.masks else ())]
     extra_readers += [make_reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
-    readers += [make_reader(instruction, rest[2 if form.scales else bool(form.masks)], _PRED), *extra_readers]
+    predicate = rest[2 if form.scales else 1 if form.masks else 0]  # after the scales or the mask
+    readers += [make_reader(instruction, predicate, _PRED), *extra_readers]
     readers += [read_tensor_address(operand) for operand in metadata]
 
     def multiply(chunk: Chunk) -> None:
@@ -99,7 +100,7 @@ class _Product:
                 issue.idesc, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
             )
             mask = ColumnMask.decode(issue.extra[0], idesc.rows) if form.is_stationary and issue.extra else None
-        self._idesc, self._column_mask, self._stored_k = idesc, mask, idesc.k // (1 + form.is_sparse)
+        self._idesc, self._column_mask, self._stored_k = idesc, mask, idesc.k // (2 if form.is_sparse else 1)
         self._path = DATA_PATHS[idesc.rows, form.group, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
@@ -184,25 +185,26 @@ class _Product:
         return expand_groups(np.broadcast_to(stored, (*codes.shape[:3], stored.shape[3])), codes, unit)
 
     def _load_b(self, blocks: Array) -> Array:
-        """Load the columns of B in each block of a group, (blocks, N, K)."""
-        first = self._column_mask.shift if self._column_mask else 0
-        extent = (first + self._idesc.columns // self._form.group, self._idesc.k)
+        """Load the columns of B that ``blocks``, one block of each group, hold: (blocks, N / group size, K)."""
+        skipped = self._column_mask.shift if self._column_mask else 0
+        extent = (skipped + self._idesc.columns // self._form.group, self._idesc.k)
         transposed = self._idesc.transposed[1]
-        return self._load_shared(self._issue.b, blocks, extent, self._idesc.b_type, transposed=transposed)[:, first:]
+        return self._load_shared(self._issue.b, blocks, extent, self._idesc.b_type, transposed=transposed)[:, skipped:]
 
-    def _load_shared(self, bits: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
-        """Load a factor from the shared memory of each block, (blocks, *extent), by its shared memory descriptor."""
+    def _load_shared(self, code: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
+        """Load a factor of type ``name`` from each block, (blocks, *extent), by its memory descriptor ``code``."""
         with report_descriptors(self._chunk):
-            descriptor = decode_shared(bits)
-        if descriptor.lines != 8 and not transposed:
-            problem = f"the shared memory descriptor {bits:#x} has swizzle 1 (32-byte atoms)"
+            descriptor = decode_shared(code)
+        has_32_byte_atoms = descriptor.lines != 8
+        if has_32_byte_atoms and not transposed:
+            problem = f"the shared memory descriptor {code:#x} has swizzle 1 (32-byte atoms)"
             raise unsupported(self._chunk.instruction, f"{problem}, which needs a transposed factor")
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not transposed and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
             problem = f"crosses the end of its swizzle of {descriptor.span} bytes"
             row = f"a row of {width} bytes that begins at byte {descriptor.start % descriptor.span}"
-            raise unsupported(self._chunk.instruction, f"{row} {problem} (shared memory descriptor {bits:#x})")
+            raise unsupported(self._chunk.instruction, f"{row} {problem} (shared memory descriptor {code:#x})")
         load = partial(load_shared_factor, transposed=transposed, padded=kind.padded)
         return np.stack([load(self._chunk, block, descriptor, extent, name, self._report) for block in blocks.tolist()])
 

@@ -80,7 +80,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     shape, number = choose_modifier(instruction, FRAGMENTS), choose_modifier(instruction, _NUMBERS)
     count = FRAGMENTS[shape].registers * _NUMBERS[number]
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)
-    place, *rest = instruction.operands[name == "ld" :]
+    place, *rest = instruction.operands[1 if name == "ld" else 0 :]
     split = rest[0] if shape == "16x32bx2" else Immediate(0)
     if not isinstance(split, Immediate):
         raise unsupported(instruction, f"the offset of its second half is {format_operand(split)}; a number is needed")

@@ -54,7 +54,7 @@ def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     if shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
         swapped_role = {"a": "b", "b": "a"}.get(role, role)
         return [part.transpose() for part in list_fragment(swapped_role, Shape(shape.n, 8, shape.k), bits)]
-    count = 2 if role in "cd" else max(32 // bits, 1)
+    count = 2 if role in ("c", "d") else max(32 // bits, 1)
     lane = np.broadcast_to(_GROUP, (LANES, count))
     inner = _LANE_IN_GROUP * count + np.arange(count)
     rows, columns = shape.operand_extent(role)
@@ -78,7 +78,7 @@ def list_quad_pairs(role: str, bits: int, *, transposed: bool) -> list[Part]:
     """
     lane = np.arange(LANES)[:, None]
     first, upper = lane // 4 % 4 * 8, lane // 16 * 4
-    if role in "ab":
+    if role in ("a", "b"):
         along, within = np.broadcast_arrays(np.arange(4), lane % 4)
         outer, inner = (along, within) if transposed else (within, along)
         part = Part(first + upper + outer, inner) if role == "a" else Part(inner, first + upper + outer)

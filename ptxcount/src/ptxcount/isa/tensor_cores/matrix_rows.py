@@ -81,10 +81,11 @@ def _bind_rows(instruction: Instruction) -> Step:
     if tile.rows * count > LANES:
         raise unsupported(instruction, f".{shape}.{number} does not exist; .x1 and .x2 are allowed")
     expect_count(instruction, 2)
-    registers = split_group(instruction.operands[not loads])
+    data, address = instruction.operands if loads else instruction.operands[::-1]
+    registers = split_group(data)
     if len(registers) != count * len(tile.parts):
         raise make_count_error(instruction, "the vector", len(registers), "register", count * len(tile.parts))
-    read_address = make_shared_reader(instruction, instruction.operands[loads])
+    read_address = make_shared_reader(instruction, address)
     instruction.units.add(4)
     word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8
 

@@ -63,7 +63,7 @@ def find_layout(role: str, shape: Shape, element: str, *, transposed: bool = Fal
         extent = {"a": (32, 4), "b": (4, 32)}.get(role, (32, 32))
         return RegisterLayout(list_quad_pairs(role, bits, transposed=transposed), bits, extent)
     parts = list_fragment(role, shape, bits)
-    if role in "cd" and bits > 16:
+    if role in ("c", "d") and bits > 16:
         parts = [Part(part.row[:, [e]], part.column[:, [e]]) for part in parts for e in (0, 1)]
     return RegisterLayout(parts, bits, shape.operand_extent(role))
 
@@ -125,7 +125,8 @@ def _bind_product(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {a_type}")
     if shape != _QUADS and any(transposed) and instruction.opcode == "mma":
         raise unsupported(instruction, f"its layouts are {join_modifiers(layouts)}; .row, .col are needed")
-    expect_count(instruction, 4 + 2 * is_sparse + 4 * scaled)
+    metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
+    expect_count(instruction, 4 + metadata_count + (4 if scaled else 0))
     if kind in _BYTE_KINDS:
         a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
     target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
@@ -141,7 +142,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
             raise make_count_error(instruction, f"its matrix {role}", len(operands), "register", len(layout.parts))
     rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
-    scales = BlockScales.parse(instruction, rest[2 * is_sparse :]) if scaled else None
+    scales = BlockScales.parse(instruction, rest[metadata_count:]) if scaled else None
     ends = np.cumsum([len(operands) for operands in sources])
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
@@ -153,7 +154,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
         if metadata:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, others[0]))
         if scales:
-            a, b = scales.scale_factors(chunk, a, b, others[is_sparse:])
+            a, b = scales.scale_factors(chunk, a, b, others[1 if metadata else 0 :])
         if d_type == "f64":
             sums = _multiply_in_order(a, b, c)
         elif "xor" in names:  # count the bits that differ: |a| + |b| - 2 (a @ b)

@@ -54,15 +54,17 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     by_row = "row" in names
     bits, loads = ELEMENTS[element].bits, "load" in names
     expect_count(instruction, 2, 3)
-    registers = split_group(instruction.operands[not loads])
+    data, address = instruction.operands[:2] if loads else instruction.operands[1::-1]
+    registers = split_group(data)
     layout = find_layout(role, shape, element)
     if len(registers) < len(layout.parts):
         raise make_count_error(instruction, "it", len(registers), "register", len(layout.parts))
     accesses = split_pieces(list_fragment(role, shape, bits), bits, by_row=by_row)
-    space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[by_row], np.uint32)
-    resolve = make_resolver(space, make_address_reader(instruction, instruction.operands[loads], space))
+    space, default_leading = find_space(instruction), np.full((1, 1), layout.extent[1 if by_row else 0], np.uint32)
+    resolve = make_resolver(space, make_address_reader(instruction, address, space))
     read_leading = [make_reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
-    rows_at_once = role in "ab" and bits in (8, 16) and (by_row == (role == "a") or bits == 16)
+    is_k_contiguous = by_row if role == "a" else not by_row
+    rows_at_once = role in ("a", "b") and (bits == 16 or (bits == 8 and is_k_contiguous))
     if space in (None, "shared"):
         instruction.units.add(min(bits // 8, 4))
 

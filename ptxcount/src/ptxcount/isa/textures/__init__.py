@@ -109,7 +109,7 @@ class Surface(ArrayDescriptor):
         Without the layout ``rows``, memory has tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows. A
         one-dimensional layer is one row.
         """
-        if (self.layout or LAYOUTS[len(self.extents) == 1]) == "rows":
+        if (self.layout or ("rows" if len(self.extents) == 1 else "array")) == "rows":
             return byte
         pitch = self.extents[-1] * self.element
         x, row = byte % pitch, byte // pitch

@@ -57,7 +57,7 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
             raise LaunchError(
                 f"{instruction.source}: {handle:#x} is not a {object_name}; pass a ptxcount.{kind.__name__} as argument"
             )
-        if len(bound.descriptor.extents) != count + layered:
+        if len(bound.descriptor.extents) != count + (1 if layered else 0):
             raise LaunchError(
                 f"{instruction.source}: the {object_name} has the shape {bound.descriptor.extents}; "
                 f"{instruction.name} needs {needed}"
@@ -83,7 +83,7 @@ _QUAD = _LaneGroup(4, 4)
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
     """Select the lane group of a fetch with float coordinates, by the number of taps and the size of elements."""
     is_large = texture.element == 16 and taps > 1 and not gather
-    return _LaneGroup(4, 2, 1 + is_large) if taps == 8 or is_large else _QUAD
+    return _LaneGroup(4, 2, repeats=2 if is_large else 1) if taps == 8 or is_large else _QUAD
 
 
 def _record_requests(
@@ -124,9 +124,9 @@ def _bind_fetch(instruction: Instruction) -> Step:
     channel = "rgba".index(choose_modifier(instruction, [*"rgba"])) if gather else 0
     expect_count(instruction, 2, 3, 4)
     count, layered = GEOMETRIES[geometry]
-    handle, coordinates = _split_handle(instruction, instruction.operands[1], count + layered)
+    handle, coordinates = _split_handle(instruction, instruction.operands[1], count + (1 if layered else 0))
     targets = split_vector(instruction, instruction.operands[0], 4)
-    types = [*[_U32] * layered, *[coordinate_type] * count]
+    types = [*([_U32] if layered else []), *[coordinate_type] * count]
     reads = list(zip(coordinates, types, strict=True))
     read_handle = make_address_reader(instruction, handle, None)
     by_integers = coordinate_type.kind != "f"
@@ -183,9 +183,10 @@ def _bind_surface(instruction: Instruction) -> Step:
         raise unsupported(instruction, f"its type is .{kind.name}; .b8, .b16, .b32 or .b64 is needed")
     count, layered = GEOMETRIES[geometry]
     expect_count(instruction, 2)
-    handle, coordinates = _split_handle(instruction, instruction.operands[loads], count + layered)
+    registers, place = instruction.operands if loads else instruction.operands[::-1]
+    handle, coordinates = _split_handle(instruction, place, count + (1 if layered else 0))
     element_count = _VECTORS[vector] if vector else 1
-    data = split_vector(instruction, instruction.operands[not loads], element_count)
+    data = split_vector(instruction, registers, element_count)
     read_handle = make_address_reader(instruction, handle, None)
     reads = [make_reader(instruction, coordinate, _S32) for coordinate in coordinates]
     width = kind.size * element_count
