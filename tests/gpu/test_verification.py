@@ -86,9 +86,9 @@ def test_plain_copy_copies_odd_lengths(length: int) -> None:
 
 
 def test_ratio_without_a_time() -> None:
-    control = track_control.OffsetCopy()
-    control.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
-    ratios = control.track_copy_ratio()["samples"]
+    copy_ratio = track_control.OffsetCopy()
+    copy_ratio.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
+    ratios = copy_ratio.track_copy_ratio()["samples"]
     assert stopping_rule.MIN_SAMPLES <= len(ratios) <= stopping_rule.MAX_SAMPLES
     assert all(0.9 < ratio < 1.5 for ratio in ratios)
 

@@ -20,7 +20,7 @@ from kernelwatch.cli import bisect as commands
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
-from kernelwatch.suite.benchmark_names import Kind, control_name
+from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations, match_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, open_numbers
 from kernelwatch.workflow.select_results import CannotCompareError
@@ -152,12 +152,12 @@ def test_exact_numbers_are_measured_once(
         assert numbers.find_value(commit_hash, configuration) == (value if is_stored else 5.0)
 
 
-def test_time_is_measured_with_its_control() -> None:
+def test_time_is_measured_with_its_copy_ratio() -> None:
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     names = set()
     for number in list_configurations():
         quoted = ", ".join(value if value.isdigit() else repr(value) for value in number.params.values())
-        names |= {f"{benchmark}({quoted})" for benchmark in (number.benchmark, control_name(number.benchmark))}
+        names |= {f"{benchmark}({quoted})" for benchmark in (number.benchmark, copy_ratio_name(number.benchmark))}
     wanted = "|".join(format_patterns(numbers_wanted))
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
     benchmarks = (BENCHMARK, "track_control.Transpose.track_copy_ratio")

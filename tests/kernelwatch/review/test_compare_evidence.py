@@ -20,7 +20,7 @@ from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import load_thresholds
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
-CONTROL = "track_control.X.track_copy_ratio"
+COPY_RATIO = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
 KERNEL = "offset_copy float32 -Xptxas -O3"
 HELD = "the GPU was throttled or shared in"
@@ -32,7 +32,7 @@ def _suite(factor: float, copies: tuple[float, float | None] | None) -> Suite:
     suite: Suite = {BASE: {TIME: {"one": samples(1e-3)}}, HEAD: {TIME: {"one": samples(1e-3 * factor, seed=1)}}}
     if copies is not None:
         for commit, ratio in zip((BASE, HEAD), copies, strict=True):
-            suite[commit] |= {CONTROL: {"one": samples(ratio)}} if ratio else {}
+            suite[commit] |= {COPY_RATIO: {"one": samples(ratio)}} if ratio else {}
     return suite
 
 
@@ -132,7 +132,7 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
-    assert document["only_base"] == [], "a control has no entry of its own"
+    assert document["only_base"] == [], "a copy ratio has no entry of its own"
     apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
     remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}

@@ -16,7 +16,7 @@ from kernelwatch.errors import ArgumentError, CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
 from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import control_name, measurement_group
+from kernelwatch.suite.benchmark_names import copy_ratio_name, measurement_group
 
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
@@ -158,7 +158,7 @@ def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> No
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
     assert measurement_group(f"{module}.One") == f"{module}.One"
-    assert measurement_group("speed.One") == measurement_group(control_name("speed.One.time_x")) == "time.One"
+    assert measurement_group("speed.One") == measurement_group(copy_ratio_name("speed.One.time_x")) == "time.One"
 
 
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])

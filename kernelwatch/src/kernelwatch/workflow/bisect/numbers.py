@@ -16,7 +16,7 @@ from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.commit_review import Review
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.store.results import History
-from kernelwatch.suite.benchmark_names import Kind, control_name
+from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
 from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration
 from kernelwatch.workflow.load_review import review_selection
@@ -137,13 +137,13 @@ def _read_value(history: History, commit: str, configuration: SuiteConfiguration
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
-    """Return regular expressions for `--bench` of asv that select the configurations and the controls of times."""
+    """Return regular expressions for `--bench` of asv that select the configurations and the copy ratios of times."""
     by_benchmark = defaultdict(list)
     for configuration in configurations:
         values = ", ".join(f"'?{re.escape(value)}'?" for value in configuration.params.values())
         by_benchmark[configuration.benchmark].append(values)
         if configuration.kind is Kind.TIMED:
-            by_benchmark[control_name(configuration.benchmark)].append(values)
+            by_benchmark[copy_ratio_name(configuration.benchmark)].append(values)
     return [rf"^{re.escape(name)}\(({'|'.join(alternatives)})\)$" for name, alternatives in by_benchmark.items()]
 
 
