@@ -60,10 +60,10 @@ def test_run_exits_with_the_last_failure(
 
 def test_help_begins_with_differences_to_asv(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     assert command.run(["--help"]) == 3
-    first, second, _ = capsys.readouterr().out.splitlines()
+    first, second, *_ = capsys.readouterr().out.splitlines()
     assert "without RANGE, only HEAD is measured" in first
-    assert "Without --machine, the machine has the GPU's name." in second
-    assert "--quick stores its results, too." in second
+    assert "under --machine, by default the GPU's name, or no-gpu-ARCHITECTURE." in second
+    assert "Unlike asv, --quick stores them." in second
     assert asv_calls == [["run", "--help"]]
 
 
