@@ -50,8 +50,8 @@ UNASKED = Reference(LENGTH, lambda _: pytest.fail("the reference was computed"))
         (WrongOutputError("element [3] is 0"), job(), REFERENCE, WrongOutputError, r"^element \[3\] is 0$"),
         (RuntimeError("illegal address"), job(), REFERENCE, MeasuringError, "^RuntimeError: illegal address$"),
         (NotImplementedError("needs more"), HUGE, UNASKED, NotImplementedError, "^needs more$"),
-        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, but the job"),
-        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, but the job"),
+        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, but the measuring"),
+        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, but the measuring"),
     ],
 )
 def test_exceptions_keep_their_type(
