@@ -109,7 +109,10 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield the named strings of a Python module that declare kernels, and a message for each unnamed string."""
+    """Yield the strings with kernels that a Python module assigns to names, and a message for each other such string.
+
+    A module that Python cannot parse gives one message.
+    """
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
