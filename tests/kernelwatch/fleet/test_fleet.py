@@ -167,10 +167,10 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
     [
         ([{}], "no worker connected within 0 s; to start workers, see docs/fleet.md of kernelwatch"),
         ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y: use one scheduler per kind"),
-        ([{"tls://gone:1": "gpu"}, {}], ""),
+        ([{"tls://127.0.0.1:1": "gpu"}, {}], ""),  # the only worker is gone at the second look
     ],
 )
-def test_backfill_without_workers_ends(
+def test_backfill_ends_without_suitable_workers(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kernelwatch.fleet import engine
@@ -181,7 +181,7 @@ def test_backfill_without_workers_ends(
     monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
     with pytest.raises(FleetError, match=message) if message else nullcontext():
         assert not engine.backfill(fleet, tmp_path, COMMITS, report=messages.append)
-    assert messages == [] if message else ["8 commits left, but no worker is connected"]
+    assert messages == ([] if message else ["8 commits left, but no worker is connected"])
 
 
 @pytest.mark.usefixtures("checkout")

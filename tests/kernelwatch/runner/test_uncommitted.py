@@ -54,7 +54,10 @@ def test_uncommitted_files_are_named(
 
 
 def test_no_warning_without_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside a repository, nothing is raised: the run itself raises git's error."""
+    """Outside a repository, nothing is raised either: the run itself raises git's error."""
     monkeypatch.setattr(uncommitted, "ROOT", tmp_path)
     assert git.try_text(tmp_path, "rev-parse", "HEAD") is None
-    uncommitted.warn_of_changes(["0" * 40], tmp_path / "results")
+    warnings = list[str]()
+    monkeypatch.setattr(log, "warning", warnings.append)
+    assert uncommitted.warn_of_changes(["0" * 40], tmp_path / "results") == []
+    assert warnings == []
