@@ -201,18 +201,23 @@ def _measure_spans(job: Job) -> tuple[int, int]:
     return outputs, inputs
 
 
-def test_buffers_exceed_the_l2_three_times(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+#: Bytes of the stamps of an isolated sample: 64-bit values of the GPU's timer, before and after each launch.
+STAMP_BYTES = ISOLATED_LAUNCHES * 2 * 8
+
+
+def test_sets_are_three_times_the_l2(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+    """Outputs, inputs, and an array that flushes the L2 are allocated in this order; uploads fill all inputs."""
     gpu, traces = gpu_and_traces
     for trace in (trace for trace in traces if trace.has_new_buffers):
         job, first = trace.jobs[0], next(place for place, entry in enumerate(trace.log) if entry.nodes)
         sets = next(entry.address_sets[job.entry] for kernel, entry in trace.timed if kernel == job.entry)
         assert sets == (1 if trace.how.get("in_l2") else -(-3 * gpu.l2 // job.set_bytes))
-        outputs, inputs = (sets * span for span in _measure_spans(job))
-        allocated = [entry for entry in trace.log[:first] if entry.call.startswith("allocate ")]
-        assert _sum_bytes(allocated[:1], "") == outputs
-        assert _sum_bytes(allocated[1:2], "") == (inputs or outputs // sets), "the plain copy needs an input"
-        assert _sum_bytes(allocated[2:], "") == ((2 * gpu.l2 + 384) if trace.how.get("isolated") else 0)
-        assert _sum_bytes(trace.log[:first], "upload ") == inputs
+        output_bytes, input_bytes = (sets * span for span in _measure_spans(job))
+        outputs, inputs, *flushed = (entry for entry in trace.log[:first] if entry.call.startswith("allocate "))
+        assert _sum_bytes([outputs], "") == output_bytes
+        assert _sum_bytes([inputs], "") == (input_bytes or output_bytes // sets), "the plain copy needs an input"
+        assert _sum_bytes(flushed, "") == ((2 * gpu.l2 + STAMP_BYTES) if trace.how.get("isolated") else 0)
+        assert _sum_bytes(trace.log[:first], "upload ") == input_bytes
 
 
 def test_outputs_are_poisoned(traces: list[Trace]) -> None:

@@ -127,6 +127,27 @@ def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_
     assert message.format(COUNT) in shown
 
 
+PARTIAL = {
+    "a configuration that a run left out": (
+        {COUNT: {"one": 2.0, "two": math.nan}},
+        "1 configuration is not measured in head, because its run was partial",
+    ),
+    "a benchmark that a run left out": (
+        {TIME: {"one": 2.0}}, "2 configurations are not measured in head, because its run was partial",
+    ),
+    "a value that its axis lost": ({COUNT: {"one": 2.0}}, "1 configuration is gone from head"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("suite", "message"), PARTIAL.values(), ids=PARTIAL)
+def test_partial_runs_are_told_from_removed_values(
+    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path
+) -> None:
+    base: dict[str, dict[str, Outcome]] = {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}
+    write(tmp_path, {BASE: base, HEAD: {TIME: {"one": 2.0}, **suite}})
+    assert message in " ".join(report.render_review(review_stored(tmp_path)).split())
+
+
 WORDS = [
     ([], 1, "1 changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),

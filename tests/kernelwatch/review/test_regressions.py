@@ -176,7 +176,8 @@ def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
     assert message in capsys.readouterr().err
 
 
-#: A commit, its new count (None: its results are removed), and the heads whose steps are then reviewed again.
+#: First, the history of A to D is reviewed. Then a commit gets a new count (None: its results are removed), and the
+#: steps to these heads are reviewed again: the cache has the regressions up to C and up to D, not earlier ones.
 LATER: dict[str, tuple[str, float | None, list[str]]] = {
     "nothing": (E, None, []),
     "one more": (E, 13.0, [E]),

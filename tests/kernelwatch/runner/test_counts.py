@@ -157,8 +157,13 @@ def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> No
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
-    assert measurement_group(f"{module}.One") == f"{module}.One"
+
+
+def test_only_time_and_copy_ratio_share_a_measurement() -> None:
+    """All modules of times have one key; `speed` is a module with a name of the user's."""
     assert measurement_group("speed.One") == measurement_group(copy_ratio_name("speed.One.time_x")) == "time.One"
+    for module in ("track_counted", "track_compiled"):
+        assert measurement_group(f"{module}.One") == f"{module}.One"
 
 
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])

@@ -145,28 +145,37 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
     assert len(other_messages) == 1
 
 
-@pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
+#: Factors of the first two measurements to the stored time (0: the output is wrong), and the number of reused
+#: configurations of two.
+TRIES = [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)]
+
+
+@pytest.mark.parametrize(("tries", "reused"), TRIES)
 def test_difference_stops_reuse_of_times(
-    looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
+    tries: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One of two stored times is measured, and once more if it differs. Unless a try agrees, no time is reused.
+
+    The samples of the first try are stored, whether or not they agree.
+    """
     first, _ = measure(indices=[0, 1])
     entries = {}
     for configuration in first:
         numbers: dict[str, Any] = {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}
         entries[configuration.fingerprint] = StoredNumbers("c0", numbers, 0.05)
-    factors, measured = iter(looks), measure_times.TimeMeasurement._ask_for_outcome
+    factors, measured = iter(tries), measure_times.TimeMeasurement._ask_for_outcome
 
-    def look(*arguments: Any) -> Any:
+    def measure_by_factor(*arguments: Any) -> Any:
         outcome, factor = measured(*arguments), next(factors, 1.0)
         if not factor:
             raise WrongOutputError("it is wrong now")
         return msgspec.structs.replace(outcome, samples=tuple(sample * factor for sample in outcome.samples))
 
-    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", look)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", measure_by_factor)
     configurations, other_messages = measure(entries, indices=[0, 1])
     differences = [message for message in other_messages if isinstance(message, Difference)]
     assert len(differences) == (not reused)
-    assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
+    assert all(difference.ratio is None or difference.ratio == pytest.approx(tries[1]) for difference in differences)
     for configuration in configurations:
         origin, rounds = ("c0", [6, 5]) if configuration.reused else ("", [MIN_SAMPLES, MIN_SAMPLES])
         assert (configuration.reused, configuration.round_sizes) == (origin, rounds)
@@ -177,7 +186,7 @@ def test_difference_stops_reuse_of_times(
         for configuration in configurations
         if not configuration.reused
     ]
-    assert pytest.approx(looks[0]) in first_factors, "the first of two measurements was not kept"
+    assert pytest.approx(tries[0]) in first_factors, "the first of two measurements was not kept"
 
 
 @pytest.mark.usefixtures("gpu")

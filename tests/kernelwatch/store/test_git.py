@@ -52,7 +52,9 @@ def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path,
 
 
 @pytest.mark.parametrize(("words", "is_raised"), [("detected dubious ownership: safe.directory", True), ("", False)])
-def test_git_errors_may_be_none(words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_try_text_raises_only_errors_about_the_owner(
+    words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

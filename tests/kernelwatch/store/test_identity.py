@@ -66,6 +66,7 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
      (ENDED + 1_001, False)],
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
+    """A record without identity belongs to values that began while its run lasted, to a second."""
     assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
