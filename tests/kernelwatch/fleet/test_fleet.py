@@ -62,6 +62,7 @@ def _answers(port: int, context: ssl.SSLContext) -> bool:
 
 
 def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
+    """All ports listen on the loopback address, and answer only clients with the fleet's certificate."""
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -114,6 +115,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_neighbouring_commits_share_a_worker(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each of two workers gets half of the unmeasured commits, all neighbours, in order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -137,6 +139,7 @@ def test_neighbouring_commits_share_a_worker(
 
 
 def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
+    """A killed worker's commit is. A commit that fails MAX_TRIES times is reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []

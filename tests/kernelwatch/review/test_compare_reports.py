@@ -98,6 +98,7 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
 def test_failure_is_printed_with_its_reason(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
+    """The reason is the one that the newest run recorded, or else the command that shows one."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
@@ -117,6 +118,7 @@ SKIPPED = {
 
 @pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
 def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_path: Path) -> None:
+    """After a partial run, the report says instead that the run was partial."""
     suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
     root = write(tmp_path, suite)
     reasons = [f"this commit does not have it: no {COUNT}", "no GPU here"]
@@ -227,6 +229,7 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
 
 @pytest.mark.parametrize("arch", ["sm_90", None])
 def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
+    """Without a GPU, they are not named."""
     rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
     note = "Note: compiled numbers are of sm_80, sm_90, sm_100; only those of sm_90, this machine's GPU,"
     assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)

@@ -109,6 +109,7 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
 
 
 def test_each_round_measures_each_configuration(measure: Measure) -> None:
+    """A wrong and a missing kernel do not stop the others. Two kernels begin two rounds, the wrong one begins one."""
     configurations, other_messages = measure()
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
@@ -191,6 +192,7 @@ def test_difference_stops_reuse_of_times(
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So are ratios and throttle reasons. A skipped configuration is tried once."""
     outcomes = [
         JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
@@ -218,6 +220,7 @@ def test_no_device_skips_every_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
+    """They are the jobs that the commit's process measures. Missing kernels have none."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)
@@ -245,6 +248,7 @@ class SmallRatios(kw.Control):
 
 @pytest.mark.usefixtures("own_gpu")
 def test_asv_loop_takes_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv calls `setup` before each sample, and reads the timer twice. A ratio is a kernel's time over the copy's."""
     more = stopping_rule.MIN_SAMPLES + 2
     monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the number of samples that the instrument takes
     benchmark = Small()

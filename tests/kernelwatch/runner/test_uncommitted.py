@@ -33,6 +33,7 @@ AS_THEY_ARE = "these uncommitted changes are used: "
 def test_uncommitted_files_are_named(
     package: str, changes: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A run of HEAD names the files that HEAD lacks. Any run names the ones that it imports."""
     files = ("a.cu", "benchmarks/a.py", "imaging/a.py", "results/benchmarks.json")
     commit = commits.commit(commits.begin(tmp_path), dict.fromkeys(files, "1"))
     for module in (uncommitted, settings):

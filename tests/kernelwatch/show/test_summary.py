@@ -21,6 +21,7 @@ HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
 
 @pytest.mark.history
 def test_summary_has_verdict_skips_and_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skips of combinations that no commit supports are not listed. Without results, the summary fails."""
     history = History("nvidia-h200", ROOT)
     never = f"{skip_reasons.NOT_SUPPORTED}addition has no int8; it has float32, float64"
     fields = ("benchmark", "commit", "reason", "configurations")

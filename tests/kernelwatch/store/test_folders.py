@@ -67,6 +67,7 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 
 @pytest.mark.parametrize("benchmark", AGAIN)
 def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_path: Path) -> None:
+    """Tracked files stay. Only changed benchmarks are written. asv and the review read all files."""
     measured, new, read = AGAIN[benchmark]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
@@ -115,6 +116,7 @@ COMPILERS = [
 def test_other_compilers_have_a_folder_of_their_own(
     earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
 ) -> None:
+    """Only reviews read this folder, asv does not. A second run adds to the file."""
     machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
     measured = [_measure(tmp_path / str(day), day, count={"one": day}) for day in (1, 2)]
     for number, name in enumerate(earlier):

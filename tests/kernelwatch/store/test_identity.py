@@ -52,6 +52,7 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 @pytest.mark.parametrize("case", WROTE)
 def test_runs_behind_stored_values_are_found(case: str) -> None:
+    """Values belong to the run that began with them; those that a partial run left, to earlier runs."""
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.find_measuring_runs(runs, BASE, TIME, LATER)] == expected
 
