@@ -96,7 +96,7 @@ def test_full_disk_leaves_no_file(folder: Path) -> None:
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("free", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
 def test_cache_needs_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
-    """That holds whether or not the cache's folder exists."""
+    """The cache's folder may be missing."""
     if is_there:
         folder.mkdir(parents=True)
     with limit_file_size(free):

@@ -155,7 +155,7 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
-    """It prints that it waits, and stores its number after the first has ended or was killed."""
+    """The second run prints that it waits, and stores its number after the first has ended or was killed."""
     first = start(_hold_lock, folder, 1, False)
     _wait_for_text(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)

@@ -54,7 +54,7 @@ LISTED = {
 
 @pytest.mark.parametrize(("name", "is_listed"), LISTED.items())
 def test_page_leaves_out_repeated_configurations(name: str, *, is_listed: bool) -> None:
-    """It leaves out ratios, and other dtypes, flags and architectures than float32, -O3, sm_90."""
+    """Asv's page leaves out ratios, and other dtypes, flags and architectures than float32, -O3, sm_90."""
     assert f"{name}@main" in NAMES
     assert is_listed != any(re.match(pattern, f"{name}@main") for pattern in CONF.regressions_first_commits)
 

@@ -112,7 +112,7 @@ def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
 
 
 def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They count all commits, and those of kernels. A merge has its changes against the first parent."""
+    """All commits are counted, and those of kernels. A merge has its changes against the first parent."""
     root = begin(tmp_path / "repository")
     hashes = [commit(root, {f"gpu_kernels/{number}": "x"}, "a kernel") for number in range(3)]
     git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
@@ -155,7 +155,7 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 
 @pytest.mark.parametrize("name", CHANGED_LINES)
 def test_changed_source_lines_are_shown(name: str, tmp_path: Path) -> None:
-    """Those of files that define the kernels are; without any, those of measured paths."""
+    """Changed lines of files that define the kernels are shown; without any, those of measured paths."""
     files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}

@@ -78,6 +78,6 @@ def test_benchmarks_are_in_order_of_the_suite() -> None:
     ],
 )
 def test_script_may_have_any_json(written: Any, read: Any, tmp_path: Path) -> None:
-    """Only NaN and infinities become null."""
+    """NaN and infinities become null; all else stays."""
     (tmp_path / "piece.js").write_text(data.format_script(written), encoding="utf-8")
     assert read_script(tmp_path / "piece.js") == read

@@ -20,7 +20,7 @@ from tests.stored import COUNT
 
 
 def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That holds after results were changed, removed and added."""
+    """Results are changed, removed and added between the two."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))

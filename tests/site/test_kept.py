@@ -78,7 +78,7 @@ def test_key_depends_on_inputs_of_the_review(change_name: str, root: Path, monke
 
 
 def test_key_depends_on_uncommitted_acknowledgements(root: Path) -> None:
-    """Only the key of the commit that is checked out does."""
+    """Only the key of the commit that is checked out changes."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
     first, second = commit_cache.compute_keys(history, root).items()
@@ -89,7 +89,7 @@ def test_key_depends_on_uncommitted_acknowledgements(root: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\x81\xa1a", None])
 def test_cached_commits_are_not_read_again(damage: bytes | None, root: Path, tmp_path: Path) -> None:
-    """That holds if the history grows. With a damaged or unwritable cache, all are read again."""
+    """The history may grow. With a damaged or unwritable cache, all commits are read again."""
     read = list[str]()
 
     def read_commit(commit: str) -> dict[str, Any]:

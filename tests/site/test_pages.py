@@ -102,7 +102,7 @@ def test_commit_pages_explain_their_terms(site: tuple[Path, dict[str, str]]) -> 
 
 
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
-    """Nor is a script inline, which the pages' policy forbids."""
+    """No script is inline, which the pages' policy forbids."""
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
@@ -167,7 +167,7 @@ def test_code_of_the_site_names_nothing_of_this_suite() -> None:
 
 
 def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
-    """They have no author. Publishing again writes no file."""
+    """Such pages have no author. Publishing again writes no file."""
     root = begin(tmp_path)
     suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
     for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):

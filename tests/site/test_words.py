@@ -86,7 +86,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence: str) -> None:
-    """It names the two that changed most, and counts the others."""
+    """The two kernels that changed most are named, the others counted."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
@@ -137,7 +137,7 @@ FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
 
 @pytest.mark.parametrize(("convert", "value", "expected"), FILTERS)
 def test_filters_of_templates(convert: Callable[[Any], Any], value: Any, expected: Any) -> None:
-    """They describe branches and ages, escape names, and shorten machines."""
+    """Filters describe branches and ages, escape names, and shorten machines."""
     converted = convert(value)
     assert (list(converted.values()) if isinstance(converted, dict) else str(converted)) == expected
 

@@ -142,7 +142,7 @@ def test_functions_of_one_module_differ() -> None:
 def test_function_without_source_depends_on_the_suite(
     function: Any, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its hash covers the suite's files. The hash of a kernel or of None does not."""
+    """The function's hash covers the suite's files. The hash of a kernel or of None does not."""
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / "package")
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "suite_folder", lambda: "suite")

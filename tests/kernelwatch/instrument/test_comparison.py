@@ -79,7 +79,7 @@ def test_flipped_bits_are_found(
     text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """They are found in any output, input or guard of the first and the last buffer, and in repetitions of a block."""
+    """Any output, input and guard is checked, in the first and the last buffer, and in repetitions of a block."""
     session = Session()
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)

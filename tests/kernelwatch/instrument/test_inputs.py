@@ -39,7 +39,7 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
 def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
-    """They are finite and symmetric, and have LEVELS values. Products are exact in float32 and float64."""
+    """Inputs are finite and symmetric, and have LEVELS values. Products are exact in float32 and float64."""
     kind = np.dtype(dtype)
     block = inputs.input_block(dtype)[: 16 * 6000].view(kind)
     cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
@@ -84,7 +84,7 @@ def test_values_of_another_shape_are_refused() -> None:
 def test_inputs_do_not_overlap(
     lengths: list[int], exact_dtype: str | None, block: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They lie at least 512 bytes apart, and hold what the host expects; so do the arrays of the plain copy."""
+    """Inputs lie at least 512 bytes apart, and hold what the host expects. Arrays of the plain copy lie apart, too."""
     monkeypatch.setattr(inputs, "BLOCK", block)
     monkeypatch.setattr(inputs, "_tiled_blocks", {})
     inputs.input_block.cache_clear()
@@ -138,7 +138,7 @@ def _backwards(output: Array, input: Array) -> Array:
 @pytest.mark.parametrize("size", [5, 1 << 21])
 @pytest.mark.parametrize("returned", RETURNED)
 def test_unwritten_bytes_are_poison(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is the first element, and what is behind the array."""
+    """The reference does not write the first element and the bytes behind the array."""
     arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
@@ -182,7 +182,7 @@ def test_unknown_kernel_or_argument_is_skipped(launch: str, reason: str) -> None
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_plain_copy_is_exact(length: int) -> None:
-    """It writes nothing behind `length` bytes, and moves the fewest sectors if they are a multiple of WIDTH."""
+    """The copy writes nothing behind `length` bytes, and multiples of WIDTH with the fewest sectors."""
     arguments = helper_kernels.copy_arguments(length)
     copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
     assert copied.problem is None

@@ -119,7 +119,7 @@ def test_reasons_for_throttled_samples(
 
 @pytest.mark.usefixtures("nvml")
 def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It compiles helper kernels, too, and prints errors."""
+    """Helper kernels are compiled, too, and errors printed."""
     built: list[tuple[str, ...]] = []
 
     def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:

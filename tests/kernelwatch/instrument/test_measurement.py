@@ -100,7 +100,7 @@ def test_sampling_stops_when_samples_agree(
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
 def test_verification_frees_its_memory(launch: Launch, gpu: FakeGpu) -> None:
-    """It launches only the kernel and the comparison. Only the pool of references stays allocated."""
+    """Only the kernel and the comparison are launched. Only the pool of references stays allocated."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
     session.verify(described.make_job(READY), make_fetch(described))

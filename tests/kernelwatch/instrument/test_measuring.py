@@ -64,7 +64,7 @@ def test_exceptions_keep_their_type(
 
 
 def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends when another commit connects."""
+    """The process ends when another commit connects."""
     monkeypatch.setattr(client, "START_LIMIT", 0.3)
     with serve_session(Session(), tmp_path) as address:
         request_outcome(address, job())

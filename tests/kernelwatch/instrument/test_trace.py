@@ -170,7 +170,7 @@ def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
 
 
 def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
-    """They are timed."""
+    """Repeated jobs are timed, but not compared."""
     assert [place for place, trace in enumerate(traces) if trace.is_repeated] == [3, 9, 15, 16]
     for trace in traces:
         is_compared = any("compare" in entry.nodes for entry in trace.log)
@@ -178,7 +178,7 @@ def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
 
 
 def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
-    """They are uploaded before every launch of a graph."""
+    """Arrays that a kernel reads and writes are uploaded before every launch of a graph."""
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
@@ -227,7 +227,7 @@ def test_sets_are_three_times_the_l2(gpu_and_traces: tuple[FakeGpu, list[Trace]]
 
 
 def test_outputs_are_poisoned(traces: list[Trace]) -> None:
-    """So are their guards, in all sets."""
+    """Guards are poisoned, too, in all sets."""
     for trace in traces:
         (job, *_), log = trace.jobs, trace.log
         launched = [place for place, entry in enumerate(log) if {*entry.nodes} == {job.entry}]

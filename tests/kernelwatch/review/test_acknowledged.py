@@ -31,7 +31,7 @@ def _commit(root: Path, text: str | None) -> str:
 
 
 def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are shown with their reason. Other regressions still give exit code 1."""
+    """The reason is shown, too. Other regressions still give exit code 1."""
     root, head, other_benchmark = tmp_path, _commit(tmp_path, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
         times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
@@ -79,7 +79,7 @@ def test_entry_without_a_row_is_noted() -> None:
 
 
 def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:
-    """That holds after a squash, too. An uncommitted entry counts for the commit that is checked out."""
+    """A squashed commit adds its entries. An uncommitted entry counts for the commit that is checked out."""
     root, a = tmp_path, base
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")

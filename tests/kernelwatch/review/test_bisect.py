@@ -299,7 +299,7 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
 def test_interrupted_search_restores_git(
     number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path
 ) -> None:
-    """Nor does a process or a temporary folder stay."""
+    """No process and no temporary folder stays."""
     project, commits = repository
     held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]

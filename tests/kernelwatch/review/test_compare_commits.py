@@ -51,7 +51,7 @@ def test_results_folder_is_found(
     command: Callable[..., int], variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """It is KERNELWATCH_RESULTS, or else `results_dir` of asv.conf.json. An error names it if it has no results."""
+    """KERNELWATCH_RESULTS names it, or else asv.conf.json. An error names a folder without results."""
     write(tmp_path, pair(1.0, 2.0, COUNT))
     change_document(tmp_path / "asv.conf.json", lambda configuration: configuration.update(results_dir="bench"))
     folder = tmp_path / (variable or "bench")

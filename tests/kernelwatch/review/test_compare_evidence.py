@@ -142,7 +142,7 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
 def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: str) -> None:
-    """It is the reason only if there is no other. A throttled time has no range."""
+    """Throttling is the reason only if there is no other. A throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")

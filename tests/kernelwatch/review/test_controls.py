@@ -72,7 +72,7 @@ TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
 
 @pytest.mark.parametrize("name", TWO_GPUS)
 def test_controls_give_the_threshold(name: str) -> None:
-    """It is twice the largest change of a control, at least 1 % and at most THRESHOLD_BETWEEN_GPUS."""
+    """The threshold is twice the largest change of a control, from 1 % to THRESHOLD_BETWEEN_GPUS."""
     changed, control, count, facts, verdict, threshold = TWO_GPUS[name]
     base = make_commit(BASE, "A", 1.0, 1.0, count, **facts)
     outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts), describe=describe)

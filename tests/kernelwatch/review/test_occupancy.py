@@ -79,7 +79,7 @@ UNLAUNCHABLE = {
 
 @pytest.mark.parametrize("case", UNLAUNCHABLE)
 def test_unlaunchable_kernel_is_broken(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is broken in head alone, even with a faster time; if only base cannot launch it, it is repaired."""
+    """A kernel that only head cannot launch is broken, even with a faster time; only base: repaired."""
     registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}

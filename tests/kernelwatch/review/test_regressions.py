@@ -76,7 +76,7 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_regressions_stand_until_fixed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are fixed by a later time within the threshold, or the old count."""
+    """A later time within the threshold, or the old count, is a fix."""
     values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):

@@ -150,7 +150,7 @@ def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, floa
 
 
 def test_incomplete_benchmark_classes_are_left_out() -> None:
-    """So are imported and hidden ones. The others are in the module's order."""
+    """Imported and hidden classes are left out, too. The others are in the module's order."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
     vars(module).update(Base=kw.Counted, n=3)

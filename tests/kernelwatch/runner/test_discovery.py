@@ -47,7 +47,7 @@ def read_identities(results: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
-    """So do the facts that identify stored results. New benchmarks may be added."""
+    """The facts that identify stored results stay, too. New benchmarks may be added."""
     stored = read_identities(ROOT / "results")
     identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
     assert identities == {name: list(identity.values()) for name, identity in stored.items()}

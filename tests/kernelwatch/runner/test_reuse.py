@@ -149,7 +149,7 @@ def entries(tmp_path: Path) -> Entries:
 
 
 def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
-    """They are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
+    """Numbers are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}

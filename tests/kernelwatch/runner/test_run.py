@@ -205,7 +205,7 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
     ],
 )
 def test_import_error_is_one_line(file: str, text: str, message: str, repository: tuple[Project, list[str]]) -> None:
-    """It has file and line number, and nothing is stored."""
+    """The line names the file and the line number. Nothing is stored."""
     project, _ = repository
     path = project.path / file
     path.write_text(path.read_text() + text)

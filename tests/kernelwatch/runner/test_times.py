@@ -192,7 +192,7 @@ def test_difference_stops_reuse_of_times(
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So are ratios and throttle reasons. A skipped configuration is tried once."""
+    """Ratios and throttle reasons are joined, too. A skipped configuration is tried once."""
     outcomes = [
         JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
@@ -220,7 +220,7 @@ def test_no_device_skips_every_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
-    """They are the jobs that the commit's process measures. Missing kernels have none."""
+    """The jobs are those that the commit's process measures. Missing kernels have none."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)

@@ -55,7 +55,7 @@ MEASURED: dict[str, dict[str, str]] = {
 def test_nearest_measured_ancestor_is_found(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
-    """It is searched along first parents, then in merged commits, whatever the dates."""
+    """First parents are searched, then merged commits, whatever the dates."""
     root, commits = history
     names = {commits[name]: name for name in measured.split()}
     graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])

@@ -71,7 +71,7 @@ WRONG: dict[str, tuple[Callable[[Any], object] | bytes, str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_invalid_file_is_left_out(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is reported once, with the reason. The other commit is read, and no file changes."""
+    """The file is reported once, with the reason. The other commit is read, and no file changes."""
     change, message = WRONG[name]
     (folder / RESULT).write_bytes(change) if isinstance(change, bytes) else change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()

@@ -85,7 +85,7 @@ def test_different_driver_and_compiler_are_noted(
 def test_different_fetch_size_and_generator_are_noted(
     base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are noted unless one of the runs did not record them."""
+    """A fact that one of the runs did not record gives no note."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
     lines = []
     for day, fact in ((FIRST, base), (LATER, head)):
@@ -130,7 +130,7 @@ def test_runs_of_other_compilers_are_left_out(nvcc: tuple[str, str], whose: list
 
 
 def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
-    """They are shown even if another environment counted later."""
+    """Facts of a later count in another environment are not shown."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}})
     suite = {TIME: FIRST, COUNT: LATER}
     _store_runs(tmp_path, {HEAD: suite})  # makes both benchmarks known
