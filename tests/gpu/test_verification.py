@@ -82,10 +82,12 @@ def test_isolated_launch_takes_longer() -> None:
 
 @pytest.mark.parametrize("length", [2**20 + 16, 3 * 2**20 + 5])
 def test_plain_copy_copies_odd_lengths(length: int) -> None:
+    """The lengths are no multiples of a block's 4096 bytes; the second is none of 16 bytes either."""
     assert _measure_timed(DeviceCopy, (f"1x{length}", "int8")).samples
 
 
 def test_ratio_without_a_time() -> None:
+    """A ratio is measured even if no time was. An offset copy takes about as long as the plain copy."""
     copy_ratio = track_control.OffsetCopy()
     copy_ratio.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = copy_ratio.track_copy_ratio()["samples"]

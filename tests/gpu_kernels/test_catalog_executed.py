@@ -111,7 +111,7 @@ def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int]
 
 
 def test_blocks_of_many_rows_continue_along_z() -> None:
-    rows = 32 * 65535 + 5
+    rows = 32 * 65535 + 5  # 5 more than CUDA's 65535 blocks along y hold
     result = launch_counts.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem is None
