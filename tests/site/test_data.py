@@ -28,7 +28,7 @@ def read_script(path: Path) -> Any:
 
 
 def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
-    """Failures differ from missing values."""
+    """Names are compared as text, so that 3.9 is the last. Failures differ from missing values."""
     nothing = float("nan")
     for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
