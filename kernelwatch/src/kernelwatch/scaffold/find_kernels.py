@@ -109,10 +109,7 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield the strings with kernels that a Python module assigns to names, and a message for each other such string.
-
-    A module that Python cannot parse gives one message.
-    """
+    """Yield a Python module's named strings with kernels; and a message for an unnamed one, or for a syntax error."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
