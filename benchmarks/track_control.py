@@ -1,4 +1,4 @@
-"""Controls of all timed classes: a kernel's time divided by the time of a plain copy of the same useful bytes."""
+"""Copy ratios of all timed classes: a kernel's time divided by the time of a plain copy of the same useful bytes."""
 
 from __future__ import annotations
 

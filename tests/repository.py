@@ -47,7 +47,7 @@ for _one in [one for one in globals().values() if isinstance(one, type) and issu
     globals()[_one.__name__] = _of_few(_one, KERNELS)
 """
 
-_CONTROLS = """
+_COPY_RATIOS = """
 import kernelwatch.benchmarks as kw
 from benchmarks import time_copy, time_kernel, time_transpose
 from kernelwatch.benchmarks import base
@@ -92,7 +92,7 @@ class Repository(Project):
             for name in ("time_copy", "time_kernel", "time_transpose", "track_counted", "track_compiled"):
                 module = self.path / "benchmarks" / f"{name}.py"
                 module.write_text(module.read_text(encoding="utf-8") + fewer, encoding="utf-8")
-            self.write("benchmarks/track_control.py", _CONTROLS)
+            self.write("benchmarks/track_control.py", _COPY_RATIOS)
 
     def git(self, *arguments: str) -> str:
         done = self.run("git", *arguments)

@@ -14,7 +14,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import Launch
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import control_name
+from kernelwatch.suite.benchmark_names import copy_ratio_name
 from kernelwatch.suite.sweep import Sweep
 
 MACHINE = "nvidia-h200"
@@ -97,7 +97,7 @@ class ResultTables:
 
     def format_cells(self, benchmark: str, params: Params, seconds: float) -> list[str]:
         """Return the cells of a row: ms, useful GB/s, per cent of the peak, and the time divided by the copy's."""
-        copies = 1.0 if benchmark == self.copy else self.find_value(control_name(benchmark), params)
+        copies = 1.0 if benchmark == self.copy else self.find_value(copy_ratio_name(benchmark), params)
         rate = _find_useful_bytes(benchmark, params) / seconds
         share = f"{100 * rate / self.peak:.1f}"
         return [f"{seconds * 1e3:.3f}", f"{rate / 1e9:.0f}", share, "" if copies is None else f"{copies:.2f}"]

@@ -69,6 +69,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("folder", FOLDERS, indirect=True)
 def test_unwritable_cache_is_explained(folder: Path) -> None:
+    """Lookups return results, and one line has the reason and the remedy."""
     assert [cache.lookup(cache.make_key("a"), lambda: MADE) for _ in range(2)] == [MADE, MADE]
     line = cache.find_problem() or ""
     assert line.startswith(f"{folder} cannot be written: [Errno")
@@ -84,6 +85,7 @@ def test_unwritable_cache_is_explained(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["new"], indirect=True)
 def test_full_disk_leaves_no_file(folder: Path) -> None:
+    """A later write succeeds."""
     for free, entries in ((0, 0), (None, 1)):
         with nullcontext() if free is None else limit_file_size(free):
             assert cache.lookup(cache.make_key("a"), lambda: MADE) == MADE
@@ -94,6 +96,7 @@ def test_full_disk_leaves_no_file(folder: Path) -> None:
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize(("free", "is_full"), [(0, True), (32 << 10, True), (1 << 20, False)])
 def test_cache_needs_room_for_a_cubin(folder: Path, free: int, is_full: bool, is_there: bool) -> None:
+    """The cache's folder may be missing."""
     if is_there:
         folder.mkdir(parents=True)
     with limit_file_size(free):

@@ -115,6 +115,7 @@ def test_missing_host_compiler_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("is_named", [True, False])
 def test_missing_nvcc_is_an_error_if_named(is_named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If NVCC does not name it, a run goes on without a compiler, with either form of asv's matrix."""
     monkeypatch.setattr(releases, "use_requested_release", lambda: None)
     monkeypatch.setattr(nvcc, "find_nvcc", mock.Mock(side_effect=NvccNotFoundError("there is no nvcc")))
     monkeypatch.setenv("NVCC", "nvcc") if is_named else monkeypatch.delenv("NVCC", raising=False)

@@ -32,6 +32,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_signal_leaves_no_temporary_file(command: str, number: signal.Signals, repository: Path) -> None:
+    """Ctrl-C prints one line, SIGTERM prints nothing."""
     folder = repository.parent
     cache = str(folder / "cache")
     code, _, errors = end_process(command.split(), number, folder, repository, KERNELWATCH_CACHE=cache)

@@ -36,6 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_interrupted_install_is_repaired(folder: Path) -> None:
+    """An incomplete pip is replaced. An environment with a working pip is kept."""
     venv = folder / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")

@@ -92,7 +92,7 @@ def test_killed_write_keeps_stored_values(step: str, folder: Path) -> None:
         assert process.exitcode == -signal.SIGKILL
         assert -1 in _read_values(folder)
     with folders.exclusive_lock(folder):
-        pass
+        pass  # the lock of the next run removes unfinished files
     assert not list(folder.rglob("*.unfinished"))
 
 
@@ -107,6 +107,7 @@ def _limit_size(folder: Path, number: int, size: int) -> None:
 
 @pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
 def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path) -> None:
+    """A run without room leaves no file. The next run adds its number."""
     store(folder, 1)
     process = start(_limit_size, folder, 2, free)
     process.join()
@@ -118,6 +119,7 @@ def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path)
 
 
 def test_record_lines_are_appended_once(tmp_path: Path) -> None:
+    """If JSON cannot represent an entry, none is appended. An incomplete line before them stays separate."""
     entries: list[dict[str, Any]] = [{"name": "one", "samples": [1.0, 2.5]}, {"name": "µs\n", "n": []}, {}]
     path = tmp_path / "kept.jsonl"
     path.write_text("nan,")
@@ -153,6 +155,7 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
+    """The second run prints that it waits, and stores its number after the first has ended or was killed."""
     first = start(_hold_lock, folder, 1, False)
     _wait_for_text(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)
@@ -172,6 +175,7 @@ def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
 
 
 def test_run_goes_on_without_locks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a file system without locks, it warns, and stores its number even if a lock file exists."""
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     no_locks = OSError(errno.ENOSYS, "Function not implemented")

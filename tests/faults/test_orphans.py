@@ -102,6 +102,7 @@ KILLED = [
 
 @pytest.mark.parametrize(("command", "name", "step"), KILLED)
 def test_killed_run_leaves_nothing(command: str, name: str, step: str, tmp_path: Path, short_checkout: Path) -> None:
+    """Processes and compiler of the run end within seconds. The temporary folder stays only after SIGKILL."""
     compiler, output, mark = tmp_path / "nvcc", tmp_path / "said", f"MARK={uuid.uuid4()}"
     compiler.write_text(NVCC)
     compiler.chmod(0o755)

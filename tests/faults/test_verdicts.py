@@ -41,6 +41,7 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
 def test_damaged_file_hides_no_regression(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A regression still gives 1, or `compare` gives 2. The error names the file."""
     write(tmp_path, pair(samples(1.0), samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()

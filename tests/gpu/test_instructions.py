@@ -115,6 +115,7 @@ def test_instruction_gives_equal_bits(instruction: str, kind: str, result: str) 
 
 
 def _both_nan(kind: str, first: Array, second: Array) -> Array:
+    """Return the places where both are NaN: in a bfloat16, bits without the sign above those of infinity, 0x7F80."""
     if kind[0] == "f":
         return np.isnan(first) & np.isnan(second)
     halves = [values.view(np.uint16) & 0x7FFF for values in (first, second)]

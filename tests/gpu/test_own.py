@@ -39,22 +39,23 @@ def test_right_kernel_is_timed_and_wrong_one_refused(
 ) -> None:
     """A wrong kernel gets no time, unless the kernel has no reference.
 
-    An isolated launch leaves up to an L2 cache of its writes in the cache. A launch back to back takes longer by at
-    most the time to write these bytes back.
+    After an isolated launch, the L2 may still hold as many of its writes as fit. Back to back, a launch also waits
+    until such writes reach DRAM: at most `kept` longer.
     """
     case = CASES[name]
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
     right = case.kernel(case.text, tmp_path)
     outcomes = [_measure(right, case, monkeypatch, isolated=isolated) for isolated in (False, True)]
-    row, alone, copy = map(np.median, (outcomes[0].samples, outcomes[1].samples, outcomes[0].copies))
+    back_to_back, isolated, copy = map(np.median, (outcomes[0].samples, outcomes[1].samples, outcomes[0].copies))
     useful = right.useful_bytes(case.dtype, **case.extents)
     arrays = [
         argument for argument in right.bind_arguments(case.dtype, **case.extents) if isinstance(argument, ArrayArgument)
     ]
     written = sum(array.nbytes for array in arrays if array.is_written)
     kept = min(written, facts["l2_bytes"]) * copy / useful
-    print(f"TIMED {name:60} {row * 1e6:9.2f} us {alone * 1e6:9.2f} us alone, {kept * 1e6:.2f} us to write back")
-    assert 5e-7 < row < 1.05 * alone + kept
+    figures = f"{back_to_back * 1e6:9.2f} us {isolated * 1e6:9.2f} us isolated, {kept * 1e6:.2f} us to write back"
+    print(f"TIMED {name:60} {figures}")
+    assert 5e-7 < back_to_back < 1.05 * isolated + kept
     wrong = case.kernel(case.text.replace(*case.wrong), tmp_path)
     with pytest.raises(WrongOutputError, match=wrong.name):
         _measure(wrong, case, monkeypatch, samples=1)

@@ -104,14 +104,14 @@ def test_wrong_kernels_are_found(kernel: Kernel, arguments: dict[str, int]) -> N
 
 @pytest.mark.parametrize(("kernel", "arguments", "_"), WRITING, ids=lambda value: getattr(value, "name", ""))
 def test_write_to_an_input_is_an_error(kernel: Kernel, arguments: dict[str, int], _: str) -> None:
-    last = len(cases.list_array_shapes(kernel, **arguments)) - 1
+    last = len(cases.list_array_shapes(kernel, **arguments)) - 1  # the input that the kernels in WRITING write
     written = rf"wrong\.cu:\d+ .* write to a read-only array by .* of argument {last} of"
     with pytest.raises(ReadOnlyError, match=written):
         launch_counts.count_launch(kernel, "float32", **arguments)
 
 
 def test_blocks_of_many_rows_continue_along_z() -> None:
-    rows = 32 * 65535 + 5
+    rows = 32 * 65535 + 5  # 5 more than CUDA's 65535 blocks along y hold
     result = launch_counts.count_launch("transpose_read_coalesced", "int8", rows=rows, columns=1)
     assert result.geometry.grid[2] > 1
     assert result.problem is None

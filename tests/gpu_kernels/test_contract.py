@@ -118,6 +118,7 @@ LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
 def test_grids_cover_all_elements(
     name: str, dtype: str, arguments: dict[str, Any], grid: Extent, block: Extent, useful: int, flops: int
 ) -> None:
+    """Useful bytes count each element once per direction. Along y, CUDA allows 65535 blocks; more are split along z."""
     kernel = KERNELS[name]
     assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)

@@ -28,6 +28,7 @@ PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], columns: int) -> None:
+    """A request moves up to 32 vectors. All elements move as vectors, also in the last tiles."""
     rows = rows[dtype] if isinstance(rows, dict) else rows
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
@@ -37,6 +38,7 @@ def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], column
 
 
 def test_rows_of_128_kib_are_moved_once() -> None:
+    """A row has 8192 elements of 16 bytes. A request moves 32 of them, a sector holds two."""
     result = launch_counts.count_launch(NAME, "complex128", rows=256, columns=8192)
     assert result.problem is None
     totals = result.counters.totals()

@@ -54,12 +54,14 @@ LISTED = {
 
 @pytest.mark.parametrize(("name", "is_listed"), LISTED.items())
 def test_page_leaves_out_repeated_configurations(name: str, *, is_listed: bool) -> None:
+    """Asv's page leaves out ratios, and other dtypes, flags and architectures than float32, -O3, sm_90."""
     assert f"{name}@main" in NAMES
     assert is_listed != any(re.match(pattern, f"{name}@main") for pattern in CONF.regressions_first_commits)
 
 
 @pytest.mark.history
 def test_page_is_short(tmp_path: Path) -> None:
+    """Asv's page has at most MAX_ROWS rows, each a rise, and none twice. So has asv's feed."""
     conf, folder = copy.copy(CONF), ROOT / "results"
     conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
     repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()

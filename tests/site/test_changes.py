@@ -94,11 +94,13 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
     ],
 )
 def test_changed_numbers_select_their_class(head: dict[str, float | None], selected: list[str]) -> None:
+    """A time that changed by 1 % or fails selects all times. Another changed number selects all of its class."""
     base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
     assert select_configurations(base, base, base | head) == set(selected)
 
 
 def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
+    """Commits unknown to git are left out."""
     author, subject = "A\x1f\x1eB\u2028C", "one\x1f\x1etwo\u2028three\x0cfour"
     root = begin(tmp_path / "repository", author)
     hashes = [commit(root, {f"gpu_kernels/{number} ä": "x"}, subject) for number in range(3)]
@@ -110,6 +112,7 @@ def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
 
 
 def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All commits are counted, and those of kernels. A merge has its changes against the first parent."""
     root = begin(tmp_path / "repository")
     hashes = [commit(root, {f"gpu_kernels/{number}": "x"}, "a kernel") for number in range(3)]
     git.text(root, "checkout", "--quiet", "-b", "side", hashes[1])
@@ -152,6 +155,7 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
 
 @pytest.mark.parametrize("name", CHANGED_LINES)
 def test_changed_source_lines_are_shown(name: str, tmp_path: Path) -> None:
+    """Changed lines of files that define the kernels are shown; without any, those of measured paths."""
     files, expected = CHANGED_LINES[name]
     root = begin(tmp_path / "repository")
     kernels = {"gpu_kernels/k.cu": KERNEL, "gpu_kernels/l.cu": KERNEL.replace("k(", "l(")}
@@ -187,6 +191,7 @@ def _make_row(benchmark: str, size: str, head: float) -> Row:
 def test_compared_numbers_of_a_kernel(
     values: dict[tuple[str, str], float], elsewhere: bool, compared: list[tuple[str, str, str]]
 ) -> None:
+    """If a time changed by 1 %, all times are compared, else all numbers of each changed benchmark."""
     rows = [_make_row(benchmark, size, head) for (benchmark, size), head in values.items()]
     listed = list_compared(rows, [{"kernel": "k", "elsewhere": elsewhere}])
     assert [(name, params[0], verdict) for name, params, _, _, verdict in listed.get("k", [])] == compared

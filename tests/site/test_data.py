@@ -28,6 +28,7 @@ def read_script(path: Path) -> Any:
 
 
 def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
+    """Names are compared as text, so that 3.9 is the last. Failures differ from missing values."""
     nothing = float("nan")
     for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
@@ -55,6 +56,7 @@ def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_packed_number_is_read_as_written(value: float | None, is_time: bool, text: str) -> None:
+    """Times have six digits, other numbers have all of them."""
     packed_text = pack_numbers([None, value], is_time=is_time, digits=6 if is_time else None)
     assert packed_text == f",{text}"
     read = read_number(packed_text, 1, is_time=is_time)
@@ -62,6 +64,7 @@ def test_packed_number_is_read_as_written(value: float | None, is_time: bool, te
 
 
 def test_benchmarks_are_in_order_of_the_suite() -> None:
+    """Benchmarks that the suite lacks come last."""
     benchmarks = list(registry.current_suite().benchmarks)
     numbered = data.number_benchmarks(["a.A.time_a", *reversed(benchmarks), "z.Z.time_z"])
     assert list(numbered) == [*benchmarks, "a.A.time_a", "z.Z.time_z"]
@@ -75,5 +78,6 @@ def test_benchmarks_are_in_order_of_the_suite() -> None:
     ],
 )
 def test_script_may_have_any_json(written: Any, read: Any, tmp_path: Path) -> None:
+    """NaN and infinities become null; all else stays."""
     (tmp_path / "piece.js").write_text(data.format_script(written), encoding="utf-8")
     assert read_script(tmp_path / "piece.js") == read

@@ -20,6 +20,7 @@ from tests.stored import COUNT
 
 
 def test_later_site_equals_a_fresh_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are changed, removed and added between the two."""
     root = begin(tmp_path / "project")
     commits = [commit(root) for _ in range(4)]
     values = dict(zip(commits, (1.0, 2.0, 2.0, 1.5), strict=True))
@@ -79,6 +80,7 @@ def test_empty_rows_of_asvs_list_are_dropped(tmp_path: Path) -> None:
 
 
 def test_unchanged_files_are_not_written_again(tmp_path: Path) -> None:
+    """Other files of an earlier site are removed, and links replaced by files."""
     (tmp_path / "mine").write_text("mine")
     path = tmp_path / "site"
     for texts in ({"a/b": "1", "c": "1"}, {"a/b": "1", "d/e": "2"}):

@@ -68,6 +68,7 @@ CHANGED: dict[str, tuple[Callable[[Path], object], list[bool]]] = {
 
 @pytest.mark.parametrize("change_name", CHANGED)
 def test_key_depends_on_inputs_of_the_review(change_name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs of earlier commits count, too; nothing else does."""
     monkeypatch.setattr("kernelwatch.config.settings.ROOT", root)
     keys = commit_cache.compute_keys(History("gpu", root), root)
     change, is_changed = CHANGED[change_name]
@@ -77,6 +78,7 @@ def test_key_depends_on_inputs_of_the_review(change_name: str, root: Path, monke
 
 
 def test_key_depends_on_uncommitted_acknowledgements(root: Path) -> None:
+    """Only the key of the commit that is checked out changes."""
     git.text(root, "checkout", "--quiet", "--detach", "HEAD^")
     history = History("gpu", root)
     first, second = commit_cache.compute_keys(history, root).items()
@@ -87,6 +89,7 @@ def test_key_depends_on_uncommitted_acknowledgements(root: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"\x81\xa1a", None])
 def test_cached_commits_are_not_read_again(damage: bytes | None, root: Path, tmp_path: Path) -> None:
+    """The history may grow. With a damaged or unwritable cache, all commits are read again."""
     read = list[str]()
 
     def read_commit(commit: str) -> dict[str, Any]:

@@ -102,6 +102,7 @@ def test_commit_pages_explain_their_terms(site: tuple[Path, dict[str, str]]) -> 
 
 
 def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> None:
+    """No script is inline, which the pages' policy forbids."""
     for path in sorted(site[0].glob("**/*.html")):
         page = _Page(path.read_text(encoding="utf-8"))
         assert page.loaded
@@ -120,6 +121,7 @@ def test_nothing_comes_from_another_host(site: tuple[Path, dict[str, str]]) -> N
 
 
 def test_vendored_files_are_those_of_the_manifest() -> None:
+    """Each has the hash and the licence in the manifest. The folder has no other file."""
     files = {str(path.relative_to(VENDOR)) for path in VENDOR.rglob("*") if path.is_file()}
     bundled = [row for row in MANIFEST if row["file"]]
     assert files == {"manifest.json", *(row["licence_file"] for row in MANIFEST), *(row["file"] for row in bundled)}
@@ -165,6 +167,7 @@ def test_code_of_the_site_names_nothing_of_this_suite() -> None:
 
 
 def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
+    """Such pages have no author. Publishing again writes no file."""
     root = begin(tmp_path)
     suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
     for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):
@@ -180,6 +183,7 @@ def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
 
 
 def test_feed_has_each_worse_commit(site: tuple[Path, dict[str, str]]) -> None:
+    """Entries link to the pages of published commits."""
     folder, names = site
     feed = ElementTree.parse(folder / "regressions.xml").getroot()
     links = [link.attrib["href"] for link in feed.iterfind("{*}entry/{*}link")]

@@ -22,6 +22,7 @@ from tests.stored import write_lines
 
 
 def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other kernels have the share of each line."""
     monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     monkeypatch.setattr(counting, "count_launch", pytest.fail)
     for results in (ROOT / "results", tmp_path):
@@ -35,6 +36,7 @@ def test_uncounted_kernels_are_marked_not_compiled(tmp_path: Path, monkeypatch: 
 
 
 def test_stored_lines_equal_a_new_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only entries of the current counter are not counted again."""
     counted, lines = list(source_lines.iter_missing(tmp_path)), source_lines.read_lines(ROOT / "results").items()
     # Counters before 2026-11-26 added the remark. Those before 2026-11-30 wrote "a request".
     stored_texts = {
@@ -66,6 +68,7 @@ READ = {
 
 @pytest.mark.parametrize("name", READ)
 def test_lines_of_the_current_counter_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first text of the current counter is, else the first text of the last other counter."""
     monkeypatch.setattr(fingerprint, "format_counter_version", lambda: "new")
     access = {"file": 0, "line": 1, "unit": "sectors", "amount": 1}  # the newest counter has no accesses here
     for machine, entries in READ[name].items():

@@ -86,6 +86,7 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize(("groups", "sentence"), SENTENCES.values(), ids=SENTENCES)
 def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence: str) -> None:
+    """The two kernels that changed most are named, the others counted."""
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
@@ -108,6 +109,7 @@ COUNTED = {
 
 @pytest.mark.parametrize("word", COUNTED)
 def test_verdict_on_a_group(word: str) -> None:
+    """Failures decide, then times, then numbers; else the first of undecided, repaired, acknowledged and noted."""
     assert {summarize_counts(Counter(words.split()))["verdict"] for words in COUNTED[word]} == {word}
 
 
@@ -135,6 +137,7 @@ FILTERS: list[tuple[Callable[[Any], object], object, object]] = [
 
 @pytest.mark.parametrize(("convert", "value", "expected"), FILTERS)
 def test_filters_of_templates(convert: Callable[[Any], Any], value: Any, expected: Any) -> None:
+    """Filters describe branches and ages, escape names, and shorten machines."""
     converted = convert(value)
     assert (list(converted.values()) if isinstance(converted, dict) else str(converted)) == expected
 
@@ -152,6 +155,7 @@ SUMS: list[tuple[str, list[list[Any]], dict[str, float]]] = [
 
 @pytest.mark.parametrize(("values", "expected"), [row[1:] for row in SUMS], ids=[row[0] for row in SUMS])
 def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, float]) -> None:
+    """A metric that is 0 everywhere else may be missing."""
     graph = SimpleNamespace(line=["a", "b", "c"])
     history: Any = SimpleNamespace(find_axes=lambda _: {"w": ["1", "2"]}, get_type=lambda _: "track", graph=graph)
     measured = {}
@@ -164,6 +168,7 @@ def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, floa
 
 
 def test_times_are_counted_without_missing_ones() -> None:
+    """Counted numbers are left out, too."""
     history: Any = SimpleNamespace(list_benchmarks=lambda _: ["time_a"])
     measured = {commit: MeasuredCommit({"time_a": "1,,3", "track_b": "5,6"}) for commit in "ab"}
     assert ShownMachine(history, measured).time_count == 4

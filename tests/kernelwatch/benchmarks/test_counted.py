@@ -36,6 +36,7 @@ def _set_up(name: str, params: tuple[Any, ...]) -> tuple[Any, dict[str, CountOut
     ],
 )
 def test_copies_have_their_sectors_and_lines(name: str, params: tuple[Any, ...], expected: list[float]) -> None:
+    """A warp's 32 float32 are 4 sectors in one line; an offset of one element adds one of each."""
     benchmark, cache = _set_up(name, params)
     benchmark.setup(cache, *params)
     assert [benchmark.track_load_sectors(cache, *params), benchmark.track_load_lines(cache, *params)] == expected
@@ -48,6 +49,7 @@ def _access(space: str, kind: str, requests: int, **counted: Any) -> Access:
 
 
 def test_metrics_are_ratios_or_sums() -> None:
+    """Ratios are counts per request. Bank conflicts are extra wavefronts: 4 + 8 of 3 + 5 requests."""
     counters = LaunchCounters(
         threads=10,
         accesses=[
@@ -113,6 +115,7 @@ __global__ void sums(float* out, const float* in, int n) {{
 
 
 def test_constant_memory_loads_no_sectors() -> None:
+    """Two warps read 32 addresses each: 8 sectors per warp in global memory, none in constant memory."""
     counts = []
     for table in ("const float* __restrict__ table = all", "(void)all"):
         text = f"""

@@ -141,6 +141,7 @@ def test_unknown_cuda_release_is_refused(capsys: pytest.CaptureFixture[str], mon
 
 
 def test_arrays_beyond_memory_are_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One byte too many is refused, before any allocation."""
     words, needed = ["row_sum", "rows=10", "columns=100"], 4 * (3 * 10 + 1000)  # the output takes memory three times
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0

@@ -104,6 +104,7 @@ def _hash_counts(kernel: dict[str, Any], monkeypatch: pytest.MonkeyPatch, **laun
 
 
 def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal facts give equal fingerprints. Every field is in one of two tables."""
     fields = {*inspect.signature(Kernel).parameters}
     fields |= {f"array.{name}" for name in inspect.signature(ArrayParameter).parameters}
     fields |= {f"number.{name}" for name in inspect.signature(ScalarParameter).parameters}
@@ -141,6 +142,7 @@ def test_functions_of_one_module_differ() -> None:
 def test_function_without_source_depends_on_the_suite(
     function: Any, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The function's hash covers the suite's files. The hash of a kernel or of None does not."""
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / "package")
     monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
     monkeypatch.setattr(settings, "suite_folder", lambda: "suite")

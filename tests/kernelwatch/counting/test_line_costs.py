@@ -50,6 +50,7 @@ def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("body", LINES)
 def test_text_of_line_costs(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text has each line's costs, or says that no line accesses memory. Tab stops are four columns apart."""
     text = f"__global__ void copy(float* out, const float* x, int n) {{\n{body}\n}}"
     arguments: Any = [outputs("out", "n", "float32"), inputs("x", "n", "float32"), "n"]
     kernel = Kernel("copy", arguments, 64, over=("n",), text=text, reference=(lambda x: x) if body else None)

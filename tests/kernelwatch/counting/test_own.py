@@ -124,6 +124,7 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_outputs_are_verified(name: str) -> None:
+    """Without a reference, nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
     counted_launch = launch_counts.count_launch(kernel, dtype, **extents)
     assert counted_launch.problem is None
@@ -152,6 +153,7 @@ def test_outputs_are_verified(name: str) -> None:
     ],
 )
 def test_layouts_of_entry_points_are_read(parameter: str, layout: ParameterLayout | None) -> None:
+    """Size, alignment and dtype of each parameter, also of private entry points."""
     text = f".version 9.0\n.target sm_90\n.address_size 64\n.entry one(.param .u32 n, {parameter})\n{{ ret; }}"
     with pytest.raises(ArgumentError, match=r"one: parameter x: \.b256 is not") if layout is None else nullcontext():
         assert PtxModule(text, "one").parameter_layout() == [(4, 4, np.dtype("u4")), layout]

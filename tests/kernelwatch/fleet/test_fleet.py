@@ -62,6 +62,7 @@ def _answers(port: int, context: ssl.SSLContext) -> bool:
 
 
 def test_other_users_cannot_connect(fleet: Any, tmp_path: Path) -> None:
+    """All ports listen on the loopback address, and answer only clients with the fleet's certificate."""
     import psutil
 
     these = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -114,6 +115,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_neighbouring_commits_share_a_worker(
     stored: list[int], fleet: Any, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Each of two workers gets half of the unmeasured commits, all neighbours, in order."""
     from kernelwatch.fleet import engine
 
     for folder, places in ((results, stored), (results.with_name("other"), [0])):
@@ -137,6 +139,7 @@ def test_neighbouring_commits_share_a_worker(
 
 
 def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
+    """A killed worker's commit is. A commit that fails MAX_TRIES times is reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []
@@ -167,10 +170,10 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
     [
         ([{}], "no worker connected within 0 s; to start workers, see docs/fleet.md of kernelwatch"),
         ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y: use one scheduler per kind"),
-        ([{"tls://gone:1": "gpu"}, {}], ""),
+        ([{"tls://127.0.0.1:1": "gpu"}, {}], ""),  # the only worker is gone at the second look
     ],
 )
-def test_backfill_without_workers_ends(
+def test_backfill_ends_without_suitable_workers(
     present: list[dict[str, str]], message: str, fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kernelwatch.fleet import engine
@@ -181,7 +184,7 @@ def test_backfill_without_workers_ends(
     monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
     with pytest.raises(FleetError, match=message) if message else nullcontext():
         assert not engine.backfill(fleet, tmp_path, COMMITS, report=messages.append)
-    assert messages == [] if message else ["8 commits left, but no worker is connected"]
+    assert messages == ([] if message else ["8 commits left, but no worker is connected"])
 
 
 @pytest.mark.usefixtures("checkout")

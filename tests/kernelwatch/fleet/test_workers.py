@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.fleet, pytest.mark.filterwarnings("default")]  # warni
 def test_each_device_gets_a_worker(
     visible: str | None, visible_devices: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Each visible GPU or MIG slice gets one with an equal share of the cores. Without any, the host gets one."""
     from kernelwatch.fleet import workers
 
     monkeypatch.setattr(machine, "nvml_handle", object)
@@ -82,6 +83,7 @@ def test_failing_asv_is_an_error(body: str, problem: str, tmp_path: Path, monkey
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])
 def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
+    """The clone has it as HEAD and as `main`. A second clone keeps new results of the same bundle, and asv's files."""
     folder, clone = commits.begin(tmp_path / "origin"), tmp_path / "worker" / "clone"
     configuration = '{"repo": ".", "results_dir": "of/gpus"}'
     commits.commit(folder, {"file": "one", "of/gpus/old.json": "", "asv.conf.json": configuration})

@@ -79,6 +79,7 @@ def test_flipped_bits_are_found(
     text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """Any output, input and guard is checked, in the first and the last buffer, and in repetitions of a block."""
     session = Session()
     if is_in_pieces:
         monkeypatch.setattr(check_output, "_PIECE_BYTES", 4096)
@@ -127,6 +128,7 @@ def test_inputs_of_two_dtypes_are_verified(small_l2_gpu: FakeGpu, monkeypatch: p
     ],
 )
 def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float, near: bool) -> None:
+    """A unit in the last place of float16 is 2**-10 from 1 to 2, and 2**-7 from 8 to 16."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 

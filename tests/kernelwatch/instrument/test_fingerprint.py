@@ -49,6 +49,7 @@ def test_listed_fields_change_the_fingerprint(field: str) -> None:
 
 
 def test_stored_fingerprints_stay_valid() -> None:
+    """The order of facts does not matter."""
     for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
         assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
@@ -124,6 +125,7 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fingerprint of a closure or a partial covers the whole package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # The package has one name in both versions, so that only the changed file differs.
@@ -213,6 +215,7 @@ PTX = """//
 )
 @pytest.mark.parametrize("head", [".visible .entry one(", ".entry one(", ".weak .entry one ("])
 def test_ptx_fingerprint_covers_its_kernel(head: str, old: str, new: str, is_same: bool) -> None:
+    """The module's declarations are covered, too, but not lines and other kernels."""
     text = PTX.replace(".visible .entry one(", head)
     changed = PTX.replace(old, new).replace(".visible .entry one(", head)
     assert (fingerprint.hash_ptx(changed, "one") == fingerprint.hash_ptx(text, "one")) == is_same

@@ -39,6 +39,7 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
 def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
+    """Inputs are finite and symmetric, and have LEVELS values. Products are exact in float32 and float64."""
     kind = np.dtype(dtype)
     block = inputs.input_block(dtype)[: 16 * 6000].view(kind)
     cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
@@ -83,6 +84,7 @@ def test_values_of_another_shape_are_refused() -> None:
 def test_inputs_do_not_overlap(
     lengths: list[int], exact_dtype: str | None, block: int, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Inputs lie at least 512 bytes apart, and hold what the host expects. Arrays of the plain copy lie apart, too."""
     monkeypatch.setattr(inputs, "BLOCK", block)
     monkeypatch.setattr(inputs, "_tiled_blocks", {})
     inputs.input_block.cache_clear()
@@ -116,6 +118,7 @@ def test_elements_may_have_any_size(length: int) -> None:
 
 @pytest.mark.parametrize(("pair_bytes", "pairs"), [(2 * 256 * 256 * 4, 360), (1 << 30, 1), (120 << 20, 2)])
 def test_rotation_exceeds_the_l2(pair_bytes: int, pairs: int) -> None:
+    """The sets have at least three times the bytes of the L2, here 60 MiB."""
     assert buffers.count_sets(pair_bytes, 60 << 20) == pairs
 
 
@@ -135,6 +138,7 @@ def _backwards(output: Array, input: Array) -> Array:
 @pytest.mark.parametrize("size", [5, 1 << 21])
 @pytest.mark.parametrize("returned", RETURNED)
 def test_unwritten_bytes_are_poison(returned: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference does not write the first element and the bytes behind the array."""
     arrays = [kernelwatch.outputs("output", "size"), kernelwatch.inputs("input", "size", values="bits")]
     name = "copy_behind_the_first"
     kernel = kernelwatch.Kernel(name, arrays, 256, over=("size",), file="none.cu", reference=RETURNED[returned])
@@ -157,6 +161,7 @@ def test_persistent_grid_has_blocks_per_multiprocessor(monkeypatch: pytest.Monke
 
 
 def test_inputs_have_ordinals() -> None:
+    """Arrays that are read are numbered, also those that are written, too."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]
@@ -177,6 +182,7 @@ def test_unknown_kernel_or_argument_is_skipped(launch: str, reason: str) -> None
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_plain_copy_is_exact(length: int) -> None:
+    """The copy writes nothing behind `length` bytes, and multiples of WIDTH with the fewest sectors."""
     arguments = helper_kernels.copy_arguments(length)
     copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
     assert copied.problem is None

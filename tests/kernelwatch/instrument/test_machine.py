@@ -106,6 +106,7 @@ def test_gpu_has_name_and_peak(silent: str, nvml: FakeNvml) -> None:
 def test_reasons_for_throttled_samples(
     reasons: int | None, sm: int | None, memory: int | None, processes: int | None, expected: list[str], nvml: FakeNvml
 ) -> None:
+    """Throttling, clocks below 90 % and other processes are reasons. Idleness and clock settings are none."""
     nvml.answers |= {
         "GetCurrentClocksThrottleReasons": reasons,
         "GetClockInfo": {pynvml.NVML_CLOCK_SM: sm, pynvml.NVML_CLOCK_MEM: memory},
@@ -118,6 +119,7 @@ def test_reasons_for_throttled_samples(
 
 @pytest.mark.usefixtures("nvml")
 def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Helper kernels are compiled, too, and errors printed."""
     built: list[tuple[str, ...]] = []
 
     def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:
@@ -134,6 +136,7 @@ def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsy
 
 @pytest.mark.usefixtures("no_driver")
 def test_cpu_names_machine_without_a_gpu() -> None:
+    """There are no volatile facts, and nothing is compiled."""
     assert (machine.find_gpu(), throttling.watch_gpu()) == (None, None)
     assert machine.volatile_facts() == {}
     assert machine.default_name(None) == f"no-gpu-{platform.machine()}"
@@ -175,6 +178,7 @@ def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
 def test_first_visible_device_is_used(
     visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """If NVML has no such device, there is none."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -195,6 +199,7 @@ def test_first_visible_device_is_used(
 def test_unusable_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A driver older than nvcc's release is, unless both have one major version; so is one without a device."""
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
     fake_driver.Device = SimpleNamespace(count=lambda: devices)

@@ -27,6 +27,7 @@ from tests.own_kernels import CASES
 
 
 def test_isolated_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
+    """All launches but one take 1 µs, the last 25 µs: the mean is 2 µs. The stamps add STAMP_OVERHEAD and 10 ns."""
     took = [1e-6] * (graph_replay.ISOLATED_LAUNCHES - 1) + [(1 + graph_replay.ISOLATED_LAUNCHES) * 1e-6]
     gpu.seconds[LARGE.kernel] = itertools.cycle(took)
     outcome, _, _ = measure_launch(gpu, LARGE, isolated=True)
@@ -34,6 +35,7 @@ def test_isolated_sample_is_a_mean_of_launches(gpu: FakeGpu) -> None:
 
 
 def test_copy_stays_loaded_after_a_verification(gpu: FakeGpu) -> None:
+    """The fake fails if a later job on these buffers uses a copy that was unloaded."""
     session, names = Session(), itertools.count()
     for action in ("verify", "measure", "measure"):
         described = build_job.describe_launch(LARGE, samples=3)
@@ -46,6 +48,7 @@ def test_copy_stays_loaded_after_a_verification(gpu: FakeGpu) -> None:
 
 @pytest.mark.parametrize("fetched", [32, 128])
 def test_l2_fetch_size_has_its_own_context(fetched: int, gpu: FakeGpu) -> None:
+    """The context ends with the job."""
     session = Session()
     settings: list[dict[str, int]] = [{}, {"l2_fetch_bytes": fetched}, {}]
     for options in settings:
@@ -97,6 +100,7 @@ def test_sampling_stops_when_samples_agree(
 
 @pytest.mark.parametrize("launch", [SMALL, LARGE])
 def test_verification_frees_its_memory(launch: Launch, gpu: FakeGpu) -> None:
+    """Only the kernel and the comparison are launched. Only the pool of references stays allocated."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
     session.verify(described.make_job(READY), make_fetch(described))
@@ -124,6 +128,7 @@ def _launch(kernel: Kernel, name: str, monkeypatch: pytest.MonkeyPatch) -> Launc
 def test_user_kernels_are_timed(
     name: str, how: dict[str, Any], own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Afterwards, only the pool of references and module variables stay allocated."""
     session = Session()
     launch = _launch(CASES[name].kernel(CASES[name].text, tmp_path), name, monkeypatch)
     outcome, _, fetched_lengths = measure_launch(own_gpu, launch, session, **how)
@@ -135,6 +140,7 @@ def test_user_kernels_are_timed(
 
 @pytest.mark.parametrize("name", CASES)
 def test_wrong_user_kernels_fail(name: str, own_gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a reference, they fail only for writes past the end of an array."""
     wrong = CASES[name].kernel(CASES[name].text.replace(*CASES[name].wrong), tmp_path)
     launch = _launch(wrong, name, monkeypatch)
     with pytest.raises(WrongOutputError, match=wrong.name):

@@ -50,19 +50,21 @@ UNASKED = Reference(LENGTH, lambda _: pytest.fail("the reference was computed"))
         (WrongOutputError("element [3] is 0"), job(), REFERENCE, WrongOutputError, r"^element \[3\] is 0$"),
         (RuntimeError("illegal address"), job(), REFERENCE, MeasuringError, "^RuntimeError: illegal address$"),
         (NotImplementedError("needs more"), HUGE, UNASKED, NotImplementedError, "^needs more$"),
-        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, but the job"),
-        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, but the job"),
+        (None, job(), Reference(LENGTH - 1, sevens), MeasuringError, f"{LENGTH - 1} bytes, but the measuring"),
+        (None, job(), Reference(LENGTH + 1, sevens), MeasuringError, f"{LENGTH + 1} bytes, but the measuring"),
     ],
 )
 def test_exceptions_keep_their_type(
     raised: Exception | None, sent: Job, reference: Reference, expected: type[Exception], message: str, tmp_path: Path
 ) -> None:
+    """A skip and a wrong output do. All other exceptions become a MeasuringError."""
     session = Session(mock.Mock(side_effect=raised))
     with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
         request_outcome(address, sent, reference)
 
 
 def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends when another commit connects."""
     monkeypatch.setattr(client, "START_LIMIT", 0.3)
     with serve_session(Session(), tmp_path) as address:
         request_outcome(address, job())
@@ -96,6 +98,7 @@ def test_most_recent_mappings_stay() -> None:
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
 def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first two of later jobs are, once, within a quarter of the memory: `room` references."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 
@@ -115,6 +118,7 @@ def test_references_are_written_ahead(room: int, later: str, written: str, monke
 
 
 def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
+    """Outcomes of equal jobs are handed out one by one. Those of the partner are verified when requested."""
     own_job, partner_job = job(package_digest="ours"), job(package_digest="theirs")
     unpaired_job = job(package_digest="ours", name="another")
     (tmp_path / "0.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, (own_job, unpaired_job))))
@@ -154,6 +158,7 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
     ],
 )
 def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
+    """Code and reference may differ, settings may not."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
@@ -166,6 +171,7 @@ def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: boo
 
 
 def test_messages_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends does not wait, and sends none."""
     run_end, process_end = multiprocessing.Pipe()
     line = Channel(run_end)
     exits: list[int] = []

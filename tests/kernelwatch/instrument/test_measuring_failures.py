@@ -100,6 +100,7 @@ FALLS_OFF = """\
 
 
 def test_lost_gpu_fails_one_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier outcomes stay, later configurations are skipped. Each process that ends is followed by a new one."""
     script, arguments_file, fallen = (tmp_path / name for name in ("python", "told", "fallen"))
     script_fields = {"python": sys.executable, "root": str(ROOT), "fallen": str(fallen), "told": str(arguments_file)}
     script.write_text(textwrap.dedent(FALLS_OFF).format(**script_fields))
@@ -132,6 +133,7 @@ def test_process_that_cannot_start_is_reported(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_wait_for_the_process_is_deferred(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the run waits for the process and removes its folder."""
     script, ends = tmp_path / "python", list[Callable[[], None]]()
     script.write_text("#!/bin/sh\necho '{}'\ncat\n")
     script.chmod(0o755)

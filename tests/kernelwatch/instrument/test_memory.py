@@ -27,6 +27,7 @@ H200_L2 = 62914560
 
 @pytest.mark.parametrize("between", [[100], [3 * PAGE], [PAGE, PAGE - 1], [1, 1]])
 def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
+    """Buffers start at pages. Larger ones than the arena are allocated outside it."""
     arena = Arena(3 * PAGE)
     (first, second), _, again = ([*map(int, arena.allocate(*sizes))] for sizes in ((PAGE + 1, 5), between, (3 * PAGE,)))
     assert [first, second] == [*again, first + 2 * PAGE]
@@ -36,6 +37,7 @@ def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
 
 
 def test_no_arena_on_a_small_device(gpu: FakeGpu) -> None:
+    """An arena that would take more than half of the free memory, 8 pages, is not allocated."""
     assert len(Arena(4 * PAGE + 1).allocate(7 * PAGE)) == 1
 
 
@@ -49,6 +51,7 @@ def test_arena_holds_every_job_of_the_suite() -> None:
 
 
 def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small jobs have other memory. The arena is released for a job that fits only without it."""
     monkeypatch.setattr(memory, "Arena", lambda: Arena(2 * PAGE))
     monkeypatch.setattr(memory, "ReferenceStore", lambda _: ReferenceStore(1 << 20))
     session = Session()
@@ -75,6 +78,7 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
 
 
 def test_equal_references_are_fetched_once(gpu: FakeGpu) -> None:
+    """Operation, shape and dtype make them equal, whatever the kernel and flags."""
     session = Session()
     other_flags = Launch("transpose_write_coalesced", LARGE.dtype, "-Xptxas -O0", LARGE.arguments)
     turned = Launch(LARGE.kernel, arguments={"rows": 101, "columns": 97})
@@ -91,6 +95,7 @@ def test_least_recent_references_are_evicted(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_full_pool_drops_all_references(gpu: FakeGpu) -> None:
+    """A reference larger than the pool is not stored, and drops none."""
     store = ReferenceStore(1000)
 
     def read_stored(name: str, length: int) -> bytes | None:

@@ -107,6 +107,7 @@ def traces(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> list[Trace]:
 
 
 def test_copies_precede_samples(traces: list[Trace]) -> None:
+    """Each turn begins with a copy. The order of two jobs alternates."""
     for trace in traces:
         entries = [job.entry for job in trace.jobs]
         turns = range(trace.jobs[0].samples)
@@ -138,6 +139,7 @@ def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
 
 
 def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
+    """Each lies between two stamps of the GPU's timer."""
     isolated = [trace for trace in traces if trace.how.get("isolated")]
     for trace in isolated:
         for kernel, entry in trace.timed:
@@ -148,6 +150,7 @@ def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
 
 
 def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
+    """Grids of at most one wave are timed in a context of their own, in which no memory is set."""
     for trace in traces:
         contexts = {entry.context.partition(" ")[0] for _, entry in trace.timed}
         assert trace.error or contexts == ({""} if trace.has_waves else {"context"})
@@ -156,6 +159,7 @@ def test_small_grids_have_a_clean_context(traces: list[Trace]) -> None:
 
 
 def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
+    """The host reads 8 bytes per array; for a kernel with a tolerance, it may read values."""
     for trace in traces:
         if trace.outcomes and not trace.is_repeated and not trace.jobs[0].name.startswith("matmul"):
             (launched,) = (place for place, entry in enumerate(trace.log) if {*entry.nodes} == {trace.jobs[0].entry})
@@ -166,6 +170,7 @@ def test_outputs_are_compared_on_the_device(traces: list[Trace]) -> None:
 
 
 def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
+    """Repeated jobs are timed, but not compared."""
     assert [place for place, trace in enumerate(traces) if trace.is_repeated] == [3, 9, 15, 16]
     for trace in traces:
         is_compared = any("compare" in entry.nodes for entry in trace.log)
@@ -173,6 +178,7 @@ def test_repeated_jobs_are_not_verified_again(traces: list[Trace]) -> None:
 
 
 def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
+    """Arrays that a kernel reads and writes are uploaded before every launch of a graph."""
     prefilled = [trace for trace in traces if any(array.direction == "in and out" for array in trace.jobs[0].arrays)]
     for trace in prefilled:
         entry = trace.jobs[0].entry
@@ -201,21 +207,27 @@ def _measure_spans(job: Job) -> tuple[int, int]:
     return outputs, inputs
 
 
-def test_buffers_exceed_the_l2_three_times(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+#: Bytes of the stamps of an isolated sample: 64-bit values of the GPU's timer, before and after each launch.
+STAMP_BYTES = ISOLATED_LAUNCHES * 2 * 8
+
+
+def test_sets_are_three_times_the_l2(gpu_and_traces: tuple[FakeGpu, list[Trace]]) -> None:
+    """Outputs, inputs, and an array that flushes the L2 are allocated in this order; uploads fill all inputs."""
     gpu, traces = gpu_and_traces
     for trace in (trace for trace in traces if trace.has_new_buffers):
         job, first = trace.jobs[0], next(place for place, entry in enumerate(trace.log) if entry.nodes)
         sets = next(entry.address_sets[job.entry] for kernel, entry in trace.timed if kernel == job.entry)
         assert sets == (1 if trace.how.get("in_l2") else -(-3 * gpu.l2 // job.set_bytes))
-        outputs, inputs = (sets * span for span in _measure_spans(job))
-        allocated = [entry for entry in trace.log[:first] if entry.call.startswith("allocate ")]
-        assert _sum_bytes(allocated[:1], "") == outputs
-        assert _sum_bytes(allocated[1:2], "") == (inputs or outputs // sets), "the plain copy needs an input"
-        assert _sum_bytes(allocated[2:], "") == ((2 * gpu.l2 + 384) if trace.how.get("isolated") else 0)
-        assert _sum_bytes(trace.log[:first], "upload ") == inputs
+        output_bytes, input_bytes = (sets * span for span in _measure_spans(job))
+        outputs, inputs, *flushed = (entry for entry in trace.log[:first] if entry.call.startswith("allocate "))
+        assert _sum_bytes([outputs], "") == output_bytes
+        assert _sum_bytes([inputs], "") == (input_bytes or output_bytes // sets), "the plain copy needs an input"
+        assert _sum_bytes(flushed, "") == ((2 * gpu.l2 + STAMP_BYTES) if trace.how.get("isolated") else 0)
+        assert _sum_bytes(trace.log[:first], "upload ") == input_bytes
 
 
 def test_outputs_are_poisoned(traces: list[Trace]) -> None:
+    """Guards are poisoned, too, in all sets."""
     for trace in traces:
         (job, *_), log = trace.jobs, trace.log
         launched = [place for place, entry in enumerate(log) if {*entry.nodes} == {job.entry}]
@@ -226,6 +238,7 @@ def test_outputs_are_poisoned(traces: list[Trace]) -> None:
 
 
 def test_launches_have_their_grids(traces: list[Trace]) -> None:
+    """A block of the plain copy copies 4096 bytes."""
     for trace in traces:
         for entry in trace.log:
             for job in trace.jobs:
@@ -234,6 +247,7 @@ def test_launches_have_their_grids(traces: list[Trace]) -> None:
 
 
 def test_samples_are_the_device_times(traces: list[Trace]) -> None:
+    """Three of the jobs fail, which does not affect later ones."""
     for trace in traces:
         if not trace.how.get("isolated"):
             for place, outcome in enumerate(trace.outcomes):

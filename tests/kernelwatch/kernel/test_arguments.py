@@ -94,6 +94,7 @@ def test_arguments_of_numba_and_triton(arguments: list[Any], lengths: dict[str, 
 
 
 def test_arguments_are_packed_as_the_entry_point_requires() -> None:
+    """Each argument is aligned to its size; `x` stands for a byte of padding."""
     array = ArrayArgument("x", (3,), np.dtype("f4"), "in", "bits")
     kinds = (("i", 1), ("u", 8), ("i", 4), ("f", 8))
     layout = [ParameterLayout(size, size, np.dtype(f"{kind}{size}")) for kind, size in kinds]

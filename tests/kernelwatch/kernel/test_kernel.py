@@ -87,6 +87,7 @@ BY_ITEMSIZE: dict[str, Any] = {
     ],
 )
 def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
+    """A persistent grid has at most 1 or 2 blocks per multiprocessor, of 132, and no more than the 5 x 32 tiles."""
     kernel = Kernel("k", MATRIX, file="k.cu", **({"over": ("columns", "rows")} | shape))
     assert kernel.compute_geometry(f"f{itemsize}", **SIDES) == expected
 

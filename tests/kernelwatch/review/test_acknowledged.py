@@ -31,6 +31,7 @@ def _commit(root: Path, text: str | None) -> str:
 
 
 def test_accepted_regressions_are_shown(base: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason is shown, too. Other regressions still give exit code 1."""
     root, head, other_benchmark = tmp_path, _commit(tmp_path, ENTRY), "time_y.Y.time_back_to_back"
     for slower, code in ((1e-3, 0), (1.02e-3, 1)):
         times: Suite = {base: {TIME: {"one": samples(1e-3)}, other_benchmark: {"one": samples(1e-3)}}}
@@ -66,6 +67,7 @@ def test_entry_accepts_only_its_kernel_and_number(row: Row, accepted: bool, base
 
 
 def test_entry_without_a_row_is_noted() -> None:
+    """Entries on times get a note only beside other times."""
     registers = make_compiled(12, metric="registers", kernel=TIME)
     names = [(TIME, "time"), (TIME, "registers"), (TIME, "sectors_loaded"), ("Blur", "time")]
     entries = [Acknowledgement(kernel, number, REASON) for kernel, number in names]
@@ -77,6 +79,7 @@ def test_entry_without_a_row_is_noted() -> None:
 
 
 def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:
+    """A squashed commit adds its entries. An uncommitted entry counts for the commit that is checked out."""
     root, a = tmp_path, base
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")
@@ -106,6 +109,7 @@ BAD: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "message"), BAD.values(), ids=BAD)
 def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_path: Path) -> None:
+    """The problem is one line that says where the file is: working tree, base or head."""
     root, a = tmp_path, base
     content = text.encode(errors="surrogateescape")
     (root / ACKNOWLEDGED_FILE).write_bytes(content)

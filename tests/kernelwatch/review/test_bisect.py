@@ -20,7 +20,7 @@ from kernelwatch.cli import bisect as commands
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
-from kernelwatch.suite.benchmark_names import Kind, control_name
+from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations, match_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, open_numbers
 from kernelwatch.workflow.select_results import CannotCompareError
@@ -55,6 +55,7 @@ def test_words_of_metric_match_configurations(words: str, count: int, number: st
 
 
 def test_whole_name_matches_one_configuration() -> None:
+    """Words without a kind match all kinds except copy ratios."""
     for name in {number.benchmark: number.name for number in list_configurations()}.values():
         assert [match.name for match in match_configurations(name)] == [name]
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
@@ -136,6 +137,7 @@ def test_judge_compares_with_both_ends(
 def test_exact_numbers_are_measured_once(
     machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Stored numbers of this machine and compiler are used. Other and missing numbers are measured."""
     own_name, commit_hash = machine.default_name(None), commit(begin(tmp_path))
     (configuration,) = match_configurations(MISALIGNED)
     benchmark, case = configuration.benchmark, ", ".join(configuration.params.values())
@@ -152,12 +154,13 @@ def test_exact_numbers_are_measured_once(
         assert numbers.find_value(commit_hash, configuration) == (value if is_stored else 5.0)
 
 
-def test_time_is_measured_with_its_control() -> None:
+def test_time_is_measured_with_its_copy_ratio() -> None:
+    """The pattern selects no other configuration, and escapes what regular expressions treat specially."""
     numbers_wanted = match_configurations(TIME.replace(CASE, "transpose_read_coalesced, 256x256, int8, -Xptxas -O3"))
     names = set()
     for number in list_configurations():
         quoted = ", ".join(value if value.isdigit() else repr(value) for value in number.params.values())
-        names |= {f"{benchmark}({quoted})" for benchmark in (number.benchmark, control_name(number.benchmark))}
+        names |= {f"{benchmark}({quoted})" for benchmark in (number.benchmark, copy_ratio_name(number.benchmark))}
     wanted = "|".join(format_patterns(numbers_wanted))
     params = "('transpose_read_coalesced', '256x256', 'int8', '-Xptxas -O3')"
     benchmarks = (BENCHMARK, "track_control.Transpose.track_copy_ratio")
@@ -274,6 +277,7 @@ def test_json_has_outcome_and_review(repository: tuple[Repository, dict[str, str
 
 
 def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, str]]) -> None:
+    """Wrong calls of the judge give exit code 128, which stops the search."""
     project, commits = repository
     judge = (sys.executable, "-m", "kernelwatch", "judge")
     values, ends = ("--between", "4", "5"), (commits["a name"], commits["beside"])
@@ -295,6 +299,7 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
 def test_interrupted_search_restores_git(
     number: signal.Signals, repository: tuple[Repository, dict[str, str]], tmp_path: Path
 ) -> None:
+    """No process and no temporary folder stays."""
     project, commits = repository
     held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]

@@ -58,6 +58,10 @@ TIMES: dict[str, tuple[Outcome, Outcome, Verdict, str]] = {
 
 @pytest.mark.parametrize("name", TIMES)
 def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A time changed if the change is significant, and exceeds the threshold and the spread of rounds.
+
+    Exchanged commits have the opposite verdict.
+    """
     base, head, verdict, reason = TIMES[name]
     code, document = review_as_json(write(tmp_path, pair(base, head)), capsys)
     (row,) = document["rows"]
@@ -69,6 +73,7 @@ def test_verdicts_on_times(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_range_of_a_ratio_covers_all_processes() -> None:
+    """Head's processes take 33 and 36, base's 30 and 32."""
     base, head = (  # the confidence interval is 33 / 30 alone
         Point({}, median, (median,) * 40 + (second_median,) * 5, counts=(40, 5))
         for median, second_median in ((30.0, 32.0), (33.0, 36.0))
@@ -92,6 +97,7 @@ NUMBERS: dict[str, tuple[float, float, Verdict, float | None]] = {
 
 @pytest.mark.parametrize("benchmark", [COUNT, "track_compiled.Compiled.track_registers"])
 def test_any_change_of_exact_numbers_counts(benchmark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Any rise is worse, any fall better. The worst come first."""
     base: dict[str, Outcome] = {name: row[0] for name, row in NUMBERS.items()}
     head: dict[str, Outcome] = {name: row[1] for name, row in NUMBERS.items()}
     suite = {BASE: {benchmark: base}, HEAD: {benchmark: head}}
@@ -126,6 +132,7 @@ ABSENT: list[tuple[dict[str, Any], dict[str, Any], str, str, int]] = [
 def test_missing_values_are_listed(
     base: Any, head: Any, place: str, reason: str, exit_code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A failure in head alone gives exit code 1. Other missing values give 2."""
     code, document = review_as_json(write(tmp_path, {BASE: base, HEAD: head}), capsys)
     lists = {key: document[key] for key in ("broken", "failed", "repaired", "only_base", "only_head") if document[key]}
     assert lists.keys() == {place} - {""}
@@ -154,8 +161,11 @@ def verdicts(base: list[Point], head: list[Point], threshold: float) -> set[Verd
     return {judged.verdict for judged in time_verdicts.judge_times(pairs, [threshold] * len(pairs))}
 
 
-def test_noise_gives_no_verdict() -> None:
-    """The noise of processes, 0.2 %, is ten times the spread of an H200 from 20 µs on."""
+def test_noise_is_no_change() -> None:
+    """Uncorrected tests would call some noise a change: p < 0.05 is expected in 50 of 1000 pairs.
+
+    In the last pair, processes differ by 0.2 %, ten times the spread of an H200 from 20 µs on.
+    """
     base, head = points(1), points(2)
     raw = [compute_p_value(old.samples, new.samples) for old, new in zip(base, head, strict=True)]
     assert sum(p < 0.05 for p in raw) > 25

@@ -51,6 +51,7 @@ def test_results_folder_is_found(
     command: Callable[..., int], variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    """KERNELWATCH_RESULTS names it, or else asv.conf.json. An error names a folder without results."""
     write(tmp_path, pair(1.0, 2.0, COUNT))
     change_document(tmp_path / "asv.conf.json", lambda configuration: configuration.update(results_dir="bench"))
     folder = tmp_path / (variable or "bench")
@@ -74,6 +75,7 @@ SEVERAL: dict[str, tuple[dict[tuple[str, str], float | None], list[tuple[str, st
 
 @pytest.mark.parametrize("case", SEVERAL)
 def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The worst review comes first and decides the exit code."""
     heads, expected, exit_code = SEVERAL[case]
     for (name, environment), head in heads.items():
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
@@ -117,6 +119,7 @@ def test_broken_suite_ends_the_review(
     named: bool, text: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    """The suite that the project names must be there. A project may name none."""
     write(tmp_path, pair(1.0, 1.0, COUNT))
     if text:
         (tmp_path / "own_suite.py").write_text(text)

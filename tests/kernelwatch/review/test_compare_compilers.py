@@ -64,6 +64,7 @@ def test_command_measures_with_both_compilers(compilers: tuple[str | None, str],
 def test_two_commits_are_compared_by_one_compiler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The compiler is the default one, or the one that CUDA_TOOLKIT names."""
     code, document = review_as_json(_root(tmp_path), capsys)
     assert (code, [row["ratio"] for row in document["rows"]]) == (1, [pytest.approx(1.25)] * 2)
     assert document["base"]["compiler"] == document["head"]["compiler"] == OLD
@@ -101,6 +102,7 @@ def test_results_of_the_only_compiler_are_read(tmp_path: Path) -> None:
     ids=["equal hashes", "different hashes", "no code hash"],
 )
 def test_code_hashes_decide(code: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cubins of two compilers are equal if their code hashes are. Without these, the review says nothing."""
     name, benchmark = "offset_copy float32 -Xptxas -O3", "track_compiled.Compiled.track_registers"
     axes = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-Xptxas -O3"], "arch": ["sm_90"]}
     for compiler in ("", NEW):

@@ -20,7 +20,7 @@ from kernelwatch.suite import registry
 from kernelwatch.workflow.load_review import load_thresholds
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
-CONTROL = "track_control.X.track_copy_ratio"
+COPY_RATIO = "track_control.X.track_copy_ratio"
 NAME = f"{TIME}(one)"
 KERNEL = "offset_copy float32 -Xptxas -O3"
 HELD = "the GPU was throttled or shared in"
@@ -32,7 +32,7 @@ def _suite(factor: float, copies: tuple[float, float | None] | None) -> Suite:
     suite: Suite = {BASE: {TIME: {"one": samples(1e-3)}}, HEAD: {TIME: {"one": samples(1e-3 * factor, seed=1)}}}
     if copies is not None:
         for commit, ratio in zip((BASE, HEAD), copies, strict=True):
-            suite[commit] |= {CONTROL: {"one": samples(ratio)}} if ratio else {}
+            suite[commit] |= {COPY_RATIO: {"one": samples(ratio)}} if ratio else {}
     return suite
 
 
@@ -125,6 +125,7 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
 
 @pytest.mark.parametrize("name", CASES)
 def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slower time is, if the machine may be the cause: an equally slower copy, throttling or another GPU."""
     factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)
@@ -132,7 +133,7 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
     assert row["verdict"] == verdict
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
-    assert document["only_base"] == [], "a control has no entry of its own"
+    assert document["only_base"] == [], "a copy ratio has no entry of its own"
     apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
     remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
@@ -141,6 +142,7 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
 
 @pytest.mark.parametrize(("reasons", "shown"), [((), HELD), ((Reason(ReasonKind.CHANCE, (0.5, 1)),), "p = 0.5")])
 def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: str) -> None:
+    """Throttling is the reason only if there is no other. A throttled time has no range."""
     judgement = Judgement(Verdict.UNDECIDED, 1.1, 0.01, reasons=reasons, could_be=(0.9, 1.0))
     point: Any = SimpleNamespace(copies=None)
     doubted = add_doubts(judgement, Pair(TIME, point, point), unchanged=None, throttle_reasons="in head: power")
@@ -153,6 +155,7 @@ def test_throttling_keeps_the_first_reason(reasons: tuple[Reason, ...], shown: s
     [({"arch": "sm_100"}, "sm_90", False), ({"arch": "sm_90"}, "sm_100", True), ({}, "sm_90", True), ({}, None, True)],
 )
 def test_code_hash_of_arch_decides(params: dict[str, str], ran_on: str | None, unchanged: bool, root: Path) -> None:
+    """The configuration's architecture decides, else the GPU's, else the only one. Only code for sm_100 changed."""
     folder = write(root, _suite(1.1, None)) / "results" / "gpu"
     write_lines(folder / "runs.jsonl", {"commits": [BASE, HEAD], **({"arch": ran_on} if ran_on else {})})
     lines = [
@@ -179,6 +182,7 @@ def test_notes_on_suite_and_uncommitted_files(
     counts: tuple[float, float], hashes: str, files: list[str], notes: list[str], root: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    """If counts changed with equal machine code, the suite changed."""
     write(root, pair(*counts, COUNT))
     runs = [{"commits": [BASE]}, {"commits": [HEAD], "uncommitted": files}]
     _write_records(root, runs, hashes)
@@ -207,6 +211,7 @@ PAIRS: dict[str, tuple[int, float, float, str, list[dict[str, Any]], bool, tuple
 def test_thresholds_come_from_noise(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """At least MIN_CHANGES times of equal code, by one GPU in two runs, narrow them. `other` is 0.7 % slower."""
     count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
     other = KERNEL.replace("float32", "float64")
     monkeypatch.setattr(registry, "find_code_name", lambda _, params: other if params["case"] == "other" else KERNEL)

@@ -120,6 +120,7 @@ ARCHS = {"architectures that differ, on a machine without a GPU": None}
 
 
 def test_rows_are_grouped_by_kernel_and_flags() -> None:
+    """Counts that are equal for all flags are listed once."""
     text = ""
     for name, rows in CASES.items():
         text += f"== {name}\n"
@@ -133,6 +134,7 @@ def test_rows_are_grouped_by_kernel_and_flags() -> None:
 
 @pytest.mark.parametrize(("at_least", "kernels"), [(0.0, ["k", "l", "m"]), (0.01, ["k", "m"]), (0.03, ["m"])])
 def test_small_changes_are_left_out(at_least: float, kernels: list[str]) -> None:
+    """Changes from 0 are never left out."""
     rows = [make_time(10.2), make_time(10.05, kernel="l"), make_count(1e-9, base=0.0, kernel="m")]
     assert [group.kernel for group in group_rows(rows, "sm_90", at_least)] == kernels
 
@@ -161,6 +163,7 @@ def test_traffic_is_shown_if_its_figures_differ(head: float, at_least: float, ev
     ids=["slower", "faster"],
 )
 def test_changes_in_the_direction_of_times_come_first(time: float, evidence: list[str]) -> None:
+    """A slower kernel shows the rises first, a faster one the falls."""
     loaded = replace(make_count(20.0, base=40.0, metric="sectors_loaded"), useful_bytes=320)
     (group,) = group_rows([make_time(time), loaded, make_count(15)], "sm_90")
     assert [*group.evidence] == evidence

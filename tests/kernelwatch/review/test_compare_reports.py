@@ -98,6 +98,7 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
 
 @pytest.mark.parametrize(("kept", "message"), KEPT)
 def test_failure_is_printed_with_its_reason(kept: list[dict[str, str]], message: str, tmp_path: Path) -> None:
+    """The reason is the one that the newest run recorded, or else the command that shows one."""
     root = write(tmp_path, pair([1.0] * 40, None))
     failed = [{"commit": HEAD, "benchmark": TIME, "configurations": 1, **failure} for failure in kept]
     older = {"commit": HEAD, "benchmark": TIME, "configurations": 1, "reason": "older"}
@@ -117,6 +118,7 @@ SKIPPED = {
 
 @pytest.mark.parametrize(("selected", "message"), SKIPPED.values(), ids=SKIPPED)
 def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_path: Path) -> None:
+    """After a partial run, the report says instead that the run was partial."""
     suite: Suite = {BASE: {COUNT: {"one": 2.0, "two": 2.0}}, HEAD: {COUNT: {"one": 2.0, "two": math.nan}}}
     root = write(tmp_path, suite)
     reasons = [f"this commit does not have it: no {COUNT}", "no GPU here"]
@@ -125,6 +127,27 @@ def test_skip_is_printed_with_its_reason(selected: list[str], message: str, tmp_
     (root / "results" / "gpu" / "runs.jsonl").write_text(json.dumps(run), encoding="utf-8")
     shown = " ".join(report.render_review(review_stored(root)).split())
     assert message.format(COUNT) in shown
+
+
+PARTIAL = {
+    "a configuration that a run left out": (
+        {COUNT: {"one": 2.0, "two": math.nan}},
+        "1 configuration is not measured in head, because its run was partial",
+    ),
+    "a benchmark that a run left out": (
+        {TIME: {"one": 2.0}}, "2 configurations are not measured in head, because its run was partial",
+    ),
+    "a value that its axis lost": ({COUNT: {"one": 2.0}}, "1 configuration is gone from head"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("suite", "message"), PARTIAL.values(), ids=PARTIAL)
+def test_partial_runs_are_told_from_removed_values(
+    suite: dict[str, dict[str, Outcome]], message: str, tmp_path: Path
+) -> None:
+    base: dict[str, dict[str, Outcome]] = {COUNT: {"one": 2.0, "two": 2.0}, TIME: {"one": 2.0}}
+    write(tmp_path, {BASE: base, HEAD: {TIME: {"one": 2.0}, **suite}})
+    assert message in " ".join(report.render_review(review_stored(tmp_path)).split())
 
 
 WORDS = [
@@ -206,8 +229,9 @@ def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path:
 
 @pytest.mark.parametrize("arch", ["sm_90", None])
 def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_path: Path) -> None:
+    """Without a GPU, they are not named."""
     rows = [make_time(12), *(make_compiled(head, f"sm_{number}") for number, head in ((100, 12), (90, 10), (80, 10)))]
-    note = "Note: compiled numbers cover sm_80, sm_90, sm_100; this machine's GPU is sm_90"
+    note = "Note: compiled numbers are of sm_80, sm_90, sm_100; only those of sm_90, this machine's GPU,"
     assert review_rows(tmp_path, rows, arch).count(note) == (arch is not None)
 
 

@@ -36,6 +36,7 @@ def test_other_generator_is_not_compared(
     versions: tuple[str | None, str], hashes: tuple[str, str | None], is_generated: bool, code: int, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    """Numbers of generated PTX are compared only if the versions or the machine code are equal."""
     facts = ConfigurationFacts("add", "add float32 -O3", generated=is_generated)
     monkeypatch.setattr(load_review, "describe_configuration", lambda *_: facts)
     numbers = {BASE: (1e-3, 8.0), HEAD: (2e-3, 9.0)}
@@ -64,6 +65,7 @@ def test_other_generator_is_not_compared(
 def test_new_generator_starts_a_new_series(
     is_generated: bool, ratios: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only later changes by the same version are regressions."""
     facts = ConfigurationFacts("add", generated=is_generated)
     monkeypatch.setattr(load_review, "describe_configuration", lambda *_: facts)
     commits = [f"{place:02x}" * 20 for place in range(1, 5)]

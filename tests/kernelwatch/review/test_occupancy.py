@@ -49,6 +49,7 @@ CUBIN = "offset_copy, float32, -Xptxas -O3"
 
 
 def test_blocks_are_those_recorded(tmp_path: Path) -> None:
+    """Without a record, the block is that of the checkout."""
     folder = write(tmp_path, pair(1.0, 1.1)) / "results" / "gpu"
     kernel = {"kernel": "transpose_write_coalesced", "dtype": "float32"}
     blocks = {" ".join(kernel.values()): [64, 128]}
@@ -78,6 +79,7 @@ UNLAUNCHABLE = {
 
 @pytest.mark.parametrize("case", UNLAUNCHABLE)
 def test_unlaunchable_kernel_is_broken(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel that only head cannot launch is broken, even with a faster time; only base: repaired."""
     registers, blocks, expected = UNLAUNCHABLE[case]
     name = "track_compiled.Compiled.track_registers"
     where = {"kernel": ["offset_copy"], "dtype": ["float32"], "flags": ["-O3"], "arch": ["sm_90"]}

@@ -76,6 +76,7 @@ HISTORIES: dict[str, tuple[list[float | str | None], list[tuple[str, str, float]
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_regressions_stand_until_fixed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A later time within the threshold, or the old count, is a fix."""
     values, worse, broken = HISTORIES[name]
     suite: Suite = {commit: {} for commit in COMMITS[: len(values)]}
     for place, (commit_hash, value) in enumerate(zip(COMMITS, values, strict=False)):
@@ -145,6 +146,7 @@ def test_drift_can_be_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_reused_times_do_not_end_a_drift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """E reuses the time of D, at which the drift ends."""
     monkeypatch.setattr(judge, "is_one_measurement", lambda _, __, pair: pair.base.samples == pair.head.samples)
     times = [samples(1e-3 * (1 + 0.008 * place)) for place in (0, 0, 1, 2, 2)]
     write(tmp_path, {commit: {TIME: {"one": time}} for commit, time in zip(COMMITS, times, strict=False)})
@@ -176,7 +178,8 @@ def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
     assert message in capsys.readouterr().err
 
 
-#: A commit, its new count (None: its results are removed), and the heads whose steps are then reviewed again.
+#: First, the history of A to D is reviewed. Then a commit gets a new count (None: its results are removed), and the
+#: steps to these heads are reviewed again: the cache has the regressions up to C and up to D, not earlier ones.
 LATER: dict[str, tuple[str, float | None, list[str]]] = {
     "nothing": (E, None, []),
     "one more": (E, 13.0, [E]),
@@ -242,6 +245,7 @@ def test_entry_covers_regressions_up_to_its_commit(project: tuple[Path, list[str
     ids=["by another GPU", "without samples", "within the threshold"],
 )
 def test_times_that_fix_a_regression(last: Outcome, uuids: list[str], stand: bool, tmp_path: Path) -> None:
+    """A regression ends with a later time with samples, by the same GPU, within the threshold."""
     write(tmp_path, {A: {TIME: {"one": samples(1e-3)}}, B: {TIME: {"one": samples(1.05e-3)}}, C: {TIME: {"one": last}}})
     runs(tmp_path, uuids)
     assert list_standing(tmp_path) == [(A, B, 1.05, False)] * stand

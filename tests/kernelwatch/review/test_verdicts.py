@@ -131,6 +131,10 @@ ONE_WAY = ("the first", "beyond")
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_times_decide_before_other_numbers(name: str) -> None:
+    """Without times, transactions, spills, fewer resident threads and values beyond LIMITS decide.
+
+    With base and head exchanged, a number that decided still decides.
+    """
     rows, expected = NUMBERS[name]
     *weighed, last = weigh_against_times(rows, "sm_90", LIMITS, find_blocks)
     assert last.judgement.verdict is expected
@@ -159,6 +163,7 @@ MANY = times(0, 600, "others")
 def test_project_may_limit_metrics(
     limit: object, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A number above the limit is a regression. An invalid limit is an error of one line."""
     monkeypatch.setattr(settings, "_load_settings", lambda: settings.Settings(limits={"instructions": limit}))
     write(tmp_path, pair(10.0, 12.0, "track_counted.X.track_instructions"))
     for judge, words in ((main, [BASE, HEAD, "--all"]), (regressions, [])):

@@ -26,10 +26,14 @@ def asv_calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return calls
 
 
-def test_measure_interleaves_two_commits(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.usefixtures("asv_calls")
+def test_measure_needs_two_commits(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.measure(["main", "--bench", "Blur"])
     assert "before the options of asv run; given: main --bench Blur\n" in capsys.readouterr().err
+
+
+def test_measure_interleaves_two_commits(asv_calls: list[list[str]]) -> None:
     assert command.measure(["main", "HEAD", "--bench", "Blur", "-v"]) == 3
     assert asv_calls == [["run", "--interleave-rounds", "--record-samples", "--bench", "Blur", "-v", "main\nHEAD\n"]]
 
@@ -47,6 +51,7 @@ def test_run_exits_with_the_last_failure(
     measured: int, published: int, summarised: int, expected: int,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    """The steps are asv, the pages and the summary. A dry run has only the first."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "summarize", partial(_summarize, summarised))
@@ -60,10 +65,10 @@ def test_run_exits_with_the_last_failure(
 
 def test_help_begins_with_differences_to_asv(asv_calls: list[list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     assert command.run(["--help"]) == 3
-    first, second, _ = capsys.readouterr().out.splitlines()
+    first, second, *_ = capsys.readouterr().out.splitlines()
     assert "without RANGE, only HEAD is measured" in first
-    assert "Without --machine, the machine has the GPU's name." in second
-    assert "--quick stores its results, too." in second
+    assert "under --machine, by default the GPU's name, or no-gpu-ARCHITECTURE." in second
+    assert "Unlike asv, --quick stores them." in second
     assert asv_calls == [["run", "--help"]]
 
 
@@ -80,6 +85,7 @@ def test_help_begins_with_differences_to_asv(asv_calls: list[list[str]], capsys:
 def test_default_range_is_head(
     words: list[str], expected: list[str], asv_calls: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Without a range, HEAD is measured, unless asv uses an existing environment."""
     monkeypatch.setattr(site, "main", lambda words: 0)
     command.run(words)
     assert asv_calls == [["run", "--record-samples", *expected]]

@@ -83,6 +83,7 @@ SAID = (
 
 
 def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skips become NaN, and failures None. A configuration without an outcome failed. Differences are warnings."""
     errors, warnings = list[str](), list[str]()
     monkeypatch.setattr(log, "error", errors.append)
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -109,6 +110,7 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("is_head", [True, False])
 def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> None:
+    """At other commits, it is skipped. A missing dtype or GPU is always skipped."""
     reasons = [
         "this commit does not have it: there is no kernel k",
         "this commit does not have the dtype: k has no int8",
@@ -131,6 +133,7 @@ def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, None, [1.0, math.nan], [None]])
 def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
+    """Another number fails its configuration with a reason. The configuration's other benchmarks are stored."""
     numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
     results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
@@ -152,6 +155,7 @@ ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] =
 
 @pytest.mark.parametrize("case", ASKED)
 def test_task_follows_options(case: str, tmp_path: Path) -> None:
+    """The task has the selected rounds, configurations and benchmarks. A copy ratio has the version of its time."""
     options, rounds, indices, benchmarks, has_lines = ASKED[case]
     child = FakeProcess()
     _, lines = measure_commit(child, tmp_path, **options)

@@ -69,6 +69,7 @@ def test_ranges_as_in_asv(
     range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """An unknown hash in a file is left out with a warning; in an interleaved run, it is an error."""
     repo, commits, results = asv_repository
     warnings: list[str] = []
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -112,9 +113,10 @@ LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("options", "letter", "environment", "expected"), LEFT_OUT)
-def test_stored_results_skip_benchmarks(
+def test_options_skip_stored_benchmarks(
     options: dict[str, bool], letter: str, environment: str, expected: set[str], tmp_path: Path
 ) -> None:
+    """`skip_existing_commits` counts results of any environment and version; other options, those of the same ones."""
     second_outcomes: dict[str, Outcome] = {TIME: NAN, f"{TIME}s": None, COUNT: 2.0}
     stored: dict[str, dict[str, Outcome]] = {name: {"one": 1.0, "two": two} for name, two in second_outcomes.items()}
     write(tmp_path, {"c" * 40: stored}, environment="py")

@@ -16,7 +16,7 @@ from kernelwatch.errors import ArgumentError, CompileError, UnknownKernelError
 from kernelwatch.runner import measure_counts
 from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import control_name, measurement_group
+from kernelwatch.suite.benchmark_names import copy_ratio_name, measurement_group
 
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
@@ -59,6 +59,7 @@ def counted_launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
+    """A second run executes few of six launches. A run executes all if one differs, or for another version."""
     first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
     assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
@@ -85,6 +86,7 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
 
 
 def test_selected_configurations_are_compiled() -> None:
+    """Each has resources and code hashes, or a reason why it is skipped."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
     reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
@@ -117,6 +119,7 @@ def test_selected_configurations_are_compiled() -> None:
 def test_compiler_errors_leave_no_number(
     kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A compiler's error is a failure. A missing kernel or architecture is a skip."""
     refuse = mock.Mock(side_effect=error)
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)
@@ -139,10 +142,15 @@ def test_compiler_errors_leave_no_number(
     ],
 )
 def test_ratio_of_worst_metric(current: dict[str, float], stored: dict[str, float], expected: float | None) -> None:
+    """The ratio farthest from 1 counts; that to a stored 0 is 1 plus the current number. New metrics are ignored.
+
+    If a stored metric is missing now, there is no ratio.
+    """
     assert measure_counts._worst_ratio(current, stored) == expected
 
 
 def test_incomplete_benchmark_classes_are_left_out() -> None:
+    """Imported and hidden classes are left out, too. The others are in the module's order."""
     module = types.ModuleType("mine")
     axes = {"kernel": "k", "param_names": ("n",), "params": ((1,),)}
     vars(module).update(Base=kw.Counted, n=3)
@@ -157,8 +165,13 @@ def test_benchmark_names_do_not_depend_on_the_file(kind: Any, module: str) -> No
     benchmark_class = type("One", (kind,), {"kernel": "k", "param_names": ("n",), "params": ((1,),)})
     method = next(name for name in vars(kind) if name.startswith("track_"))
     assert getattr(benchmark_class, method).benchmark_name == f"{module}.One.{method}"
-    assert measurement_group(f"{module}.One") == f"{module}.One"
-    assert measurement_group("speed.One") == measurement_group(control_name("speed.One.time_x")) == "time.One"
+
+
+def test_only_time_and_copy_ratio_share_a_measurement() -> None:
+    """All modules of times have one key; `speed` is a module with a name of the user's."""
+    assert measurement_group("speed.One") == measurement_group(copy_ratio_name("speed.One.time_x")) == "time.One"
+    for module in ("track_counted", "track_compiled"):
+        assert measurement_group(f"{module}.One") == f"{module}.One"
 
 
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])

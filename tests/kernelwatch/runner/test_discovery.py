@@ -47,12 +47,14 @@ def read_identities(results: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_stored_names_stay(benchmarks: dict[str, Any]) -> None:
+    """The facts that identify stored results stay, too. New benchmarks may be added."""
     stored = read_identities(ROOT / "results")
     identities = {name: [getattr(benchmarks.get(name), field, None) for field in IDENTITY] for name in stored}
     assert identities == {name: list(identity.values()) for name, identity in stored.items()}
 
 
 def test_benchmarks_have_their_attributes(benchmarks: dict[str, Any]) -> None:
+    """A version, a title of its own, named axes, a unit, a timeout to compile; for times, rounds and samples."""
     for name, benchmark in benchmarks.items():
         version = next(version for begins, version in VERSIONS.items() if name.startswith(begins))
         assert benchmark.version == version, (

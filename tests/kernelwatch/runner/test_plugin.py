@@ -106,6 +106,7 @@ def _iter_attributes(tree: ast.Module) -> Iterator[str]:
 
 
 def test_all_uses_of_asv_are_checked() -> None:
+    """REQUIRED_PARAMETERS has each function and attribute of asv that the runner uses, with the keywords given."""
     called: dict[str, set[str]] = {}
     attributes: set[str] = set()
     for path in Path(asv_plugin.__file__).parent.glob("*.py"):
@@ -131,7 +132,10 @@ def test_all_uses_of_asv_are_checked() -> None:
         ("asv.results:Results.no_such", None, "there is no asv.results:Results.no_such"),
     ],
 )
-def test_incompatible_asv_stays(where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incompatible_asv_is_left_unchanged(
+    where: str, names: str | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A warning names what asv lacks. The order of devices is set in any case."""
     warnings: list[str] = []
     run = SimpleNamespace(run=SimpleNamespace(__func__=lambda: None))
     monkeypatch.setattr(log, "warning", warnings.append)
@@ -168,6 +172,7 @@ def test_incompatible_asv_stays(where: str, names: str | None, problem: str, mon
 def test_unsupported_options_are_left_to_asv(
     options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A message names them, and the machine is described as for the runner."""
     from kernelwatch.runner import whole_run
 
     calls: list[dict[str, Any]] = []
@@ -219,6 +224,7 @@ def _lack_name(_: Any) -> None:
 def test_asv_runs_itself_if_it_lacks_a_name(
     module: str, name: str, replacement: Any, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A warning names it. Other errors are raised."""
     from kernelwatch.runner import compiler
 
     monkeypatch.setattr(compiler, "choose_compiler", lambda conf: setattr(conf, "results_dir", "stage"))
@@ -253,6 +259,7 @@ def test_project_in_a_subfolder_is_refused(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_folder_without_git_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both the site and a run end with git's message."""
     monkeypatch.setattr(site, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(GitError, match=r"^git rev-parse .* not a git repository"):

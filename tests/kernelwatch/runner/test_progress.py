@@ -46,6 +46,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("text", ERRORS)
 def test_first_error_is_found(text: str) -> None:
+    """The compiler's first line with an error, else the first line, without control characters, at most 1000 long."""
     assert first_error(text) == ERRORS[text]
 
 
@@ -54,6 +55,10 @@ def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfig
 
 
 def test_progress_has_share_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 4 configurations with 2 rounds, a started round counts 1 of 8, a finished configuration 2 of 8.
+
+    The summary counts outcomes, without configurations that no commit supports.
+    """
     messages: list[str] = []
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])

@@ -50,6 +50,7 @@ def _make_stored_task(indices: Sequence[int]) -> Task:
 
 @pytest.mark.parametrize(("stored", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
 def test_share_of_stored_numbers_is_measured(stored: Sequence[int], checks: int) -> None:
+    """A fiftieth of the stored numbers, at least one, is measured again. The others are reused."""
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -70,6 +71,7 @@ def test_share_of_stored_numbers_is_measured(stored: Sequence[int], checks: int)
     [(1.25, 0.25, False), (0.75, 0.25, False), (1.26, 0.25, True), (0.98, 0.01, True), (None, 1, True)],
 )
 def test_one_difference_stops_reuse(ratio: float | None, threshold: float, differs: bool) -> None:
+    """Of 119 stored numbers, 3 are checked, and 116 reused. A check that fails (None) is a difference, too."""
     configurations, task = _configurations(120), _make_stored_task(range(119))
     for entry in task.stored["time_a.A"].values():
         entry.threshold = threshold
@@ -88,6 +90,7 @@ def test_short_times_have_a_larger_threshold() -> None:
 
 @pytest.mark.parametrize("sizes", [[1], [7], [525], [525, 80, 35, 1], [1] * 60])
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
+    """The checks of a class are neighbours, and about a fiftieth of it."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
     run_of = dict.fromkeys(keys, 0)
     runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
@@ -146,6 +149,7 @@ def entries(tmp_path: Path) -> Entries:
 
 
 def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
+    """Numbers are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
     both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
@@ -169,7 +173,9 @@ def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
         pytest.param({"samples": 10}, [], id="fewer rounds"),
     ],
 )
-def test_unusable_is_not_loaded(changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries) -> None:
+def test_unusable_numbers_are_not_loaded(
+    changes: dict[str, Any], expected: list[str], tmp_path: Path, entries: Entries
+) -> None:
     _store(tmp_path, **changes)
     assert set(entries()) == {f"{case}-print" for case in expected}
 
@@ -189,7 +195,10 @@ def test_counts_of_the_commit_itself_are_reused(tmp_path: Path, entries: Entries
 
 
 @pytest.mark.parametrize(("reasons", "expected"), [([], {"one", "two"}), (["hot"], {"two"})])
-def test_numbers_of_a_run_are_reused(reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries) -> None:
+def test_numbers_of_the_same_run_are_reused(
+    reasons: list[str], expected: set[str], tmp_path: Path, entries: Entries
+) -> None:
+    """Numbers of a commit are loaded for the next commit of the run, unless the GPU was throttled."""
     _store(tmp_path, measured=[])
     run_record = RunRecord(OLD)
     run_record.begin_benchmark(TIME, BEGAN)
@@ -267,6 +276,7 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
 
 
 def test_last_line_decides_the_origin(tmp_path: Path) -> None:
+    """A configuration that was measured after a reuse has no origin."""
     lines = [
         {**MOMENTS, "commit": NEW, "fingerprints": {}, "reused": {NAME: {OLD: ["one", "two"]}}},
         {**MOMENTS, "commit": NEW, "fingerprints": {NAME: {"two": "p2"}}, "reused": {}},

@@ -70,6 +70,10 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
 
 
 def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -> None:
+    """A run stores numbers, skips, code hashes and records. A second run measures only a share of the counts.
+
+    A run whose benchmarks are all excluded changes no file.
+    """
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -138,6 +142,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 @pytest.mark.parametrize("case", TYPED)
 def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -> None:
+    """Only benchmarks that --bench selects are counted, and a dry run stores nothing."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
 
@@ -162,6 +167,7 @@ def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -
 
 
 def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:
+    """An option that only asv supports changes neither the machine nor the numbers."""
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[0])
     done = project.run("asv", "run", "--python=same", "--set-commit-hash", commits[0], "--bench", STORES)
@@ -171,6 +177,10 @@ def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]])
 
 
 def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
+    """HEAD is measured without uncommitted changes, also if it is detached, and in a hook of another repository.
+
+    The costs of source lines are counted once.
+    """
     project, commits = repository
     project.run("git", "checkout", "--quiet", "--detach", commits[1])
     project.write("imaging/brighten.cu", "changed")
@@ -195,6 +205,7 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
     ],
 )
 def test_import_error_is_one_line(file: str, text: str, message: str, repository: tuple[Project, list[str]]) -> None:
+    """The line names the file and the line number. Nothing is stored."""
     project, _ = repository
     path = project.path / file
     path.write_text(path.read_text() + text)

@@ -77,6 +77,7 @@ def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pyte
 
 @pytest.mark.parametrize(("name", "commit"), [("other", "c"), ("e", "b")])
 def test_discovery_process_is_for_its_commit(name: str, commit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another environment or commit gets another process."""
     monkeypatch.setattr(commit_process, "start_process", lambda *_: nullcontext("another"))
     suite_run = _run()
     suite_run.discovered = ("e", "c", FakeProcess())  # type: ignore[assignment]
@@ -86,6 +87,8 @@ def test_discovery_process_is_for_its_commit(name: str, commit: str, monkeypatch
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv gets the run's options. A failed installation fails the run."""
+
     def install(*_: Any) -> None:
         if fails:
             raise ProcessError(["pip"], 1, "", "")
@@ -105,6 +108,7 @@ def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
 def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
+    """Facts that asv stored of the machine take precedence."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
     loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
@@ -126,6 +130,7 @@ def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], t
 def test_commits_on_a_gpu_are_interleaved(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Several commits are, unless the options forbid it. Without a GPU, CUDA sees no devices."""
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -243,6 +248,7 @@ def begin():
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
 def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_path: Path) -> None:
+    """A failure at the start raises an error with its message; of a later one, `problem` has the last line."""
     words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,

@@ -109,6 +109,7 @@ def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Me
 
 
 def test_each_round_measures_each_configuration(measure: Measure) -> None:
+    """A wrong and a missing kernel do not stop the others. Two kernels begin two rounds, the wrong one begins one."""
     configurations, other_messages = measure()
     right, also_right, wrong, missing = configurations
     for configuration in (right, also_right):
@@ -145,28 +146,37 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
     assert len(other_messages) == 1
 
 
-@pytest.mark.parametrize(("looks", "reused"), [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)])
+#: Factors of the first two measurements to the stored time (0: the output is wrong), and the number of reused
+#: configurations of two.
+TRIES = [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)]
+
+
+@pytest.mark.parametrize(("tries", "reused"), TRIES)
 def test_difference_stops_reuse_of_times(
-    looks: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
+    tries: list[float], reused: int, measure: Measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One of two stored times is measured, and once more if it differs. Unless a try agrees, no time is reused.
+
+    The samples of the first try are stored, whether or not they agree.
+    """
     first, _ = measure(indices=[0, 1])
     entries = {}
     for configuration in first:
         numbers: dict[str, Any] = {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}
         entries[configuration.fingerprint] = StoredNumbers("c0", numbers, 0.05)
-    factors, measured = iter(looks), measure_times.TimeMeasurement._ask_for_outcome
+    factors, measured = iter(tries), measure_times.TimeMeasurement._ask_for_outcome
 
-    def look(*arguments: Any) -> Any:
+    def measure_by_factor(*arguments: Any) -> Any:
         outcome, factor = measured(*arguments), next(factors, 1.0)
         if not factor:
             raise WrongOutputError("it is wrong now")
         return msgspec.structs.replace(outcome, samples=tuple(sample * factor for sample in outcome.samples))
 
-    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", look)
+    monkeypatch.setattr(measure_times.TimeMeasurement, "_ask_for_outcome", measure_by_factor)
     configurations, other_messages = measure(entries, indices=[0, 1])
     differences = [message for message in other_messages if isinstance(message, Difference)]
     assert len(differences) == (not reused)
-    assert all(difference.ratio is None or difference.ratio == pytest.approx(looks[1]) for difference in differences)
+    assert all(difference.ratio is None or difference.ratio == pytest.approx(tries[1]) for difference in differences)
     for configuration in configurations:
         origin, rounds = ("c0", [6, 5]) if configuration.reused else ("", [MIN_SAMPLES, MIN_SAMPLES])
         assert (configuration.reused, configuration.round_sizes) == (origin, rounds)
@@ -177,11 +187,12 @@ def test_difference_stops_reuse_of_times(
         for configuration in configurations
         if not configuration.reused
     ]
-    assert pytest.approx(looks[0]) in first_factors, "the first of two measurements was not kept"
+    assert pytest.approx(tries[0]) in first_factors, "the first of two measurements was not kept"
 
 
 @pytest.mark.usefixtures("gpu")
 def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ratios and throttle reasons are joined, too. A skipped configuration is tried once."""
     outcomes = [
         JobOutcome(samples=(4.0,), copies=(2.0,), throttle_reasons=("hot",)),
         NotImplementedError("no room"),
@@ -209,6 +220,7 @@ def test_no_device_skips_every_time() -> None:
 
 @pytest.mark.usefixtures("gpu")
 def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
+    """The jobs are those that the commit's process measures. Missing kernels have none."""
     ready = on_fake_gpu.READY
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)
@@ -236,6 +248,7 @@ class SmallRatios(kw.Control):
 
 @pytest.mark.usefixtures("own_gpu")
 def test_asv_loop_takes_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv calls `setup` before each sample, and reads the timer twice. A ratio is a kernel's time over the copy's."""
     more = stopping_rule.MIN_SAMPLES + 2
     monkeypatch.setattr(stopping_rule, "MIN_SAMPLES", more)  # the number of samples that the instrument takes
     benchmark = Small()

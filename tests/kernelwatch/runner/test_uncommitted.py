@@ -33,6 +33,7 @@ AS_THEY_ARE = "these uncommitted changes are used: "
 def test_uncommitted_files_are_named(
     package: str, changes: list[str], expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A run of HEAD names the files that HEAD lacks. Any run names the ones that it imports."""
     files = ("a.cu", "benchmarks/a.py", "imaging/a.py", "results/benchmarks.json")
     commit = commits.commit(commits.begin(tmp_path), dict.fromkeys(files, "1"))
     for module in (uncommitted, settings):
@@ -54,7 +55,10 @@ def test_uncommitted_files_are_named(
 
 
 def test_no_warning_without_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside a repository, nothing is raised: the run itself raises git's error."""
+    """Outside a repository, nothing is raised either: the run itself raises git's error."""
     monkeypatch.setattr(uncommitted, "ROOT", tmp_path)
     assert git.try_text(tmp_path, "rev-parse", "HEAD") is None
-    uncommitted.warn_of_changes(["0" * 40], tmp_path / "results")
+    warnings = list[str]()
+    monkeypatch.setattr(log, "warning", warnings.append)
+    assert uncommitted.warn_of_changes(["0" * 40], tmp_path / "results") == []
+    assert warnings == []

@@ -20,6 +20,7 @@ def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -
 
 
 def test_later_lines_override_single_names(tmp_path: Path) -> None:
+    """The other names of a commit and architecture stay. Old lines separate the parts of a name by commas."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
@@ -32,6 +33,7 @@ def test_later_lines_override_single_names(tmp_path: Path) -> None:
 
 
 def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
+    """A commit without a hash after one with a hash is listed as None."""
     hashes = {"b": "11", "c": "11", "d": "22", "f": "22"}
     lines = [_line(commit, "sm_90", sha256) for commit, sha256 in hashes.items()]
     cubin_hashes = CubinHashes(write_lines(tmp_path / "m" / CUBINS_FILE, *lines, _line("a", "sm_80", "99")))
@@ -47,6 +49,7 @@ def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
 def test_hashes_of_another_machine_come_second(
     recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path
 ) -> None:
+    """Only another machine with the same compiler is read."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
@@ -69,6 +72,7 @@ def test_hashes_of_another_machine_come_second(
 def test_each_compiler_has_its_hashes(
     compiler: str | None, sha256: str | None, code: str | None, archs: Any, tmp_path: Path
 ) -> None:
+    """Lines without nvcc belong to the default compiler."""
     lines = [
         _line("a", "sm_90", "11"),
         _line("a", "sm_90", "22", nvcc="13.5.37", code={NAME: "ee"}),

@@ -67,6 +67,7 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 
 @pytest.mark.parametrize("benchmark", AGAIN)
 def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_path: Path) -> None:
+    """Tracked files stay. Only changed benchmarks are written. asv and the review read all files."""
     measured, new, read = AGAIN[benchmark]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
@@ -115,6 +116,7 @@ COMPILERS = [
 def test_other_compilers_have_a_folder_of_their_own(
     earlier: list[str], compiler: str, place: tuple[str, str], tmp_path: Path
 ) -> None:
+    """Only reviews read this folder, asv does not. A second run adds to the file."""
     machine, variables = tmp_path / "results" / MACHINE, {VARIABLE: compiler} if compiler else {}
     measured = [_measure(tmp_path / str(day), day, count={"one": day}) for day in (1, 2)]
     for number, name in enumerate(earlier):
@@ -132,23 +134,35 @@ def test_other_compilers_have_a_folder_of_their_own(
     assert len(list(results_of_asv)) == (place[1] == ".json")
 
 
-def test_changed_descriptions_are_written(results: Path, tmp_path: Path) -> None:
-    came = tmp_path / "came"
-    (came / MACHINE).mkdir(parents=True)
+@pytest.fixture
+def theirs(results: Path, tmp_path: Path) -> Path:
+    """Return a folder with descriptions of the machine and of benchmarks that differ only in code."""
+    theirs = tmp_path / "theirs"
+    (theirs / MACHINE).mkdir(parents=True)
     for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
         described = json.loads((results / name).read_bytes())
         for description in (description for description in described.values() if isinstance(description, dict)):
             description["code"], description["setup_cache_key"] = "another", "another.py:7"
-        (came / name).write_text(json.dumps(described, indent=7))
+        (theirs / name).write_text(json.dumps(described, indent=7))
+    return theirs
+
+
+def test_descriptions_with_other_code_stay(results: Path, theirs: Path) -> None:
     contents_before = contents(results)
-    folders.copy_descriptions(results, came, MACHINE)
+    folders.copy_descriptions(results, theirs, MACHINE)
     assert contents(results) == contents_before
-    (came / reading.BENCHMARKS_FILE).write_text('{"version": 2}')
-    folders.copy_descriptions(results, came, MACHINE)
+
+
+def test_changed_descriptions_are_written(results: Path, theirs: Path) -> None:
+    (theirs / reading.BENCHMARKS_FILE).write_text('{"version": 2}')
+    folders.copy_descriptions(results, theirs, MACHINE)
     assert (results / reading.BENCHMARKS_FILE).read_text() == '{"version": 2}'
-    (came / MACHINE / "machine.json").write_text('{"machine": "another"}')
+
+
+def test_descriptions_of_another_machine_are_an_error(results: Path, theirs: Path) -> None:
+    (theirs / MACHINE / "machine.json").write_text('{"machine": "another"}')
     with pytest.raises(reading.UnreadableError, match=r"another machine than .*; choose another name"):
-        folders.copy_descriptions(results, came, MACHINE)
+        folders.copy_descriptions(results, theirs, MACHINE)
 
 
 def test_variable_names_the_results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

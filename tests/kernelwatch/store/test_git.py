@@ -43,6 +43,7 @@ def repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path,
 
 
 def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
+    """Outputs have no colours, options of the caller's `git -c` stay, and git asks for no password."""
     own_repository, newest, _ = repositories
     assert git.text(own_repository, "rev-parse", "HEAD", "--show-toplevel").split() == [newest, str(own_repository)]
     assert git.text(own_repository, "diff", "HEAD^").splitlines()[-2:] == ["-1", "+2"]
@@ -52,7 +53,9 @@ def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path,
 
 
 @pytest.mark.parametrize(("words", "is_raised"), [("detected dubious ownership: safe.directory", True), ("", False)])
-def test_git_errors_may_be_none(words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_try_text_raises_only_errors_about_the_owner(
+    words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -61,6 +64,7 @@ def test_git_errors_may_be_none(words: str, is_raised: bool, tmp_path: Path, mon
 
 
 def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path]) -> None:
+    """An unknown revision, a file and an option give None."""
     own_repository, newest, _ = repositories
     found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
     assert found == [newest, None, None, None, newest]
@@ -72,6 +76,7 @@ def test_ptxcount_uses_its_folder(repositories: tuple[Path, str, Path], monkeypa
 
 
 def test_asv_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Path]) -> None:
+    """The diffs of asv have no escape sequences."""
     own_repository, newest, _ = repositories
     words = [sys.executable, "-c", ASV, str(own_repository)]
     process = subprocess.run(words, capture_output=True, text=True, check=True, cwd=own_repository)

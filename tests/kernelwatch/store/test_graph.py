@@ -55,6 +55,7 @@ MEASURED: dict[str, dict[str, str]] = {
 def test_nearest_measured_ancestor_is_found(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
+    """First parents are searched, then merged commits, whatever the dates."""
     root, commits = history
     names = {commits[name]: name for name in measured.split()}
     graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])
@@ -65,6 +66,7 @@ def test_nearest_measured_ancestor_is_found(
 
 
 def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> None:
+    """Commits on the branch's first parents have a position. Other commits have the name of their branch."""
     root, commits = history
     graph = CommitGraph(root, dict.fromkeys([*commits.values(), "f" * 40], 0), ["main"])
     names = {commit: name for name, commit in commits.items()}
@@ -77,12 +79,26 @@ def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> No
     assert {names.get(commit, "?"): branch for commit, branch in graph.branches.items() if branch} == {
         "U1": "feature", "U2": "feature", "F1": MERGED, "A": NO_BRANCH, "?": UNKNOWN,
     }  # fmt: skip
+
+
+def test_published_branch_may_be_remote(history: tuple[Path, dict[str, str]]) -> None:
+    root, commits = history
     git.text(root, "update-ref", "refs/remotes/origin/theirs", commits["U2"])
     for branch in ("feature", "theirs"):
         own_branch = CommitGraph(root, {commits["U2"]: 0, commits["A"]: 0}, [branch])
         assert (own_branch.line, own_branch.branches[commits["A"]]) == ([commits["U2"]], NO_BRANCH)
+    git.text(root, "update-ref", "-d", "refs/remotes/origin/theirs")
+
+
+def test_missing_published_branch_is_an_error(history: tuple[Path, dict[str, str]]) -> None:
+    root, commits = history
     with pytest.raises(UnreadableError, match=r"asv\.conf\.json, branches: there is no branch 'mian'; fetch it"):
         CommitGraph(root, {commits["M1"]: 0}, ["main", "mian"]).line  # noqa: B018
+
+
+def test_line_of_the_only_or_current_branch(history: tuple[Path, dict[str, str]]) -> None:
+    """The line ends at HEAD if a shallow clone lacks the published branch, or only another branch was measured."""
+    root, commits = history
     shallow = root / "shallow"
     git.text(root, "clone", "--quiet", "--depth=1", "--branch=feature", root.as_uri(), str(shallow))
     assert CommitGraph(shallow, {commits["U2"]: 0}, ["main"]).line == [commits["U2"]], (

@@ -52,6 +52,7 @@ WROTE: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 @pytest.mark.parametrize("case", WROTE)
 def test_runs_behind_stored_values_are_found(case: str) -> None:
+    """Values belong to the run that began with them; those that a partial run left, to earlier runs."""
     runs, expected = WROTE[case]
     assert [run["run"] for run in record.find_measuring_runs(runs, BASE, TIME, LATER)] == expected
 
@@ -66,6 +67,7 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
      (ENDED + 1_001, False)],
 )  # fmt: skip
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
+    """A record without identity belongs to values that began while its run lasted, to a second."""
     assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 

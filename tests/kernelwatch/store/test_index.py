@@ -44,7 +44,10 @@ def _files_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def test_review_reads_only_two(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_review_reads_only_its_commits(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If the index lacks a new commit, the review also reads this commit and its neighbours."""
     base, head = COMMITS[2], COMMITS[5]
     main([base, head], root)
     first = capsys.readouterr().out
@@ -81,6 +84,7 @@ BETWEEN: dict[str, tuple[Callable[[Path, Path], object], list[str]]] = {
 
 @pytest.mark.parametrize(("change", "expected"), BETWEEN.values(), ids=BETWEEN)
 def test_stale_index_is_rebuilt(change: Callable[[Path, Path], object], expected: list[str], root: Path) -> None:
+    """The commits come from the files, whatever the cache contains."""
     assert sorted(History(MACHINE, root).commit_dates()) == COMMITS
     (file,) = (root / "results" / MACHINE).glob(f"{COMMITS[0][:8]}-*.json")
     (cache,) = (root.parent / "cache" / "index").glob("*.msgpack")
@@ -97,6 +101,7 @@ def test_nan_in_texts_stays(root: Path) -> None:
 
 
 def test_old_files_are_removed_once_a_day(root: Path) -> None:
+    """Index files are old after 30 days."""
     folder = root.parent / "cache" / "index"
     folder.mkdir(parents=True)
 
@@ -125,6 +130,7 @@ def _thresholds(root: Path) -> list[float]:
 
 
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cached thresholds are used until a file of the commits behind them is written."""
     names = [f"case{number}" for number in range(MIN_CHANGES)]
     monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
     commits = COMMITS[:2]

@@ -71,6 +71,7 @@ WRONG: dict[str, tuple[Callable[[Any], object] | bytes, str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_invalid_file_is_left_out(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file is reported once, with the reason. The other commit is read, and no file changes."""
     change, message = WRONG[name]
     (folder / RESULT).write_bytes(change) if isinstance(change, bytes) else change_document(folder / RESULT, change)
     contents_before = (folder / RESULT).read_bytes()
@@ -98,6 +99,7 @@ def test_limit_on_the_size_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
 def test_limit_on_configurations_of_a_commit(last: int, fits: bool) -> None:
+    """The limit is 100000 for all benchmarks of a commit, here 99 x 1000 and `last`."""
     axes = [[["x"] * 99, ["y"] * 1_000], [["z"] * last]]
     with nullcontext() if fits else pytest.raises(ValueError, match="at most 100000 are allowed"):
         assert models.count_configurations(*axes) == models.MAX_CONFIGURATIONS
@@ -122,6 +124,7 @@ def test_record_lines_are_sorted_by_time(folder: Path) -> None:
 
 
 def test_stored_values_become_points(folder: Path) -> None:
+    """A failure and a skip have no value; only the failure is marked as failed."""
     history, results = find_results(folder.parent, HEAD)
     times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
     assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]

@@ -36,6 +36,7 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
 
 @pytest.mark.parametrize("name", BOTH)
 def test_missing_values_are_filled(name: str) -> None:
+    """Values that were not measured (NaN) and their statistics come from the other row. Failures (None) stay."""
     columns, fallback, result, is_same = BOTH[name]
     texts_before = str((columns, fallback))
     filled = result_rows.fill_missing(columns, fallback)
@@ -47,6 +48,7 @@ def test_missing_values_are_filled(name: str) -> None:
 
 
 def test_row_is_written_as_read() -> None:
+    """Trailing columns without a value are left out."""
     cells = [[1.0, 2.0], [["x", "y"]], "1", None, 3.0]
     columns = ["result", "params", "version", "started_at", "duration", "samples"]
     row = result_rows.read_row({"result_columns": columns, "results": {"b": cells}}, "b")

@@ -62,6 +62,7 @@ ANEW = f"; to measure both alike: kernelwatch measure {BASE[:8]} {HEAD[:8]}"
 def test_different_driver_and_compiler_are_noted(
     head: Taken, notes: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Different drivers are noted if they measured times, different compilers for any number."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST, OTHER_TIME: FIRST, COUNT: FIRST}, HEAD: head})
     _, review = review_as_json(tmp_path, capsys)
     assert [note for note in review["notes"] if note.startswith("different ")] == notes
@@ -84,6 +85,7 @@ def test_different_driver_and_compiler_are_noted(
 def test_different_fetch_size_and_generator_are_noted(
     base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A fact that one of the runs did not record gives no note."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
     lines = []
     for day, fact in ((FIRST, base), (LATER, head)):
@@ -107,6 +109,7 @@ def test_different_fetch_size_and_generator_are_noted(
     ],
 )
 def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
+    """The last run that measured a time counts, or else the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
@@ -127,6 +130,7 @@ def test_runs_of_other_compilers_are_left_out(nvcc: tuple[str, str], whose: list
 
 
 def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
+    """Facts of a later count in another environment are not shown."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}})
     suite = {TIME: FIRST, COUNT: LATER}
     _store_runs(tmp_path, {HEAD: suite})  # makes both benchmarks known
@@ -142,6 +146,7 @@ def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
+    """In a fleet, it is the GPU of the run that selected the configuration."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]

@@ -50,7 +50,7 @@ def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
     KERNELS["transpose_read_coalesced"].compile_cubin("float32", "-Xptxas -O3", arch="sm_90")
     for dtype, arch in (("float32", "sm_90"), ("int8", "sm_90"), ("int8", "sm_80")):
         KERNELS["transpose_write_coalesced"].compile_cubin(dtype, "-Xptxas -O0", arch=arch)
-    assert len([*empty_cache.rglob("*.json")]) == 3 + 4
+    assert len([*empty_cache.rglob("*.json")]) == 3 + 4  # PTX of three pairs of dtype and arch, and four cubins
 
 
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX

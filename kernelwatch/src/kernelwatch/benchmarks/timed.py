@@ -1,11 +1,11 @@
-"""Benchmarks that are timed on a GPU, and their controls: times divided by a copy's time.
+"""Benchmarks that are timed on a GPU, and their copy ratios: times divided by a copy's time.
 
 The runner gets the samples from the run's measuring process. Without the runner, `setup` measures in asv's own process:
 it compiles, takes the samples and verifies the output. Then `timer` returns one sample per pair of calls.
 
-A control stores the same times divided by the time of a plain copy of the same bytes. Without the runner, the control
-takes its own samples. The samples of kernel and copy are interleaved. The ratio cancels influences on all times, such
-as the temperature. Lower is better; 1 is as fast as a copy.
+A copy ratio is a time divided by the time of a plain copy of the same bytes. Without the runner, `Control` takes its
+own samples. The samples of kernel and copy are interleaved. The ratio cancels influences on all times, such as the
+temperature. Lower is better; 1 is as fast as a copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernelwatch.instrument import client, prebuild, stopping_rule
 from kernelwatch.instrument.clock import SampleClock
 from kernelwatch.instrument.job_messages import JobOutcome
 from kernelwatch.kernel import Launch
-from kernelwatch.suite.benchmark_names import CONTROL_MODULE
+from kernelwatch.suite.benchmark_names import COPY_RATIO_MODULE
 from kernelwatch.suite.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ class Isolated(Timed):
 
 
 class Control(Benchmark):
-    """The control of a timed benchmark: a subclass names the benchmark's class in `timed`."""
+    """The copy ratios of a timed benchmark: a subclass names the benchmark's class in `timed`."""
 
-    module = CONTROL_MODULE
+    module = COPY_RATIO_MODULE
     version = "3"
     timeout = Timed.timeout
     timed: ClassVar[type[Timed]]

@@ -63,7 +63,7 @@ class Watched(kw.CountedWithShared):
     module_names: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
-        """Create SUITE, the timed classes with their controls, and one compiled class for all kernels.
+        """Create SUITE, the timed classes with their copy ratios, and one compiled class for all kernels.
 
         If no frame is given, add them to the caller's module.
         """

@@ -25,7 +25,8 @@ HEAD_ONLY = "HEAD^!"
 #: Lines before the help of `asv run`: the differences of `kernelwatch run`.
 _HELP = f"""\
 kernelwatch run [OPTION OF asv run ...] [RANGE]: without RANGE, only HEAD is measured ({HEAD_ONLY}).
-Without --machine, the machine has the GPU's name. Then the website is written. --quick stores its results, too.
+Results are stored under --machine, by default the GPU's name, or no-gpu-ARCHITECTURE. Unlike asv, --quick stores them.
+Afterwards, the website is written, and a summary printed.
 The help of asv run:"""
 
 

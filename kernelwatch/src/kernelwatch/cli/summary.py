@@ -32,7 +32,7 @@ def iter_lines(history: History, results: Document) -> Iterator[str]:
 
 
 def render_verdict(history: History, head: str) -> str:
-    """Return the headline of the review against the nearest measured ancestor, or the reason why there is none."""
+    """Return the headline of the worst review against the nearest measured ancestor, or the reason for having none."""
     base = next(history.graph.iter_ancestors(head), None)
     if base is None:
         failed = ", ".join(list_failing(history, head))
@@ -42,7 +42,8 @@ def render_verdict(history: History, head: str) -> str:
         return f"Not compared: {history.machine} has no results of an ancestor.{remedy}{failures}"
     try:
         reviews = [review_selection(selection, ROOT) for selection in select_commits(base, head, history.machine, ROOT)]
-        outcome = report.render_headline(min(reviews, key=Review.sort_key))
+        worst = min(reviews, key=Review.sort_key)
+        outcome = report.render_headline(worst)
     except CannotCompareError as error:
         outcome = f"cannot compare: {error}"
     machine = shlex.quote(history.machine)

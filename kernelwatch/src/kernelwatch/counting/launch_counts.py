@@ -209,7 +209,7 @@ def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:
-    """Return the facts that determine an execution, except the contents of arrays."""
+    """Return the facts that determine an execution, except the contents of array arguments (`_list_array_facts`)."""
     module = kernel.compile_module(dtype, launch.flags, arch=ARCH, lines=True)
     bound = kernel.bind_arguments(dtype, **launch.arguments)
     return [

@@ -104,7 +104,7 @@ class _ArrayGroup:
 class Rotation:
     """Arrays of a launch on the device, in sets. Inputs are filled; outputs are undefined until they are poisoned.
 
-    All outputs together have at least `room` bytes, for the copies of the control; so have all inputs. `contents` has
+    All outputs together have at least `room` bytes, for the timed copy; so have all inputs. `contents` has
     the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
     NotImplementedError if the buffers do not fit in the device's free memory.
     """

@@ -145,7 +145,8 @@ def request_outcome(
             while isinstance(answer, ReferenceRequest):
                 if answer.length != reference.length:
                     raise MeasuringError(
-                        f"the reference has {reference.length} bytes, but the job's outputs need {answer.length}"
+                        f"internal error: the commit's process prepared a reference of {reference.length} bytes, "
+                        f"but the measuring process expects {answer.length}; please report it"
                     )
                 with suppress(ConnectionError):  # the process has answered already, and does not need the reference
                     channel.send_handle((write_reference or _own_memory().write)(reference))

@@ -76,7 +76,7 @@ def make_helper_call(helper: Kernel, **arguments: int) -> Call:
 
 
 def load_helper(helper: Kernel, **arguments: int) -> BoundKernel:
-    """Load a helper kernel in the current context, for the arguments of `make_helper_call`."""
+    """Load a helper kernel in the current context, with the grid and parameters that these arguments give."""
     return BoundKernel(make_helper_call(helper, **arguments))
 
 

@@ -209,7 +209,7 @@ class Session:
     def _verify(self, job: Job, timed_job: TimedJob, fetch: FetchReference) -> None:
         """Launch a job once on each set, then check its inputs and outputs.
 
-        Without a reference or an oracle, only the guards of the outputs are checked.
+        Of outputs without a reference, and without an oracle (a kernel as reference), only the guards are checked.
         """
         expected: Callable[[], Bytes] | None = None
         on_device: Callable[[], int | None] | None = None

@@ -40,7 +40,7 @@ class TimedJob:
         self._stream = device.cuda.Stream()
         #: Stack that frees the graphs of one job.
         self._graphs = stack.enter_context(ExitStack())
-        self._control: TimedGraph | None = None
+        self._copy: TimedGraph | None = None
         #: Kernels of copies and of jobs. They must stay loaded as long as the graphs that launch them.
         self._copies: list[BoundKernel] = []
         self._functions: list[BoundKernel] = []
@@ -81,14 +81,14 @@ class TimedJob:
         In each turn, time a copy, then take a sample of each job, in reverse order every other turn. If the GPU was
         throttled, drop the turn's samples, as long as the turns left can still give the minimum number of samples.
         """
-        control = self._control = self._control or self._make_timed_graph(self._make_copies(), self._stack)
+        copy = self._copy = self._copy or self._make_timed_graph(self._make_copies(), self._stack)
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]
         copies: list[float] = []
         samples: list[list[float]] = [[] for _ in jobs]
         throttle_reasons: dict[str, None] = {}
         fewest, most = self._job.samples, max(self._job.samples, self._job.most)
         for turn in range(most):
-            copies.append(control.take_sample())
+            copies.append(copy.take_sample())
             pairs = list(zip(samples, timed_graphs, strict=True))
             for values, timed_graph in pairs if turn % 2 else reversed(pairs):
                 values.append(timed_graph.take_sample())

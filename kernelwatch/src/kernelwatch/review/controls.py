@@ -56,7 +56,8 @@ def can_apply_controls(pair: Pair, describe: Describe) -> bool:
 def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, describe: Describe) -> bool:
     """Return whether both commits launched the same machine code, in two measurements without throttling.
 
-    Times with a condition, such as "from L2", are no controls: their noise differs.
+    Times with a condition, such as "from L2", are no controls: their noise differs. The caller checks the GPUs and the
+    times (`can_apply_controls`).
     """
     if pair.base.throttle_reasons or pair.head.throttle_reasons or is_one_measurement(base, head, pair):
         return False

@@ -63,7 +63,7 @@ class ReasonKind(Enum):
     )
     IN_REGISTERS = "ptxas needs no stack frame; the array is in registers"
     ABOVE_LIMIT = "above the project's limit, {:.3g} times base"
-    OCCUPANCY_UNKNOWN = "the number of threads that fit on a multiprocessor is unknown"
+    OCCUPANCY_UNKNOWN = "decides, because it is unknown how many threads fit on a multiprocessor"
     OCCUPANCY_CHANGED = "{} threads fit on a multiprocessor, {} before"
     OCCUPANCY_SAME = "explanation only: {} threads fit on a multiprocessor, {} before"
     ACCEPTED = "{}"

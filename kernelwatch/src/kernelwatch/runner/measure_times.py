@@ -23,7 +23,7 @@ from kernelwatch.runner.measure_counts import SelectedConfiguration, list_config
 from kernelwatch.runner.protocol import MachineCode, RoundStart, RunConfiguration, Sender, Task
 from kernelwatch.runner.reuse import Check
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind, control_name, find_kind
+from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name, find_kind
 from kernelwatch.suite.sweep import Sweep
 
 #: Maximum number of measurements to check a stored time.
@@ -198,7 +198,8 @@ class TimeMeasurement:
         _, sweep = self._launches[key]
         time = registry.time_benchmark_name(sweep)
         samples = [sample for outcome in outcomes for sample in outcome.samples]
-        configuration.numbers = self._select_numbers({time: samples, control_name(time): timed.copy_ratios(*outcomes)})
+        numbers = {time: samples, copy_ratio_name(time): timed.copy_ratios(*outcomes)}
+        configuration.numbers = self._select_numbers(numbers)
         configuration.round_sizes.append(len(outcome.samples))
         configuration.throttle_reasons = list(
             dict.fromkeys([*configuration.throttle_reasons, *outcome.throttle_reasons])

@@ -109,7 +109,7 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield the named strings of a Python module that declare kernels, and a message for each unnamed string."""
+    """Yield a Python module's named strings with kernels; and a message for an unnamed one, or for a syntax error."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:

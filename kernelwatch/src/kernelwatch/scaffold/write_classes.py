@@ -222,7 +222,7 @@ def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list
 
 
 def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list[str]) -> Iterator[str]:
-    """Yield the template arguments of the launch in host code, or else the defaults, or else guesses for `todo`."""
+    """Yield each template argument: from the launch in host code, or its default, or a guess, which `todo` notes."""
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
         host_argument = "".join(launch.template[place : place + 1]) if launch else ""

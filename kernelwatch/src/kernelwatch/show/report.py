@@ -100,7 +100,8 @@ def _iter_notes(review: Review, differing: Sequence[Row], groups: Sequence[Chang
         yield "nothing was timed; only counted and compiled numbers can decide"
     if any(group.elsewhere for group in groups):
         archs = sorted({row.arch for row in review.rows if row.arch}, key=lambda arch: (len(arch), arch))
-        yield f"compiled numbers cover {', '.join(archs)}; this machine's GPU is {review.arch}"
+        own = f"only those of {review.arch}, this machine's GPU, can explain its times"
+        yield f"compiled numbers are of {', '.join(archs)}; {own}"
     if unverified := sorted({plain(row.kernel) for row in differing if not row.verified}):
         yield f"not verified, because they have no reference=: {_join_kernels(unverified)}"
     if review.conclusion is Verdict.UNDECIDED:

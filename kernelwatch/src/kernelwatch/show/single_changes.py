@@ -34,7 +34,7 @@ def iter_trades(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each kernel and metric that rose while times became faster, or fell while they became slower."""
     by_number: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        # Only a fall that slower times contradict has reasons.
+        # A number that fell has reasons only if times became slower.
         is_contradicted = row.kind != TIMED and row.judgement.verdict is Verdict.FASTER and row.judgement.reasons
         if row.judgement.verdict is Verdict.TRADE or is_contradicted:
             by_number.setdefault((row.kernel, row.metric), []).append(row)

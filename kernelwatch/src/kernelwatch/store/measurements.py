@@ -13,7 +13,7 @@ from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.models import Document
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
-from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark, control_name
+from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark, copy_ratio_name
 from kernelwatch.toolchain import releases as compilers
 
 
@@ -59,9 +59,9 @@ class BenchmarkMeasurements:
 class CommitMeasurements:
     """All measurements of one machine at one commit in one of asv's environments.
 
-    `benchmarks` has all benchmarks of the machine by name, times first, without controls. `arch` is the architecture of
-    the GPU, `peak` its bandwidth in bytes per second, both from the last run that timed, or else the last run. `skips`
-    maps a reason to the number of configurations that the last run skipped.
+    `benchmarks` has all benchmarks of the machine by name, times first, without copy ratios. `arch` is the GPU's
+    architecture, `peak` its bandwidth in bytes per second; both are from the last run that timed, or else the last run.
+    `skips` maps a reason to the number of configurations that the last run skipped.
     """
 
     machine: str
@@ -89,7 +89,7 @@ def load_commit(
     """
     results = history.load_document(commit, environment)
     names = [name for type_ in types for name in history.list_benchmarks(type_)]
-    controls = {control_name(name) for name in history.list_benchmarks("time")}  # they become part of the times
+    copy_ratios = {copy_ratio_name(name) for name in history.list_benchmarks("time")}  # they become part of the times
     run = history.find_last_timed_run(results)
     skips: Counter[str] = Counter()
     for skip in history.find_last_run(results).get("skipped", ()):
@@ -100,7 +100,7 @@ def load_commit(
         commit=commit,
         environment=environment,
         compiler=compilers.compiler_of_results(results.env_vars),
-        benchmarks={name: _load_benchmark(history, results, name) for name in names if name not in controls},
+        benchmarks={name: _load_benchmark(history, results, name) for name in names if name not in copy_ratios},
         cubins=history.load_cubin_hashes(commit, results),
         arch=run.get("arch") and str(run["arch"]),
         peak=run.get("peak_bytes_per_second"),
@@ -127,7 +127,7 @@ def _add_circumstances(
     history: History, results: Document, name: str, runs: Sequence[Mapping[str, Any]]
 ) -> Iterator[Point]:
     """Yield the results of a timed benchmark, with the GPUs, the throttle reasons and the ratio to the copy's time."""
-    copies = {tuple(point.params.items()): point.value for point in history.iter_points(results, control_name(name))}
+    copies = {tuple(point.params.items()): point.value for point in history.iter_points(results, copy_ratio_name(name))}
     throttle_reasons: dict[str, dict[str, None]] = {}
     for entry in (entry for run in runs for entry in run.get("held_back") or ()):
         if entry["commit"] == results.commit_hash:

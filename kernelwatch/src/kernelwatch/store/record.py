@@ -127,7 +127,7 @@ def find_measuring_runs(
 
 def _has_measured(run: Mapping[str, Any], commit: str, benchmark: str, began: float) -> bool:
     if run.get("selected") and benchmark not in run["selected"]:
-        return False  # runs of fleets before 2026-11-26 have a time in `began` if only its control was selected
+        return False  # runs of fleets before 2026-11-26 have a time in `began` if only its copy ratio was selected
     if "began" in run:
         return benchmark in run["began"].get(commit, {})
     if run.get("selected") or not {"started", "ended"} <= set(run):

@@ -4,7 +4,7 @@ from enum import Enum
 from functools import cache
 
 #: Modules of the benchmarks of each kind: the first parts of their names. Benchmarks of other modules are timed.
-COUNTED_MODULE, COMPILED_MODULE, CONTROL_MODULE = "track_counted", "track_compiled", "track_control"
+COUNTED_MODULE, COMPILED_MODULE, COPY_RATIO_MODULE = "track_counted", "track_compiled", "track_control"
 
 
 class Kind(Enum):
@@ -12,12 +12,12 @@ class Kind(Enum):
 
     TIMED = "timed"
     #: Times divided by the copy's time.
-    CONTROL = "control"
+    COPY_RATIO = "control"
     COUNTED = "counted"
     COMPILED = "compiled"
 
 
-_KIND_OF_MODULE = {COUNTED_MODULE: Kind.COUNTED, COMPILED_MODULE: Kind.COMPILED, CONTROL_MODULE: Kind.CONTROL}
+_KIND_OF_MODULE = {COUNTED_MODULE: Kind.COUNTED, COMPILED_MODULE: Kind.COMPILED, COPY_RATIO_MODULE: Kind.COPY_RATIO}
 
 #: Kinds in a review: times vary, counted and compiled numbers are exact.
 TIMED = Kind.TIMED.value
@@ -32,21 +32,21 @@ def find_kind(name: str) -> Kind:
 
 @cache
 def classify_benchmark(name: str) -> str:
-    """Return the kind of a benchmark's numbers in a review, one of KINDS; a control is a time."""
+    """Return the kind of a benchmark's numbers in a review, one of KINDS; a copy ratio is a time."""
     kind = find_kind(name).value
     return kind if kind in EXACT else TIMED
 
 
-def control_name(name: str) -> str:
-    """Return the name of a timed benchmark's control, which has the times divided by the copy's."""
-    return f"{CONTROL_MODULE}.{name.split('.')[1]}.track_copy_ratio"
+def copy_ratio_name(name: str) -> str:
+    """Return the name of the benchmark that divides the times of a timed benchmark by the copy's."""
+    return f"{COPY_RATIO_MODULE}.{name.split('.')[1]}.track_copy_ratio"
 
 
 def measurement_group(name: str) -> str:
-    """Return the key that the benchmarks of one measurement share: a time and its control, or all numbers of a class.
+    """Return the key of the benchmarks that share a measurement: a time and its copy ratio, or all numbers of a class.
 
     `name` is a benchmark, or the module and class as in records.
     """
     module, class_name = name.split(".")[:2]
-    is_time = find_kind(name) in (Kind.TIMED, Kind.CONTROL)
+    is_time = find_kind(name) in (Kind.TIMED, Kind.COPY_RATIO)
     return f"{'time' if is_time else module}.{class_name}"

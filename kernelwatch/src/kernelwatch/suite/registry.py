@@ -21,7 +21,7 @@ from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, NoSuiteError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
 from kernelwatch.kernel.launch import read_parameters
-from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, control_name
+from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, copy_ratio_name
 from kernelwatch.suite.benchmark_names import Kind as Kind  # noqa: PLC0414 -- exported
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.suite.sweep import Sweep
@@ -70,7 +70,7 @@ class Suite:
         for sweep in self.timed:
             benchmarks |= {
                 time_benchmark_name(sweep): (Kind.TIMED, sweep),
-                control_name(time_benchmark_name(sweep)): (Kind.CONTROL, sweep),
+                copy_ratio_name(time_benchmark_name(sweep)): (Kind.COPY_RATIO, sweep),
             }
         if self.copy is not None:
             benchmarks[time_benchmark_name(self.copy)] = Kind.TIMED, self.copy
@@ -90,13 +90,13 @@ class Suite:
 
     @cached_property
     def benchmarks_by_class(self) -> dict[str, list[str]]:
-        """Benchmark class, as "MODULE.CLASS" -> its benchmarks; a timed class has the time first, then its control."""
+        """Text "MODULE.CLASS" -> its benchmarks; a timed class has the time first, then its ratio to the copy."""
         by_class: dict[str, list[str]] = {}
         for name, (kind, _) in self.benchmarks.items():
-            if kind is not Kind.CONTROL:
+            if kind is not Kind.COPY_RATIO:
                 by_class.setdefault(name.rpartition(".")[0], []).append(name)
-            if kind is Kind.TIMED and control_name(name) in self.benchmarks:
-                by_class[name.rpartition(".")[0]].append(control_name(name))
+            if kind is Kind.TIMED and copy_ratio_name(name) in self.benchmarks:
+                by_class[name.rpartition(".")[0]].append(copy_ratio_name(name))
         return by_class
 
     @property

@@ -96,7 +96,7 @@ def drop_ptxas_options(options: Sequence[str]) -> Iterator[str]:
 
 
 def keep_ptxas_options(options: Sequence[str]) -> Iterator[str]:
-    """Yield the options that `drop_ptxas_options` drops."""
+    """Yield each `-Xptxas` and its value."""
     for word, next_word in pairwise(options):
         if word == "-Xptxas":
             yield from (word, next_word)

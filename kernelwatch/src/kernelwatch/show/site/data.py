@@ -23,7 +23,7 @@ from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.suite import registry
 
-#: Facts in `shared` of a benchmark that a time, its control and its counts have in common.
+#: Facts in `shared` of a benchmark that a time, its copy ratio and its counts have in common.
 _SWEEP_FACTS = ("axes", "chosen", "note", "lines", "own", "along", "kernel", "fetched")
 
 

@@ -16,7 +16,7 @@ from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS
 from kernelwatch.store.results import History
 from kernelwatch.suite import registry
-from kernelwatch.suite.benchmark_names import Kind, control_name
+from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import load_thresholds
@@ -143,18 +143,18 @@ def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:
 
 
 def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration | None) -> dict[str, Any] | None:
-    """Return the cell of a kernel's times, in copies if the control was measured, else in seconds."""
+    """Return the cell of a kernel's times, in copies if the copy ratio was measured, else in seconds."""
     if configuration is None:
         return None
-    control = control_name(configuration.benchmark)
-    copies = machine.sum_series(configuration.params, control)
+    copy_ratio = copy_ratio_name(configuration.benchmark)
+    copies = machine.sum_series(configuration.params, copy_ratio)
     series = copies or machine.sum_series(configuration.params, configuration.benchmark)
     if not series:
         return None
     useful, flops = configuration.useful_bytes, registry.find_flops(configuration.benchmark, configuration.params)
     # A kernel with more operations than useful bytes is not limited by memory, so a copy is no measure for it.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
-    link = {"benchmark": control if copies else configuration.benchmark, "params": configuration.params}
+    link = {"benchmark": copy_ratio if copies else configuration.benchmark, "params": configuration.params}
     return {"unit": "copies" if copies else "s", "series": series, "share": share, "kernel_configuration": link}
 
 

@@ -50,11 +50,11 @@ def _split_words(text: str) -> list[str]:
 
 @cache
 def list_configurations() -> tuple[SuiteConfiguration, ...]:
-    """Return all configurations of the suite, except those of controls."""
+    """Return all configurations of the suite, except copy ratios."""
     return tuple(
         SuiteConfiguration(benchmark, kind, {name: str(value) for name, value in point.items()})
         for benchmark, (kind, sweep) in registry.current_suite().benchmarks.items()
-        if kind is not Kind.CONTROL
+        if kind is not Kind.COPY_RATIO
         for point in sweep.points()
     )
 

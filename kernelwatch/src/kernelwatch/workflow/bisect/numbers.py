@@ -16,7 +16,7 @@ from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.commit_review import Review
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.store.results import History
-from kernelwatch.suite.benchmark_names import Kind, control_name
+from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
 from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration
 from kernelwatch.workflow.load_review import review_selection
@@ -47,15 +47,16 @@ class CommitNumbers:
             selections = select_commits(base, head, machine_name, self.root)
             reviews = [review_selection(selection, self.root, names) for selection in selections]
             histories = load_histories(machine_name, self.root)
+            example = configurations[0]  # the configurations are measured together: one tells which commits lack them
             lacking = [
                 commit[:8]
                 for commit in (base, head)
-                if all(_read_value(history, commit, configurations[0]) is None for history in histories)
+                if all(_read_value(history, commit, example) is None for history in histories)
             ]
         with_rows = [review for review in reviews if review.rows]
         machines = sorted({review.machine for review in with_rows})
         if len(machines) == 1:
-            return with_rows[-1]
+            return with_rows[-1]  # of several environments of asv, the last by name
         if machines:
             listed = ", ".join(machines)
             raise CannotCompareError(
@@ -64,12 +65,12 @@ class CommitNumbers:
         unpaired = itertools.chain.from_iterable(group for review in reviews for group in review.unpaired.values())
         first_reason = next((f": {configuration.reason}" for configuration in unpaired), "")
         runs = (
-            f"asv run --record-samples --bench {configurations[0].benchmark} {commit}^!"
+            f"asv run --record-samples --bench {example.benchmark} {commit}^!"
             for commit in lacking or [base[:8], head[:8]]
         )
         gap = f"missing at {' and '.join(lacking)}" if lacking else "both have numbers, but of different configurations"
         raise CannotCompareError(
-            f"{base[:8]} and {head[:8]} have no common number of {configurations[0].name}: {gap}{first_reason}; "
+            f"{base[:8]} and {head[:8]} have no common number of {example.name}: {gap}{first_reason}; "
             f"run: {' and '.join(runs)}"
         )
 
@@ -137,13 +138,13 @@ def _read_value(history: History, commit: str, configuration: SuiteConfiguration
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:
-    """Return regular expressions for `--bench` of asv that select the configurations and the controls of times."""
+    """Return regular expressions for `--bench` of asv that select the configurations and the copy ratios of times."""
     by_benchmark = defaultdict(list)
     for configuration in configurations:
         values = ", ".join(f"'?{re.escape(value)}'?" for value in configuration.params.values())
         by_benchmark[configuration.benchmark].append(values)
         if configuration.kind is Kind.TIMED:
-            by_benchmark[control_name(configuration.benchmark)].append(values)
+            by_benchmark[copy_ratio_name(configuration.benchmark)].append(values)
     return [rf"^{re.escape(name)}\(({'|'.join(alternatives)})\)$" for name, alternatives in by_benchmark.items()]
 
 
