@@ -18,7 +18,9 @@ nvcc --version | grep release
 
 cat >"$work/kernels.cuh" <<'CUDA'
 #define KERNELS(NAME, COMPLEX) \
-  extern "C" __global__ void copy_##NAME(COMPLEX *output, const COMPLEX *source) { output[threadIdx.x] = source[threadIdx.x]; } \
+  extern "C" __global__ void copy_##NAME(COMPLEX *output, const COMPLEX *source) { \
+    output[threadIdx.x] = source[threadIdx.x]; \
+  } \
   extern "C" __global__ void product_##NAME(COMPLEX *output, const COMPLEX *source) { \
     const COMPLEX value = source[threadIdx.x]; \
     output[threadIdx.x] = PRODUCT(value, value); \

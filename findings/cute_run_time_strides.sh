@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Guess: cute::copy() of CUTLASS makes the same accesses of contiguous rows, whether their stride is known at compile time
 # or not. From a `const float *` they are of 4 bytes, as CuTe DSL's, since nothing promises more.
-# What happens: with a static stride it assumes an alignment of 16 bytes, and a tile of 2 rows of 8 floats is 4 accesses
-# of 16 bytes. With a stride of run time it assumes an element's, and the tile is 16 accesses of 4. Row by row each
-# layout is static, and the accesses are of 16 bytes again.
+# What happens: with a static stride it assumes an alignment of 16 bytes. A tile of 2 rows of 8 floats is 4 accesses of
+# 16 bytes. With a stride of run time it assumes an element's alignment, and the tile is 16 accesses of 4. Row by row
+# each layout is static, and the accesses are of 16 bytes again.
 # Version: CUTLASS 4.2.0.0 (nvidia-cutlass), nvcc and nvdisasm 13.5.37, sm_90.
 # Why it matters: a stride that moves from a template to an argument changes the number of requests, with the same
 # addresses. A benchmark of fixed sizes measures the faster one. And a fixed size promises an alignment in silence.

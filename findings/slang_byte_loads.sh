@@ -3,7 +3,7 @@
 # LoadAligned<float4>(), which promises a multiple of 16, is one of 16. Buffers of half4 are read with 8 bytes at once.
 # What happens: Load4() and LoadAligned() are both 16 loads of one byte, and Load() of one number is four. The CUDA C++
 # that slangc writes copies with memcpy(). Store4() is four stores of 4 bytes. A half4 is loaded with four loads of 2
-# bytes, and stored with two of 4; a float4 takes one of 16.
+# bytes, and stored with two of 4. A float4 takes one of 16.
 # Version: slangc 2026.14.1 (slangtorch 1.3.22), nvcc and nvdisasm 13.5.37, sm_90.
 # Why it matters: the lanes of each byte's load lie 16 bytes apart. A warp asks for each of its 16 sectors 16 times, and
 # the promise of alignment changes nothing. A StructuredBuffer<float4> coalesces.

@@ -37,7 +37,8 @@ CUDA
 count_accesses() {
   nvcc -cubin -arch="$1" -std=c++17 -I "$work/packages/nvidia/cu13/include/cccl" -DNUMBER="$2" -DFUNCTION="$3" \
     "$work/transform.cu" -o "$work/transform.cubin"
-  echo "$1 $3:" "$(nvdisasm -c "$work/transform.cubin" | grep -oE '\<(CCTL|LDG|LDGSTS|STG|UBLKCP)\.[.A-Z0-9]*' | sort -u | xargs)"
+  nvdisasm -c "$work/transform.cubin" | grep -oE '\<(CCTL|LDG|LDGSTS|STG|UBLKCP)\.[.A-Z0-9]*' | sort -u >"$work/kinds"
+  echo "$1 $3:" "$(xargs <"$work/kinds")"
 }
 
 {
