@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kernelwatch.cli import init
 from kernelwatch.scaffold.parse_launches import iter_launches
+from kernelwatch.scaffold.write_classes import name_class, name_kernels
 from kernelwatch.store import git
 from tests.commits import begin
 from tests.golden import golden
@@ -173,3 +177,10 @@ DECLARED: dict[str, tuple[tuple[int, ...], str]] = {
 def test_block_of_a_launch_is_parsed(declared: str) -> None:
     (launch,) = iter_launches("a.cu", f"void go() {{ {declared} k<T><<<1, block>>>(x); }}")
     assert (launch.block, *launch.template) == DECLARED[declared]
+
+
+@pytest.mark.parametrize("names", [*permutations(("blur", "isolated_blur", "blur_times"))])
+def test_timed_classes_have_different_names(names: tuple[str, ...]) -> None:
+    kernels: list[Any] = [SimpleNamespace(unit=SimpleNamespace(file="a.cu"), name=name) for name in names]
+    classes = [f"{first}{name_class(name)}" for name in name_kernels(kernels) for first in ("", "Isolated")]
+    assert len({*classes, *(f"{name}Times" for name in classes)}) == 2 * len(classes)

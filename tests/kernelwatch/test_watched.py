@@ -62,13 +62,15 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
         ({"dtype": ["float32"]}, {}, "own takes n, but param_names has no argument"),
         ({"n": [4]}, {"name": "Compiled"}, "other benchmarks are called Compiled; choose"),
         ({"n": [4]}, {"name": "Taken"}, "other benchmarks are called Taken; choose"),
+        ({"n": [4]}, {"name": "Late"}, "other benchmarks are called IsolatedLate; choose"),
         ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axis m; allowed are n, dtype, flags"),
     ],
 )
 def test_watch_refuses_wrong_axes_and_names(
     axes: dict[str, Any], options: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched, "_SWEEPS", {"Taken": Sweep("Taken", "another's", {}, kernel="other")})
+    taken = {name: Sweep(name, "another's", {}, kernel="other") for name in ("Taken", "IsolatedLate")}
+    monkeypatch.setattr(watched, "_TIMED", taken)
     monkeypatch.setattr(watched, "_FIRST_PLACES", {})
     with pytest.raises(ArgumentError, match=message):
         watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **options)

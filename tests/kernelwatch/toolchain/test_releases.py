@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -111,6 +112,16 @@ def test_wheels_are_installed_once(cicc: str, tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(releases, "_install_wheels", pytest.fail)
         assert releases.install_nvcc("1.2.0") == installed
     else:
-        with pytest.raises(KernelwatchError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed .*No matching"):
+        with pytest.raises(KernelwatchError, match=r"nvcc of CUDA 1\.2\.0 cannot be installed: .*No matching"):
             releases.install_nvcc("1.2.0")
         assert not (tmp_path / "kept" / "cuda-toolkit" / "1.2.0").exists()
+
+
+def test_killed_pip_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed pip prints nothing."""
+    monkeypatch.setenv(cache_dir.CACHE, str(tmp_path))
+    killed = subprocess.CompletedProcess(["pip"], -9, stderr="")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: killed)
+    with pytest.raises(KernelwatchError, match="cannot be installed: pip ended with -9"):
+        releases.install_nvcc("1.2.0")
+    assert not (tmp_path / "cuda-toolkit" / "1.2.0").exists()

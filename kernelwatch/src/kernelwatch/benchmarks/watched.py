@@ -74,8 +74,9 @@ class Watched(kw.CountedWithShared):
             expected, given = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
             advice = "give one axis for each argument"
             raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; {advice}")
-        if name == "Compiled" or (name in _SWEEPS and _SWEEPS[name].kernel != kernel.name):
-            raise ArgumentError(f"other benchmarks are called {name}; choose another name")
+        for timed in (name, f"Isolated{name}"):
+            if timed == "Compiled" or (timed in _TIMED and _TIMED[timed].kernel != kernel.name):
+                raise ArgumentError(f"other benchmarks are called {timed}; choose another name")
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
         if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):

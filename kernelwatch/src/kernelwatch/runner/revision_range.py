@@ -52,7 +52,8 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
             raise util.UserError("the repository has no commits; commit first") from None
         raise util.UserError(f"branch {error} of asv.conf.json does not exist; correct `branches`") from None
     except util.ProcessError:
-        raise util.UserError(_NO_COMMIT.format(range_spec)) from None
+        advice = "give a revision, or a range such as v1.0..main, of names that git knows"
+        raise util.UserError(f"{range_spec!r} names no commits; {advice}") from None
     if options.get("date_period") is not None:
         commits = repo.filter_date_period(commits, options["date_period"], existing if range_spec == "NEW" else None)
     if options.get("steps") is not None:

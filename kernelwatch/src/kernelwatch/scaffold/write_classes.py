@@ -41,7 +41,7 @@ def find_problem(kernel: KernelCandidate) -> str:
     if not arrays:
         return "it has no parameter that is a pointer to an array"
     is_written = any(_find_direction(array, kernel.uses) != "in" for array in arrays)
-    return "" if is_written else "all of its arrays are const, so it has no output"
+    return "" if is_written else "it writes to none of its arrays, so it has no output"
 
 
 def _is_array(parameter: KernelParameter) -> bool:
@@ -56,18 +56,21 @@ def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
-    """Yield a name for each kernel. It includes the file's name if another class would have the same name."""
-    used_titles = {"Compiled", "Suite"}
+    """Yield a name for each kernel. It includes the file's name if two classes would have the same name otherwise."""
+    used_names = {"Compiled", "Suite"}
     for kernel in kernels:
         path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
         stem, parent = (re.sub(r"\W", "_", text) for text in (path.stem, path.parent.name))
         numbered = [f"{stem}_{name}_{n}" for n in range(2, len(kernels) + 2)]
         candidates = (name, f"{stem}_{name}", f"{parent}_{stem}_{name}", *numbered)
-        chosen = next(candidate for candidate in candidates if name_class(candidate) not in used_titles)
-        used_titles |= {
-            f"{first}{name_class(chosen)}{last}" for first in ("", "Isolated") for last in ("", "Times", "Ratios")
-        }
+        chosen = next(candidate for candidate in candidates if used_names.isdisjoint(_list_class_names(candidate)))
+        used_names |= _list_class_names(chosen)
         yield chosen
+
+
+def _list_class_names(name: str) -> set[str]:
+    """Return the names of a watched kernel's class and of the classes that `Watched` derives from it."""
+    return {f"{first}{name_class(name)}{last}" for first in ("", "Isolated") for last in ("", "Times", "Ratios")}
 
 
 def name_class(name: str) -> str:

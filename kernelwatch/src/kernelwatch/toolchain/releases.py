@@ -112,22 +112,23 @@ def install_nvcc(release: str) -> Path:
     try:
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
-                if output := _install_wheels(release, Path(unfinished, release)):
-                    raise KernelwatchError(f"nvcc of CUDA {release} cannot be installed into {folder}: {output}")
+                _install_wheels(release, Path(unfinished, release))
                 Path(unfinished, release).rename(folder)
     finally:
         lock.release()
     return folder / "nvidia" / "cu13" / "bin" / "nvcc"
 
 
-def _install_wheels(release: str, folder: Path) -> str:
-    """Install a release's wheels into a folder; return pip's last lines if it fails, else an empty string."""
+def _install_wheels(release: str, folder: Path) -> None:
+    """Install a release's wheels into a folder. Raises KernelwatchError with pip's last lines if pip fails."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     # Without pip's cache, because a release has some 300 MB.
     words = [*pip, "--no-cache-dir", "--target", str(folder), f"{_WHEEL_NAME}=={release}"]
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        last_lines = " ".join(done.stderr.splitlines()[-_PIP_LINES:]) or f"pip ended with {done.returncode}"
+        raise KernelwatchError(f"nvcc of CUDA {release} cannot be installed: {last_lines}")
     expected = folder / "nvidia" / "cu13" / "nvvm" / "bin" / "cicc"
-    if not done.returncode and not expected.exists():  # 13.0.0: nvcc does not find its own front end
+    if not expected.exists():  # 13.0.0: nvcc does not find its own front end
         expected.parent.mkdir(exist_ok=True)
         expected.symlink_to("../../bin/cicc")
-    return " ".join(done.stderr.splitlines()[-_PIP_LINES:]) if done.returncode else ""
