@@ -127,7 +127,9 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
             execute_snippet(text, [out], unwritten="off")
 
 
-#: Launches of ``transfers.py`` -> sectors measured on an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+#: Launches of ``transfers.py``: ``multicast_load`` (offsets in global and shared memory, bytes, mask of receiving
+#: blocks), or a tile's type, shape, box, swizzle, x, y and for ``multicast_tile`` the mask -> sectors measured on an
+#: H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
 READ_SECTORS = {
     **{
         f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks

@@ -24,6 +24,10 @@ def test_guarded_write_spares_other_threads() -> None:
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_cvta_converts_loaded_addresses(space: str) -> None:
+    """A thread stores its index t in the block at element i ^ 5 by a generic address, i being a loaded number.
+
+    It loads t back by the address that ``cvta.to`` converts, and adds 100.
+    """
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
     out = words_after(f"""
