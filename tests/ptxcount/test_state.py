@@ -42,6 +42,7 @@ def test_cvta_converts_loaded_addresses(space: str) -> None:
 
 @pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
 def test_misaligned_access_names_its_thread(step: int, first: int, thread: int) -> None:
+    """Thread t loads 4 bytes at byte first + step * t of its block's part."""
     body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
         mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;

@@ -81,6 +81,7 @@ _MASK = "mov.u32 %m0, 0b101;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x8
     ("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127]),
 ])  # fmt: skip
 def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]) -> None:
+    """The old result is scaled by 2^-3 with the operand 3, and by 0 or 1 otherwise; lanes in the mask keep it."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
     words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
     old = words.view(np.float32).astype(np.float64)
