@@ -55,11 +55,12 @@ ORDERED = [
 
 @pytest.mark.parametrize(("words", "labels"), ORDERED)
 def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: Path) -> None:
-    header = tmp_path / "k.h"
+    source, header = tmp_path / "k.cu", tmp_path / "k.h"
+    source.write_text('#include "k.h"\n')
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
     message = rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
     with pytest.raises(LaunchError, match=message) if labels else nullcontext():
-        check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [Path(__file__), header])
+        check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [source, header])
 
 
 #: Mangled type of a parameter, its argument, and the error; empty if the argument is allowed.

@@ -95,7 +95,7 @@ def test_equal_lanes_each_reduce() -> None:
     out = np.zeros(1 << 10, np.uint32)
     text = module(body.format(size=16, to=0, tile=0, lanes=""), 1, TILE)
     totals = execute_snippet(text, [out], unwritten="off").totals()
-    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 96)
+    assert (totals["bulk_store_requests"], totals["bulk_store_sectors"], out[0]) == (32, 32, 32 * 3)
 
 
 #: Name -> copy of 1,024 bytes to shared memory.
@@ -110,6 +110,7 @@ ARRIVING = {
 @pytest.mark.parametrize("code", ARRIVING)
 @pytest.mark.parametrize(("copies", "phase"), [(32, 1), (33, 0)])
 def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
+    """Each of 32 lanes copies 1,024 bytes; a barrier that expects a 33rd copy stays in phase 0."""
     load = f"""
     ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mov.u32 %r3, b; setp.eq.u32 %p1, %r0, 0;
     @%p1 mbarrier.init.shared.b64 [b], 1;
@@ -127,7 +128,9 @@ def test_barrier_counts_all_copies(copies: int, phase: int, code: str) -> None:
             execute_snippet(text, [out], unwritten="off")
 
 
-#: Launches of ``transfers.py`` -> sectors measured on an H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
+#: Launches of ``transfers.py``: ``multicast_load`` (offsets in global and shared memory, bytes, mask of receiving
+#: blocks), or a tile's type, shape, box, swizzle, x, y and for ``multicast_tile`` the mask -> sectors measured on an
+#: H200 (driver 580.159.04, Nsight Compute 2025.3.1, 2026-11-29).
 READ_SECTORS = {
     **{
         f"multicast_load ({start}, {to}, 1024, {mask})": sectors * blocks

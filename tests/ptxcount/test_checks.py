@@ -10,6 +10,7 @@ import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.util import errors
 from tests.ptxcount import sources
+from tests.ptxcount.snippets import execute_snippet, module
 
 F, INT = np.float32, np.int32
 FLOATS: Any = np.arange(4096, dtype=F)
@@ -73,6 +74,14 @@ def test_fault_names_line_thread_and_address(case: tuple[Any, ...]) -> None:
     assert message.startswith(f"{place}: {fault.kind}")
     assert (fault.block, fault.thread) == (faulty_block, thread)
     assert f"block {faulty_block}, thread {thread}" in message
+
+
+@pytest.mark.parametrize(("opcode", "blocks"), [("trap", 1), ("brkpt", 1), ("brkpt", 1 << 13)])
+def test_error_names_the_trapping_instruction(opcode: str, blocks: int) -> None:
+    """A grid barrier executes ``trap`` if the grid is too large, as 8192 blocks are, but never ``brkpt``."""
+    reads_grid_register = "mov.u32 %r1, %envreg2;"
+    with pytest.raises(errors.TrapError, match=rf"the kernel executed {opcode} \(__{opcode}\(\)\)"):
+        execute_snippet(module(f"{reads_grid_register} {opcode};", 0), [], blocks=blocks)
 
 
 @pytest.mark.parametrize("place", [0, 1])

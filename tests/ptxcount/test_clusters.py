@@ -91,12 +91,17 @@ def test_tiles_are_zero_out_of_bounds(x: int, y: int, swizzle: int) -> None:
 
 
 def test_blocks_access_each_others_memory() -> None:
+    """Each block stores the next block's array, reversed. All 256 threads of a cluster count in its first block."""
     out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
     sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=8)
     block = np.arange(8)
     following = block // 4 * 4 + (block + 1) % 4
     np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
     assert counts.tolist() == [256, 256]
+
+
+def test_cluster_must_divide_the_grid() -> None:
+    out, counts = np.zeros((6, 64), np.int32), np.zeros(2, np.int32)
     message = r"cluster is \(4, 1, 1\); it must divide the grid \(6, 1, 1\), and have at most 16 blocks"
     with pytest.raises(LaunchError, match=message):
         sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=6)

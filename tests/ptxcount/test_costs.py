@@ -186,10 +186,13 @@ def test_most_wasteful_accesses_have_pictures() -> None:
 
 
 def test_no_picture_of_an_ideal_request() -> None:
-    """Both pictures would be equal."""
+    """Seven of eight requests need one sector, so the typical one is ideal: pictures of now and at best are equal.
+
+    The last request reads bytes 28 to 43, which are in two sectors.
+    """
     access = Access(Source(1, "k.cu", 1), "global", "load", 4)
-    for shift in (*[0] * 7, 16):
-        access.record(LANES[None] // 8 * 4 + shift + 12 * (shift > 0), np.ones((1, 32), bool), (1, 32))
+    for start in (*[0] * 7, 28):
+        access.record(start + LANES[None] // 8 * 4, np.ones((1, 32), bool), (1, 32))
     (cost,) = list_costs(LaunchCounters(32, accesses=[access]))
     assert (cost.amount, cost.ideal) == (9, 8)
     assert draw_pictures([cost]) == {}

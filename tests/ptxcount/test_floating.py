@@ -151,7 +151,7 @@ def test_floats_round_to_integers(source: str, target: str, rounding: str) -> No
     got = evaluate(f"cvt.{rounding}.{target}.{source}", [values], f"{target[0].replace('s', 'i')}{bits // 8}")
     for value, result in zip(values.tolist(), got.tolist(), strict=True):
         if math.isnan(value):
-            wide = bits == 64 or source == "f64"
+            wide = bits == 64 or source == "f64"  # then NaN becomes the top bit alone, else 0
             expected = (-(2 ** (bits - 1)) if signed else 2 ** (bits - 1)) if wide else 0
         elif math.isinf(value):
             expected = high if value > 0 else low

@@ -50,7 +50,7 @@ def cached(own_nvcc: Path, project: Project) -> Project:
 
 def test_changed_nvcc_compiles_again(own_nvcc: Path, cached: Project) -> None:
     program = (own_nvcc / "nvcc").read_bytes()
-    (own_nvcc / "nvcc").write_bytes(program)
+    (own_nvcc / "nvcc").write_bytes(program)  # the same content with a new time
     assert cached.is_compiled_once()
     with (own_nvcc / "nvcc.profile").open("a") as profile:
         profile.write("\n")

@@ -60,8 +60,8 @@ def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
     repository.launch(named + OTHER)
     assert repository.run("pin")[0] == 0
     old_launches = read_launches()
-    repository.launch(named.replace("8192", "100") + OTHER)
-    repository.kernel(1)
+    repository.launch(named.replace("8192", "100") + OTHER)  # the first launch now reads out of bounds
+    repository.kernel(1)  # another stride: the other launch has new counts
     code, lines = repository.run("pin")
     assert (code, lines[0][:25]) == (2, "scale.cu:6: error: PC006 ")
     assert lines[-1] == "ptxcount.lock was written without new counts of failed launches: 1 of 2 launches failed"

@@ -185,15 +185,15 @@ def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
     file.write_bytes(cubin)
     arrays.output[:] = 0
     arrays.count(file)
-    with pytest.raises(LaunchError, match=r"this cubin is .*, without PTX; compile it with -lineinfo"):
+    with pytest.raises(LaunchError, match=r"this cubin is .* without embedded PTX; build it with nvcc -lineinfo"):
         arrays.count(make_cubin(""))
-    with pytest.raises(LaunchError, match="without PTX"):
+    with pytest.raises(LaunchError, match="without embedded PTX"):
         arrays.count(cubin[:40])
 
 
 def test_cubin_needs_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
-    with pytest.raises(LaunchError, match="to extract its PTX, run: pip install pyelftools"):
+    with pytest.raises(LaunchError, match="ptxcount reads its PTX with pyelftools: pip install pyelftools"):
         arrays.count(make_cubin(""))
 
 
@@ -223,8 +223,12 @@ def test_kernel_of_tilelang_takes_names(arrays: Arrays, monkeypatch: pytest.Monk
         arrays.count(kernel)
 
 
-def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    numbers = [60, 8, 4, 256, 32, 4, 1, 2, 0, 3, 2, 1]  # padded rows, a swizzle of 128 bytes, NaN
+@pytest.fixture
+def rows_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Record:
+    """Return a tilelang kernel of a map of x, 8 rows of 60 floats with a stride of 64, and of an array y."""
+    lengths, strides, box, steps = [60, 8], [4, 256], [32, 4], [1, 2]  # x first; strides in bytes
+    interleave, swizzle_128, promotion, fills_nan = 0, 3, 2, 1
+    numbers = [*lengths, *strides, *box, *steps, interleave, swizzle_128, promotion, fills_nan]
     head = [Record(value="__tvm_tensormap_create_tiled"), Record(name="x_desc"), Record(value=7), Record(value=2)]
     call = [*head, Record(name="x"), *(Record(value=number) for number in numbers)]
     attributes = {"tma_descriptor_args": Record(items=lambda: [(head[1], call)])}
@@ -233,12 +237,20 @@ def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp
     kernel = Record(kernel_source=source, device_mod=Record(functions=functions))
     kernel.host_mod = Record(functions={"main": Record(attrs=attributes)})
     stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
+    return kernel
+
+
+def test_tilelang_maps_are_made_from_arrays(rows_kernel: Record) -> None:
     x, y = np.zeros((8, 64), np.float32), np.zeros(8, np.float32)
     tensor_map: Any
-    tensor_map, output = adapt_kernel(kernel, None, {"y": y, "x": x}, "sm_90").arguments
+    tensor_map, output = adapt_kernel(rows_kernel, None, {"y": y, "x": x}, "sm_90").arguments
     assert (tensor_map.array.shape, tensor_map.array.strides, tensor_map.array.base is x) == ((8, 60), (256, 4), True)
     assert (tensor_map.box, tensor_map.swizzle, tensor_map.steps, tensor_map.fills_nan) == ((4, 32), 128, (2, 1), True)
     assert output is y
+
+
+def test_wrong_arrays_of_tilelang_maps_are_refused(rows_kernel: Record) -> None:
+    x, y = np.zeros((8, 64), np.float32), np.zeros(8, np.float32)
     refusals: list[tuple[dict[str, Any], str]] = [
         ({"x": x[:7]}, r"argument x has the shape \(7, 64\); the kernel is for \(8, 60\)"),
         ({"x": x[:, :60]}, "argument x must be a contiguous array, .*; pass one"),
@@ -247,7 +259,7 @@ def test_tilelang_maps_are_made_from_arrays(monkeypatch: pytest.MonkeyPatch, tmp
     ]
     for arguments, message in refusals:
         with pytest.raises(LaunchError, match=message):
-            adapt_kernel(kernel, None, {"y": y, **arguments}, "sm_90")
+            adapt_kernel(rows_kernel, None, {"y": y, **arguments}, "sm_90")
 
 
 def test_arrays_of_other_packages_are_viewed(arrays: Arrays) -> None:

@@ -24,6 +24,10 @@ def test_guarded_write_spares_other_threads() -> None:
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_cvta_converts_loaded_addresses(space: str) -> None:
+    """A thread stores its index t in the block at element i ^ 5 by a generic address, i being a loaded number.
+
+    It loads t back by the address that ``cvta.to`` converts, and adds 100.
+    """
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
     out = words_after(f"""
@@ -38,6 +42,7 @@ def test_cvta_converts_loaded_addresses(space: str) -> None:
 
 @pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
 def test_misaligned_access_names_its_thread(step: int, first: int, thread: int) -> None:
+    """Thread t loads 4 bytes at byte first + step * t of its block's part."""
     body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
         mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;

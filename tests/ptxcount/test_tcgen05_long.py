@@ -93,13 +93,14 @@ def test_long_products_as_in_numpy(block: int, firsts: tuple[int, int], scale: s
 
 @pytest.mark.parametrize("swizzle", ["64", "128"])
 def test_rows_within_swizzle_lines_as_in_numpy(swizzle: str) -> None:
-    out, expected = _run(64, 32, (0, 0), "ue8m0", swizzle)
+    """A row of 96 4-bit numbers has 48 bytes, less than a swizzle line of 64 or 128 bytes."""
+    out, expected = _run(columns=64, block=32, firsts=(0, 0), scale="ue8m0", swizzle=swizzle)
     np.testing.assert_allclose(out, expected, rtol=1e-6)
 
 
 def test_row_across_lines_is_refused() -> None:
     """Another field of the descriptor says where such a row goes on."""
-    message = "a row of 48 bytes that begins at byte 0 crosses the end of its swizzle of 32 bytes"
+    message = "a row of 48 bytes begins at byte 0 of a 32-byte swizzle line and crosses its end"
     with pytest.raises(UnsupportedInstructionError, match=message):
         _run(64, 32, (0, 0), "ue8m0", "32")
 

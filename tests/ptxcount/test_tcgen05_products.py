@@ -54,7 +54,8 @@ def test_orders_and_swizzles_as_in_numpy(kind: str, majors: tuple[bool, bool], s
 
 def test_swizzle_of_32_byte_units_as_in_numpy() -> None:
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
-    out = multiply(a, b, "tf32", codes=(2, 2, 1), swizzle="128_32", majors=(True, True))
+    codes = (TYPES["tf32"][1], TYPES["tf32"][1], KINDS["tf32"][1]["f32"])
+    out = multiply(a, b, "tf32", codes=codes, swizzle="128_32", majors=(True, True))
     np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
@@ -80,6 +81,7 @@ _MASK = "mov.u32 %m0, 0b101;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x8
     ("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127]),
 ])  # fmt: skip
 def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]) -> None:
+    """The old result is scaled by 2^-3 with the operand 3, and by 0 or 1 otherwise; lanes in the mask keep it."""
     a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
     words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
     old = words.view(np.float32).astype(np.float64)
@@ -90,7 +92,7 @@ def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]
 
 @pytest.mark.parametrize("rows", [64, 128])
 def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
-    """Column 64 + k of a lane has elements 2k and 2k + 1 of a row; their bits are numbers of the lane and k."""
+    """Column 64 + k of lane t holds elements 2k and 2k + 1 of a row: the halves of the word 3t + k + (5k << 16)."""
     b = make_factor(32, 16, "f16")
     right = lay_out(b, "none", mn_major=False)
     words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))

@@ -36,7 +36,7 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
 
 
 def name_arguments(words: Sequence[str]) -> list[str]:
-    """Return the names of arguments in errors: ``in (argument 0)``, or ``argument 0`` without a label."""
+    """Return the names that errors give the arguments: ``x (argument 0)``, or ``argument 0`` without a label."""
     labels = [match["name"] if (match := _NAMED.fullmatch(word)) else "" for word in words]
     return [f"{label} (argument {n})" if label else f"argument {n}" for n, label in enumerate(labels)]
 

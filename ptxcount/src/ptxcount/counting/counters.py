@@ -130,7 +130,7 @@ class LaunchCounters:
 
     @property
     def polls(self) -> int:
-        """Repeated requests of spin-waits, loads and atomics, which are in no total."""
+        """Number of repeated requests (loads and atomics) of spin-waits; no total includes them."""
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:

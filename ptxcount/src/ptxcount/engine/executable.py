@@ -162,7 +162,10 @@ def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[di
 
 
 def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[CodeBlock]:
-    """Yield each basic block; a register of this block only is dead after the last instruction that uses it."""
+    """Yield each basic block.
+
+    Each step lists the registers that are dead after it: those that only this block uses, at their last use.
+    """
     for block in flow.blocks:
         instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
         last, guard, barrier = instructions[-1] if instructions else None, None, None

@@ -121,7 +121,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
         parts = schedule.run_turn()
         if parts == [schedule]:
             schedules.appendleft(schedule)
-            vain_turns = 1 if schedule.has_progress else vain_turns + 1
+            vain_turns = 1 if schedule.has_progress else vain_turns + 1  # this chunk waits in any case
         else:
             schedules += parts
             vain_turns = 0

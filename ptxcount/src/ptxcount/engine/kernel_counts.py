@@ -253,7 +253,11 @@ def qualify_name(source: Path | str, name: str) -> str:
 def read_or_compile(
     source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
 ) -> Compilation:
-    """Read PTX, or compile CUDA C++ to PTX; see `count` for parameters and errors."""
+    """Read PTX, or compile CUDA C++ to PTX.
+
+    Parameters and errors are those of `compile_source`. Also raises as `read_source`, and `LaunchError` for ``flags``
+    with PTX.
+    """
     text = read_source(source)
     if not is_ptx(source):
         return compile_source(source, flags, arch, instances)

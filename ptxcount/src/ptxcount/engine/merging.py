@@ -134,14 +134,20 @@ class _MergeFinder:
                     self._vectors[run, access.base].append((access.width, access.offset))
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
-        """Return an empty group for an access; vectors of its straight-line run show how the address is aligned."""
+        """Return an empty group for an access in basic block ``block``.
+
+        Vector accesses with the same base, in blocks that always run together with it, show how the address is aligned.
+        """
         base = self._residue_of(access.root).subtract(access.root_offset)
         for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
             base = base.align(width, offset)
         return MergeableGroup(access.kind, access.size, base, block)
 
     def merge_stores(self) -> Iterator[MergeableGroup]:
-        """Yield groups of stores to one aligned window, without ordering instructions between these stores."""
+        """Yield groups of stores to one aligned window, if no instruction between them keeps them in order.
+
+        A group is complete when the iterator ends.
+        """
         group: MergeableGroup | None = None
         for index, block_code in enumerate(self._block_code):
             if not self._flow.continues_previous[index]:
@@ -157,7 +163,10 @@ class _MergeFinder:
                     group = None
 
     def merge_loads(self) -> Iterator[MergeableGroup]:
-        """Yield groups of loads with one base, without ordering instructions on any path between the loads."""
+        """Yield groups of loads with one base, if no instruction on any path between them keeps them in order.
+
+        A group is complete when the iterator ends.
+        """
         at_end: dict[int, _OpenGroups] = {}
         for index in self._flow.order:
             groups = at_end[index] = self._inherit_groups(index, at_end)

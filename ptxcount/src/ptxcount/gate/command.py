@@ -58,7 +58,9 @@ def _make_parser() -> argparse.ArgumentParser:
         help="print advice on inefficient accesses; ADVICE.md of ptxcount's sources describes it",
     )
     parsers["check"].add_argument(
-        "--changed", metavar="REVISION", help=f"advise only on accesses whose counts differ from REVISION's {pins.FILE}"
+        "--changed",
+        metavar="REVISION",
+        help=f"like --advise, but only on accesses whose counts differ from REVISION's {pins.FILE}",
     )
     parsers["check"].add_argument(
         "--format", choices=FORMATS, default="text", help="format of the findings (default: %(default)s)"

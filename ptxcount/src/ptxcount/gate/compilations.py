@@ -127,8 +127,8 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if the inputs cannot be listed.
 
-    The files are those of ``entry``, an outdated one, or without an entry those that nvcc lists. If nvcc then reads
-    other files, `_Snapshot.is_valid_for` is false.
+    ``entry`` is the outdated cache entry, if any: its list of files is used again. Otherwise nvcc lists the files. If
+    nvcc then reads other files, `_Snapshot.is_valid_for` is false.
     """
     with suppress(OSError, PtxError, ValueError, KeyError):
         layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout

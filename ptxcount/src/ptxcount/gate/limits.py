@@ -97,7 +97,10 @@ def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
 
 
 def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
-    """Sum up a count of a source line, such as ``sectors`` of the accesses with the prefix ``shared_load_``."""
+    """Sum a count, its ideal and the requests over accesses of a source line.
+
+    ``prefix`` chooses the accesses as in the keys of `totals`: ``shared_load_``, ``shared_``, or empty for all.
+    """
     accesses = []
     for access in row["accesses"]:
         space, kind = access["space"], access["kind"]

@@ -87,9 +87,10 @@ def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Ar
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
     """Raise `TrapError`, or `LaunchError` if the grid is too large for its grid barrier, which then traps."""
-    if max_resident_blocks := chunk.context.max_resident_blocks:
+    max_resident_blocks = chunk.context.max_resident_blocks
+    if opcode == "trap" and max_resident_blocks:
         raise LaunchError(
             f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
             f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
         )
-    raise chunk.make_fault(TrapError, "the kernel executed trap (__trap() or a failed assert)")
+    raise chunk.make_fault(TrapError, f"the kernel executed {opcode} (__{opcode}())")

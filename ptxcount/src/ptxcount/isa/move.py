@@ -90,8 +90,9 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
     undefined = spread(undefined, chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = spread(values, chunk.shape)[undefined][0]
-        problem = f"it rounds {number:g} with random bits; the PTX ISA defines only normal results of f16"
-        raise unsupported(chunk.instruction, problem)
+        problem = f"{number:g} has no normal f16 result; the PTX ISA defines random rounding (.rs) to no other result"
+        remedy = "scale it" if abs(number) < 1 else "scale it, or add .satfinite"
+        raise unsupported(chunk.instruction, f"{problem}; {remedy}")
 
 
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")

@@ -101,7 +101,7 @@ def split_name(instruction: Instruction, count: int | None = None) -> tuple[list
 
 
 def as_array(value: Value, kind: Type) -> Array:
-    """Return the value as one array of the dtype of ``kind``."""
+    """Return the value as one array, its bits viewed as the dtype of ``kind``."""
     return dense(value).view(kind.dtype)
 
 
@@ -199,7 +199,8 @@ def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -
 def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
     """Return the register that an instruction writes, added to ``instruction.writes``; None for the sink ``_``.
 
-    Parameters and errors are those of `make_reader`.
+    With ``wider``, the register may have more bits than ``kind``. Raises `UnsupportedInstructionError` if the operand
+    is no register, or does not match.
     """
     if operand is SINK:
         return None

@@ -67,9 +67,9 @@ class ArrayMemory(AddressMap):
     def _check_race(
         self, part: ArrayPart, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
     ) -> None:
-        """Report the first race of an access, if races in its array are checked; only note a strong store.
+        """Report the first race of a weak access, if races in its array are checked. A store has ``values``.
 
-        A store has ``values``, a load has none.
+        A strong store is only recorded: a weak load that ends a loop may race with it. Strong loads are ignored.
         """
         region, is_weak = part.region, getattr(report, "is_weak", False)
         chunk: Any = getattr(report, "chunk", None)

@@ -115,7 +115,7 @@ class ArrayPart:
         return np.asarray(self.first_index >> (SECTOR // self.size).bit_length() - 1)
 
     def gather(self, offset: int) -> Array:
-        """Return, per thread, the element ``offset`` elements after the thread's first one."""
+        """Return one element per thread: the one that is ``offset`` elements behind the thread's first."""
         elements, address = self.region.view_elements(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
             stride = find_lane_stride(address.thread)

@@ -141,7 +141,7 @@ class KernelUses:
         return 0 if is_row or names.isdisjoint(self._loop_bounds) else _WHOLE_ARRAY
 
     def find_block(self) -> tuple[int, int]:
-        """Return the block size along x and y; a size is 0 if the text does not determine it."""
+        """Guess the block size along x and y; a size is 0 if the text does not suggest one."""
         width, height = self.find_tile("x"), self.find_tile("y")
         if not width:  # the number of arrivals of an mbarrier
             arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
@@ -177,7 +177,7 @@ class KernelUses:
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if a scalar bounds threads: it is compared with more than literals and loop counters."""
+        """Tell if a scalar bounds threads, as in ``if (i < n)``: it is compared with a variable, no loop counter."""
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))

@@ -57,8 +57,8 @@ _MAX_FILES = 50_000
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return a fix for a known error in nvcc's messages, such as a pip command; empty if no fix is known.
 
-    A missing header is searched in the source's repository, and in installed packages. Paths within ``root``, by
-    default the current folder, are relative to it.
+    A missing header is searched for in the source's repository, then in installed packages. A folder of the repository
+    that is within ``root`` (default: the current folder) is given relative to ``root``.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())

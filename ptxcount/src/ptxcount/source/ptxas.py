@@ -68,9 +68,9 @@ _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores",
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
-    """Return stack frame, spill stores and spill loads in this order, each as an access of `listing.list_lines`.
+    """Return stack frame, spill stores and spill loads, in this order, as rows like the accesses of a source line.
 
-    ``bytes`` are per thread. The list is empty without ptxas, or if ptxas fails.
+    A row has ``bytes`` per thread, and no counts. The list is empty without ptxas, or if ptxas fails.
     """
     resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:

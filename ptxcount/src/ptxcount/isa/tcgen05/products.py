@@ -129,7 +129,7 @@ class _Product:
             self._multiply_block(blocks, member, b)
 
     def _multiply_block(self, blocks: Array, member: int, b: Array) -> None:
-        """Compute and store the rows of the result in ``blocks``; each has the number ``member`` in its group."""
+        """Compute and store the rows of the result that ``blocks`` hold: block number ``member`` of each CTA group."""
         idesc, form = self._idesc, self._form
         a = self._load_a(blocks)
         if form.is_sparse:
@@ -198,12 +198,15 @@ class _Product:
         has_32_byte_atoms = descriptor.lines != 8
         if has_32_byte_atoms and not transposed:
             problem = f"the shared memory descriptor {code:#x} has swizzle 1 (32-byte atoms)"
-            raise unsupported(self._chunk.instruction, f"{problem}, which needs a transposed factor")
+            raise unsupported(
+                self._chunk.instruction,
+                f"{problem}, which needs an MN-major factor: set bit 15 (A) or 16 (B) of the instruction descriptor",
+            )
         kind = self._form.kind
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         if not transposed and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
-            problem = f"crosses the end of its swizzle of {descriptor.span} bytes"
-            row = f"a row of {width} bytes that begins at byte {descriptor.start % descriptor.span}"
+            row = f"a row of {width} bytes begins at byte {descriptor.start % descriptor.span}"
+            problem = f"of a {descriptor.span}-byte swizzle line and crosses its end; a row must lie within one line"
             raise unsupported(self._chunk.instruction, f"{row} {problem} (shared memory descriptor {code:#x})")
         load = partial(load_shared_factor, transposed=transposed, padded=kind.padded)
         return np.stack([load(self._chunk, block, descriptor, extent, name, self._report) for block in blocks.tolist()])
