@@ -75,7 +75,7 @@ def select_commits(base: str, head: str, machine: str | None, root: Path) -> lis
 
 
 def select_environments(history: History, revisions: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
-    """Return one selection for each of asv's environments on a machine that measured both commits."""
+    """Return one selection for each of asv's environments in which a machine measured both commits."""
     base, head = (history.list_environments(commit) for commit in commits)
     shared = [name for name in base if name in head]  # environments are separate series
     return [
