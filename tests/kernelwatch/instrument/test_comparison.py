@@ -34,6 +34,7 @@ def test_wrong_kernels_are_rejected(
     kernel: Any, arguments: dict[str, int], message: str, has_pool: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """Without the pool of references on the device, the reference is uploaded in pieces for each comparison."""
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:

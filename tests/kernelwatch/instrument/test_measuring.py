@@ -98,7 +98,7 @@ def test_most_recent_mappings_stay() -> None:
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
 def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first two of later jobs are, once, within a quarter of the memory: `room` references."""
+    """Two references of later jobs are written, once each. A quarter of the memory has room for `room` references."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 

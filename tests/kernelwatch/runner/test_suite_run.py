@@ -50,7 +50,7 @@ BROKEN = {"": ("c", "c"), "c": ("tip", "c tip"), "c tip": ("b", "c tip b")}
 
 @pytest.mark.parametrize("broken", [*BROKEN, "c tip b"])
 def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The benchmarks come from the first importable commit. The order is first commit, branch's tip, other commits."""
+    """The order is first commit, branch's tip, other commits. Discovery's process is then used once for its commit."""
     begun: list[str] = []
 
     @contextmanager
