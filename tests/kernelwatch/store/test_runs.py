@@ -108,7 +108,7 @@ def test_different_fetch_size_and_generator_are_noted(
     ],
 )
 def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The last run that measured a time counts, or else the last run."""
+    """They are of the last run that measured a time, or else of the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
@@ -145,7 +145,7 @@ def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
-    """In a fleet, it is the GPU of the run that selected the configuration."""
+    """In a fleet, a series has the GPU of the run that selected its configuration."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]
