@@ -34,6 +34,7 @@ def test_wrong_kernels_are_rejected(
     kernel: Any, arguments: dict[str, int], message: str, has_pool: bool, small_l2_gpu: FakeGpu,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """Without the pool of references on the device, the reference is uploaded in pieces for each comparison."""
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     session = Session()
     if not has_pool:
@@ -45,7 +46,8 @@ def test_wrong_kernels_are_rejected(
 #: First byte of the guard.
 END = 1 << 20
 TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
-#: Launch, array, byte of the array (negative: from its end), and the error without the buffer.
+#: Launch, array, byte of the array (negative: from its end), and the error without the buffer. A guard of at least 512
+#: bytes ends at a multiple of 512: of 955 or 944 bytes. In pieces, 4097 and 16 * 2003 - 1 are next to a border.
 FLIPPED: list[tuple[str, str, int, str]] = [
     *(
         (f"{TRANSPOSE} {dtype}", "output", byte, f"element [{row}, {column}] is")

@@ -57,7 +57,7 @@ UNASKED = Reference(LENGTH, lambda _: pytest.fail("the reference was computed"))
 def test_exceptions_keep_their_type(
     raised: Exception | None, sent: Job, reference: Reference, expected: type[Exception], message: str, tmp_path: Path
 ) -> None:
-    """A skip and a wrong output do. All other exceptions become a MeasuringError."""
+    """A skip and a wrong output keep their type. All other exceptions become a MeasuringError."""
     session = Session(mock.Mock(side_effect=raised))
     with serve_session(session, tmp_path) as address, pytest.raises(expected, match=message):
         request_outcome(address, sent, reference)
@@ -98,7 +98,7 @@ def test_most_recent_mappings_stay() -> None:
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
 def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first two of later jobs are, once, within a quarter of the memory: `room` references."""
+    """At most two references of later jobs are written, once each. A quarter of the memory holds `room` of them."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 
@@ -158,7 +158,7 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
     ],
 )
 def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
-    """Code and reference may differ, settings may not."""
+    """The jobs of two commits may differ in code and reference, but not in settings."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
@@ -171,7 +171,7 @@ def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: boo
 
 
 def test_messages_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that ends does not wait, and sends none."""
+    """But a process that ends does not wait for a sender; it sends no message."""
     run_end, process_end = multiprocessing.Pipe()
     line = Channel(run_end)
     exits: list[int] = []

@@ -50,7 +50,7 @@ BROKEN = {"": ("c", "c"), "c": ("tip", "c tip"), "c tip": ("b", "c tip b")}
 
 @pytest.mark.parametrize("broken", [*BROKEN, "c tip b"])
 def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The benchmarks come from the first importable commit. The order is first commit, branch's tip, other commits."""
+    """The order is first commit, branch's tip, other commits. Discovery's process is then used once for its commit."""
     begun: list[str] = []
 
     @contextmanager
@@ -130,7 +130,7 @@ def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], t
 def test_commits_on_a_gpu_are_interleaved(
     has_gpu: bool, options: dict[str, Any], count: int, in_turns: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several commits are, unless the options forbid it. Without a GPU, CUDA sees no devices."""
+    """Options may forbid it. Of three commits, the last, c2, has no package. Without a GPU, CUDA sees no devices."""
     described: list[tuple[str, int]] = []
     device = machine.Gpu("GPU X", "sm_90", None) if has_gpu else None
 
@@ -248,7 +248,7 @@ def begin():
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
 def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_path: Path) -> None:
-    """A failure at the start raises an error with its message; of a later one, `problem` has the last line."""
+    """A failure at the start raises an error with its message or stderr. Later, `problem` has stderr's last line."""
     words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,

@@ -20,7 +20,7 @@ def _line(commit: str, arch: str, cubins: str | dict[str, str], **fields: Any) -
 
 
 def test_later_lines_override_single_names(tmp_path: Path) -> None:
-    """The other names of a commit and architecture stay. Old lines separate the parts of a name by commas."""
+    """A line leaves the hashes and blocks of names that it lacks. In old lines, commas separate the parts of a name."""
     old = {"offset_copy, float32, -Xptxas -O3": "11", "other, int8, -O": "22"}
     blocks = {"offset_copy float32": [32, 0], "other int8": [64, 8]}
     lines = [_line("a", "sm_90", old, blocks=blocks), _line("a", "sm_80", "33")]
@@ -43,21 +43,25 @@ def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recorded", "compiler", "expected"),
-    [(None, None, "22"), ("13.0.88", None, "22"), ("13.5.37", None, None), ("13.5.37", "13.5.0", "22")],
+    ("recorded", "compiler", "hash_of_a", "hash_of_b", "archs"),
+    [
+        (None, None, "22", "55", ["sm_90", "sm_80"]),
+        ("13.0.88", None, "22", "55", ["sm_90", "sm_80"]),
+        ("13.5.37", None, None, "55", ["sm_90"]),
+        ("13.5.37", "13.5.0", "22", "33", ["sm_80", "sm_90"]),
+    ],
 )
 def test_hashes_of_another_machine_come_second(
-    recorded: str | None, compiler: str | None, expected: str | None, tmp_path: Path
+    recorded: str | None, compiler: str | None, hash_of_a: str | None, hash_of_b: str, archs: list[str], tmp_path: Path
 ) -> None:
-    """Only another machine with the same compiler is read."""
+    """Only hashes by the chosen compiler are read. For b, the machine's own, 55, precedes 33."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
     write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
     write_lines(tmp_path / "there" / CUBINS_FILE, *(line | named for line in other_lines))
     cubins = CubinHashes(tmp_path / "here", compiler)
-    assert cubins.find_cubin_hash("a", "sm_90", NAME) == expected
-    assert cubins.find_cubin_hash("b", "sm_90", NAME) == ("33" if compiler else "55")
-    assert cubins.archs == (["sm_80", "sm_90"] if compiler else ["sm_90", "sm_80"] if expected else ["sm_90"])
+    assert [cubins.find_cubin_hash(commit, "sm_90", NAME) for commit in "ab"] == [hash_of_a, hash_of_b]
+    assert cubins.archs == archs
 
 
 @pytest.mark.parametrize(

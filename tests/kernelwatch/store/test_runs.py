@@ -69,29 +69,28 @@ def test_different_driver_and_compiler_are_noted(
 
 
 @pytest.mark.parametrize(
-    ("base", "head", "note"),
+    ("fact", "base", "head", "note"),
     [
-        (64, 32, "different fetch granularity of the L2 cache: 64 for base, 32 for head"),
-        (64, 64, ""),
-        (64, None, ""),
-        ({"triton": "3.8.0"}, {"triton": "3.8.0"}, ""),
-        ({"triton": "3.8.0"}, {}, ""),
+        ("l2_fetch_bytes", 64, 32, "different fetch granularity of the L2 cache: 64 for base, 32 for head"),
+        ("l2_fetch_bytes", 64, 64, ""),
+        ("l2_fetch_bytes", 64, None, ""),
+        ("generators", {"triton": "3.8.0"}, {"triton": "3.8.0"}, ""),
+        ("generators", {"triton": "3.8.0"}, {}, ""),
         (
-            {"triton": "3.8.0"}, {"triton": "3.9.0", "numba": "0.62"},
+            "generators", {"triton": "3.8.0"}, {"triton": "3.9.0", "numba": "0.62"},
             "different generator of PTX: triton 3.8.0 for base, numba 0.62, triton 3.9.0 for head",
         ),
     ],
 )  # fmt: skip
 def test_different_fetch_size_and_generator_are_noted(
-    base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    fact: str, base: Any, head: Any, note: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A fact that one of the runs did not record gives no note."""
     _store_runs(tmp_path, {BASE: {TIME: FIRST}, HEAD: {TIME: LATER}})
     lines = []
-    for day, fact in ((FIRST, base), (LATER, head)):
+    for day, value in ((FIRST, base), (LATER, head)):
         line = _run(day, [BASE, HEAD], RUNS[day][2])
-        fields, name = (line, "generators") if isinstance(base, dict) else (line["before"], "l2_fetch_bytes")
-        fields[name] = fact
+        (line if fact == "generators" else line["before"])[fact] = value
         lines.append(line)
     write_lines(tmp_path / "results" / "gpu" / "runs.jsonl", *lines)
     _, review = review_as_json(tmp_path, capsys)
@@ -109,7 +108,7 @@ def test_different_fetch_size_and_generator_are_noted(
     ],
 )
 def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """The last run that measured a time counts, or else the last run."""
+    """They are of the last run that measured a time, or else of the last run."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
@@ -146,7 +145,7 @@ def test_site_shows_facts_of_the_times(tmp_path: Path) -> None:
 
 
 def test_each_series_has_its_gpu(tmp_path: Path) -> None:
-    """In a fleet, it is the GPU of the run that selected the configuration."""
+    """In a fleet, a series has the GPU of the run that selected its configuration."""
     folder = write(tmp_path, {commit: {TIME: {"one": 1.0, "two": 2.0}} for commit in (BASE, HEAD)}) / "results" / "gpu"
     shards = [(["'one'"], "GPU-aaaaaaaa-1"), (["'two'"], "GPU-bbbbbbbb-2")]
     lines = [_run(FIRST, [HEAD], uuid) | {"selected": {TIME: texts}} for texts, uuid in shards]

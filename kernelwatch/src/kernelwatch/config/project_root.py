@@ -38,8 +38,8 @@ def find_root(start: Path) -> Path:
     Processes of `asv run --python=same` start outside of the project. But the code that imports this library, or the
     library itself, may lie in it.
     """
-    importers = (folder for file in _iter_importers() for folder in file.parents)
-    fallbacks = itertools.chain(importers, Path(__file__).resolve().parents)
+    callers = (folder for file in _iter_callers() for folder in file.parents)
+    fallbacks = itertools.chain(callers, Path(__file__).resolve().parents)
     return find_project(start) or _find_project_folder(fallbacks) or start.resolve()
 
 
@@ -50,8 +50,8 @@ def _find_project_folder(folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def _iter_importers() -> Iterator[Path]:
-    """Yield the files in the call stack that import this library, innermost first."""
+def _iter_callers() -> Iterator[Path]:
+    """Yield the files of the call stack outside this library, innermost first; one imports the library."""
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = Path(frame.f_code.co_filename)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ptxcount.counting.counters import LaunchCounters
     from ptxcount.report.picture import Grid
 
-#: Patterns of a listing: a source line (mark, number, text), and a cost of an access (mark, text).
-LINE, COST = re.compile(r"(>>|  ) *(\d+) {0,2}(.*)"), re.compile(r"(>>|  ) +\^ (.*)")
+#: Patterns of a listing: a source line, and a cost of an access. The mark is ">>" for wasteful accesses.
+LINE = re.compile(r"(?P<mark>>>|  ) *(?P<number>\d+) {0,2}(?P<text>.*)")
+COST = re.compile(r"(?P<mark>>>|  ) +\^ (?P<text>.*)")
 
 #: Text that replaces the lines of a kernel without accesses.
 NO_ACCESSES = "no source line accesses memory"

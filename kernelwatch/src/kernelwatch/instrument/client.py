@@ -67,7 +67,7 @@ class Channel:
         """Return the next message, which must be of type `kind`.
 
         Raises MeasuringError if no message arrives within `seconds`, or it has another type. Raises EOFError or
-        ConnectionError if the other end has closed the connection.
+        ConnectionError if the other end has closed the connection, and OSError if the message is too long.
         """
         self._wait_for_data(seconds)
         try:

@@ -70,7 +70,8 @@ class ScalarArgument:
         """Return the value with its declared dtype, or else with the entry point's `dtype`.
 
         A negative value for an unsigned `dtype` becomes signed, because PTX does not distinguish them. Raises
-        ArgumentError if both dtypes are None, the value is not a number, or an integer dtype cannot hold it.
+        ArgumentError if both dtypes are None, NumPy cannot convert the value to a single element, or an integer dtype
+        cannot hold it.
         """
         target = self.dtype or dtype
         if target is None:

@@ -129,7 +129,7 @@ def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
 
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return the lengths of a launch: `value` is one, a sequence, or a function of extents that returns either."""
+    """Return the lengths that `value` gives: a length, a sequence, or a function of extents that returns either."""
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
     if np.ndim(lengths) == 0:
         lengths = [lengths]

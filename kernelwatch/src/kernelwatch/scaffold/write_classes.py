@@ -146,7 +146,7 @@ def _find_written_dtypes(parameters: Sequence[KernelParameter], uses: KernelUses
 
 
 def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str) -> str:
-    """Join items to lines of at most 119 columns, broken only between items; a bracket after all needs the 120th."""
+    """Join items to lines of at most 119 columns, broken only between items. A closing bracket needs the 120th."""
     text = between.join(item.replace(" ", "\0") for item in items)
     lines = textwrap.wrap(
         text, 119, initial_indent=first, subsequent_indent=subsequent, break_long_words=False, break_on_hyphens=False
@@ -162,11 +162,13 @@ def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> 
 
 
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
-    """Guess the integer arguments that the grid covers: width and height, or one length, "n" without any."""
+    """Guess the axes that the grid covers: width and height, else a length, else the first integer, else "n"."""
     width, height, length = (
         next((integer for integer in integers if integer.lower() in names), "") for names in _LENGTHS
     )
-    return (width, height) if width and height else (length or [*integers, "n"][0],)
+    if width and height:
+        return width, height
+    return (length or next(iter(integers), "n"),)
 
 
 def _rename_reserved(name: str) -> str:
@@ -228,7 +230,7 @@ def _iter_guesses(template: Sequence[str], launch: HostLaunch | None, todo: list
     """Yield each template argument: from the launch in host code, or its default, or a guess, which `todo` notes."""
     for place, declared in enumerate(template):
         head, _, default = declared.partition("=")
-        host_argument = "".join(launch.template[place : place + 1]) if launch else ""
+        host_argument = launch.template[place] if launch and place < len(launch.template) else ""
         if not host_argument and not default.strip():
             todo.append(f"{head.split()[-1]} of its template")
         yield host_argument or guess_template_argument(declared)

@@ -40,7 +40,7 @@ class Selection(ReviewSides):
 
 
 def select_commits(base: str, head: str, machine: str | None, root: Path) -> list[Selection]:
-    """Return one selection for each machine, and each of its environments of asv, that measured two revisions.
+    """Return one selection for each of asv's environments in which a machine measured two revisions.
 
     A revision is one of git's, or the abbreviated hash of a commit with results. If `machine` is given, only this
     machine counts. `root` is the folder of `asv.conf.json` and the repository.
@@ -75,7 +75,7 @@ def select_commits(base: str, head: str, machine: str | None, root: Path) -> lis
 
 
 def select_environments(history: History, revisions: tuple[str, str], commits: Sequence[str]) -> list[Selection]:
-    """Return one selection for each of asv's environments on a machine that measured both commits."""
+    """Return one selection for each of asv's environments in which a machine measured both commits."""
     base, head = (history.list_environments(commit) for commit in commits)
     shared = [name for name in base if name in head]  # environments are separate series
     return [

@@ -42,13 +42,15 @@ def list_rows(costs_line: CostsLine) -> list[dict[str, Any]]:
     for text in costs_line.text.splitlines():
         if cost := source_lines.COST.fullmatch(text):  # a cost of the line before; wasteful accesses come first
             costs = rows[-1]["costs"] if rows else []
-            costs.insert(0 if cost[1] == ">>" else len(costs), cost[2])
+            costs.insert(0 if cost["mark"] == ">>" else len(costs), cost["text"])
         elif line := source_lines.LINE.fullmatch(text):
-            accesses = [access for access in costs_line.accesses if (access.file, access.line) == (file, int(line[2]))]
+            place = file, int(line["number"])
+            accesses = [access for access in costs_line.accesses if (access.file, access.line) == place]
             worst = max((access for access in accesses if access.now), key=lambda access: access.amount, default=None)
             picture = worst and [_draw_picture("now", worst, worst.now), _draw_picture("at best", worst, worst.best)]
-            row = {"number": line[2], "code": line[3], "share": sum(access.amount for access in accesses) / total}
-            rows.append({**row, "costs": [], "is_costly": line[1] == ">>", "picture": picture})
+            share = sum(access.amount for access in accesses) / total
+            row = {"number": line["number"], "code": line["text"], "share": share}
+            rows.append({**row, "costs": [], "is_costly": line["mark"] == ">>", "picture": picture})
         else:  # the name of another file, or a gap
             file += text.endswith(":")
             row = {"number": "", "code": text.strip(), "share": 0.0}

@@ -239,14 +239,15 @@ def rank_row(row: Row) -> tuple[bool, bool, float]:
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the values of a group along the axis with most values; other axes have the worst configuration's values.
+    """Return the bars of a group's picture: one for each value of the axis with most values.
 
-    Only the last _MAX_ROWS rows are returned, which may lack the worst.
+    The other axes are those of `largest`, the worst configuration. Only the last _MAX_ROWS bars are returned, which may
+    lack `largest`.
     """
     alike = [row for row in rows if row.benchmark == largest.benchmark and row.flags == largest.flags]
-    values = {axis: {row.params[axis] for row in alike} for axis in largest.params}
-    axis = max(values, key=lambda name: len(values[name]), default="")
-    shown = [row for row in alike if all(row.params[name] == largest.params[name] for name in values if name != axis)]
+    axis = max(largest.params, key=lambda name: len({row.params[name] for row in alike}), default="")
+    other_axes = [name for name in largest.params if name != axis]
+    shown = [row for row in alike if all(row.params[name] == largest.params[name] for name in other_axes)]
     has_rates = all(row.rates for row in shown)
     picture_rows = []
     for row in sorted(shown, key=lambda row: (_count_elements(row.params.get(axis, "")), row.name)):
@@ -254,7 +255,7 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
         picture_rows.append(
             {"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": _name_verdict(row)}
         )
-    fixed = ", ".join(value for name, value in largest.params.items() if name not in (axis, "kernel") and value)
+    fixed = ", ".join(value for name in other_axes if name != "kernel" and (value := largest.params[name]))
     unit = "GB/s" if has_rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"
     return {"axis": axis, "fixed": fixed, "unit": unit, "rows": picture_rows[-_MAX_ROWS:]}
 

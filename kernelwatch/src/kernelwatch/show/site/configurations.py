@@ -17,12 +17,19 @@ COMMON_AXES = ("dtype", "flags", "arch")
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     """Return a benchmark's facts for the pages.
 
-    `shared` has the facts that most benchmarks of a class have in common. In it, `axes` maps an axis to its values, and
-    `chosen` an axis to its value in summaries. `lines` is the axis that figures compare: that of kernels, or else
-    dtypes. `along` is the x axis of figures. `lines` and `along` are null without such an axis. `kernel` is the only
-    kernel if no axis selects kernels. A benchmark of times also has the work of each configuration, in the order of the
-    axes: `useful_bytes` and `flops`, null if unknown. `flops` is null if no configuration has any. `computes` is true
-    if some configuration has more operations than useful bytes.
+    A benchmark of times also has the work of each configuration, in the order of the axes: `useful_bytes` and `flops`,
+    null if unknown. `flops` is null if no configuration has any. `computes` is true if some configuration has more
+    operations than useful bytes. `shared` has the facts that the benchmarks of a class usually share:
+
+    - `axes`, `chosen`: each axis's values, and its value in summaries.
+    - `lines`: the axis that figures compare, that of kernels or else dtypes; null if there is none.
+    - `own`: all other axes but COMMON_AXES.
+    - `along`: the x axis of figures, the longest of `own`; null if there is none.
+    - `family`: the title without the metric.
+    - `kernel`: the only kernel if no axis selects kernels.
+    - `plain_copy`: whether it is the suite's plain copy.
+    - `kind`, `type`: the suite's word and asv's word for its numbers.
+    - `note`, `in_l2`, `isolated`: attributes of `Benchmark`; `fetched` is its `l2_fetch_bytes`.
     """
     axes = history.find_axes(benchmark)
     kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))

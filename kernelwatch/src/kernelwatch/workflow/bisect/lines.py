@@ -44,7 +44,7 @@ def _read_costs(launch: Launch, root: Path, commit: str) -> list[tuple[str, ...]
     costly_lines: list[tuple[str, ...]] = []
     for line in process.stdout.splitlines():
         if source := LINE.fullmatch(line):
-            costly_lines.append((source[2], source[3].strip()))
+            costly_lines.append((source["number"], source["text"].strip()))
         elif (cost := COST.fullmatch(line)) and costly_lines:
-            costly_lines[-1] += (cost[2],)
+            costly_lines[-1] += (cost["text"],)
     return [line for line in costly_lines if line[2:]]

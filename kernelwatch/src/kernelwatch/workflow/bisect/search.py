@@ -136,9 +136,10 @@ def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
-    """Review the last suspect against its parent: the searched number, and exact numbers of the same kernel and dtype.
+    """Review the last suspect against its parent: the searched number, and related counted and compiled numbers.
 
-    If the searched number differs, set `culprit`, `review`, `notes`, `lines` and `counted`, else `reason`.
+    Related numbers have the same kernel and dtype, and the same or the default flags. If the searched number differs,
+    set `culprit`, `review`, `notes`, `lines` and `counted`, else `reason`.
     """
     root, (commit,), launch = numbers.root, outcome.suspects, configuration.launch
     parent, *merged = git.text(root, "show", "--no-patch", "--format=%P", commit).split()
