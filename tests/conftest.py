@@ -72,7 +72,7 @@ _NEEDS: dict[str, Callable[[], str | None]] = {
 _LONGEST = (
     "tests/kernelwatch/test_strangers.py",
     "tests/site/test_pages.py",
-    "tests/kernelwatch/review/test_bisect.py",
+    "tests/kernelwatch/review/test_bisect_searches.py",
     "tests/gpu_kernels/test_catalog_executed.py",
     "tests/kernelwatch/runner/test_run.py",
     "tests/gpu_kernels/test_transpose_vectorized.py",

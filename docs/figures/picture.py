@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelwatch.store.models import Document
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 from kernelwatch.suite.sweep import Sweep
 from ptxcount.util import atomic_write
 
@@ -58,7 +58,7 @@ def _iter_sweeps() -> Iterator[tuple[str, Sweep]]:
         plain = kind is registry.Kind.TIMED and not (
             sweep.isolated or sweep.in_l2 or sweep.l2_fetch_bytes or axis in ("copy", "rows x columns")
         )
-        if plain and chosen["dtype"] == DTYPE and registry.find_flops(name, chosen) is None:
+        if plain and chosen["dtype"] == DTYPE and launch_facts.find_flops(name, chosen) is None:
             yield name, sweep
 
 
@@ -71,7 +71,7 @@ def _find_rates(history: History, results: Document, benchmark: str, sweep: Swee
         point.params[axis]: round(useful / point.value / 1e9, 2)
         for point in history.iter_points(results, benchmark)
         if point.value is not None and fixed.items() <= point.params.items()
-        if (useful := registry.find_useful_bytes(benchmark, point.params)) is not None
+        if (useful := launch_facts.find_useful_bytes(benchmark, point.params)) is not None
     }
 
 

@@ -13,7 +13,7 @@ from docs.figures.picture import DTYPE, describe_conditions
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import Launch
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 from kernelwatch.suite.benchmark_names import copy_ratio_name
 from kernelwatch.suite.sweep import Sweep
 
@@ -125,7 +125,7 @@ def _has_largest_size(sweep: Sweep) -> bool:
 
 
 def _find_useful_bytes(benchmark: str, params: Params) -> int:
-    return registry.find_useful_bytes(benchmark, params) or 0
+    return launch_facts.find_useful_bytes(benchmark, params) or 0
 
 
 def render_page(results: ResultTables) -> Iterator[str]:

@@ -25,7 +25,7 @@ ELSEWHERE = {
     "tests/kernelwatch/runner/test_command.py": ("make bench",),
     "all tests": ("make test",),
     "tests/kernelwatch/review/test_compare.py": ("make compare BASE=origin/main", "kernelwatch compare"),
-    "tests/kernelwatch/review/test_bisect.py": ("make bisect", "git bisect"),
+    "tests/kernelwatch/review/test_bisect_searches.py": ("make bisect", "git bisect"),
     "tests/site/story.py": ("make site",),
     "tests/kernelwatch/fleet/test_fleet.py": ("make fleet",),
     "tests/kernelwatch/strangers/": ("kernelwatch init", "asv run"),

@@ -12,7 +12,7 @@ from gpu_kernels import KERNELS, MIXED
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel import Launch
-from kernelwatch.suite import metrics, registry
+from kernelwatch.suite import launch_facts, metrics, registry
 from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.sweep import Sweep
 from kernelwatch.workflow.load_review import describe_configuration
@@ -80,18 +80,18 @@ def test_configuration_has_its_launch(
     benchmark: str, params: dict[str, Any], text: str, facts: tuple[int | None, int | None]
 ) -> None:
     expected = Launch.parse(text)
-    assert registry.find_launch(benchmark, params) == expected
-    assert registry.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
-    assert (registry.find_useful_bytes(benchmark, params), registry.find_flops(benchmark, params)) == facts
-    assert registry.find_code_name(benchmark, params) == expected.code_name
-    assert registry.is_verified(registry.find_definition(benchmark, params))
+    assert launch_facts.find_launch(benchmark, params) == expected
+    assert launch_facts.find_launch(benchmark, {axis: str(value) for axis, value in params.items()}) == expected
+    assert (launch_facts.find_useful_bytes(benchmark, params), launch_facts.find_flops(benchmark, params)) == facts
+    assert launch_facts.find_code_name(benchmark, params) == expected.code_name
+    assert launch_facts.is_verified(launch_facts.find_definition(benchmark, params))
 
 
 @pytest.mark.parametrize("value", ["5003", "5003x", "3x4x5", "axb", ""])
 def test_value_outside_an_axis_is_no_launch(value: str) -> None:
     """A value that the axis cannot have is no launch and no error: results may be another suite's."""
     params = {"kernel": "transpose_read_coalesced", "rows x columns": value, "dtype": "int8", "flags": "-Xptxas -O3"}
-    assert registry.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
+    assert launch_facts.find_launch("time_transpose.Transpose.time_back_to_back", params) is None
 
 
 def test_no_two_times_have_one_description() -> None:
@@ -135,10 +135,10 @@ def test_every_launch_is_valid() -> None:
     checked, suite = 0, registry.current_suite()
     for name, (kind, sweep) in suite.benchmarks.items():
         for point in sweep.points() if kind is not registry.Kind.COMPILED and sweep != suite.copy else ():
-            launch = registry.find_launch(name, point)
+            launch = launch_facts.find_launch(name, point)
             assert launch is not None
             registry.find_kernel(launch.kernel).bind_arguments(launch.dtype, **launch.arguments)
-            assert registry.find_useful_bytes(name, point)
+            assert launch_facts.find_useful_bytes(name, point)
             checked += 1
     assert checked > 1000
 

@@ -16,7 +16,7 @@ from kernelwatch.review.verdict import Judgement, Reason, ReasonKind, Verdict
 from kernelwatch.show.site.overview import ShownMachine
 from kernelwatch.store.measurements import load_commit
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts
 from kernelwatch.workflow.load_review import load_thresholds
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Suite, pair, review_as_json, samples, write, write_lines
 
@@ -50,7 +50,7 @@ def _write_records(root: Path, runs: list[dict[str, Any]], hashes: Sequence[str]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(registry, "find_code_name", lambda *_: KERNEL)
+    monkeypatch.setattr(launch_facts, "find_code_name", lambda *_: KERNEL)
     return tmp_path
 
 
@@ -213,8 +213,8 @@ def test_thresholds_come_from_noise(
 ) -> None:
     """At least MIN_CHANGES times of equal code, by one GPU in two runs, narrow them. `other` is 0.7 % slower."""
     count, seconds, noisy, hashes, runs, taken_over, expected = PAIRS[name]
-    other = KERNEL.replace("float32", "float64")
-    monkeypatch.setattr(registry, "find_code_name", lambda _, params: other if params["case"] == "other" else KERNEL)
+    codes = {"other": KERNEL.replace("float32", "float64")}
+    monkeypatch.setattr(launch_facts, "find_code_name", lambda _, params: codes.get(params["case"], KERNEL))
     names = [f"case{number}" for number in range(count)]
     times: Suite = {
         commit: {TIME: {**dict.fromkeys(names, samples(seconds * change)), "other": samples(seconds * much)}}

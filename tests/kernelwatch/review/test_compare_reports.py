@@ -20,7 +20,7 @@ from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
 from kernelwatch.show.text import SHORTENED_FLAGS
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts
 from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, make_undecided
 from tests.stored import BASE, COUNT, HEAD, RUN, TIME, Outcome, Suite, pair, review_stored, samples, write, write_lines
@@ -253,7 +253,7 @@ def test_uncorrected_interval_is_explained(reason: Reason, text: str, tmp_path: 
 
 
 def test_reports_of_made_up_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "is_verified", lambda *_: False)
+    monkeypatch.setattr(launch_facts, "is_verified", lambda *_: False)
     stored = review_stored(write(tmp_path, pair(samples(1e-3), samples(1.2e-3))))
     text = f"== not verified\n{report.render_review(stored, list_all=True)}"
     for name, (rows, list_all) in MADE_UP.items():

@@ -22,7 +22,7 @@ from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
 from kernelwatch.store.measurements import BenchmarkMeasurements, CommitMeasurements, RunFacts, load_commit
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.load_review import describe_configuration, review_selection
 from kernelwatch.workflow.select_results import select_commits
@@ -137,7 +137,7 @@ def test_stored_controls_show_slower_transposes() -> None:
 
 
 #: Facts of a stored configuration, cached because hundreds of pairs need them.
-describe_stored = registry.cache_by_class(describe_configuration)
+describe_stored = launch_facts.cache_by_class(describe_configuration)
 
 
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:

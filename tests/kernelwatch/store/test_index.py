@@ -132,7 +132,7 @@ def _thresholds(root: Path) -> list[float]:
 def test_thresholds_follow_their_files(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cached thresholds are used until a file of the commits behind them is written."""
     names = [f"case{number}" for number in range(MIN_CHANGES)]
-    monkeypatch.setattr("kernelwatch.suite.registry.find_code_name", lambda *_: "k float32 -O3")
+    monkeypatch.setattr("kernelwatch.suite.launch_facts.find_code_name", lambda *_: "k float32 -O3")
     commits = COMMITS[:2]
     seconds = dict(zip(commits, (1e-3, 1.0012e-3), strict=True))
     times: Suite = {commit: {TIME: dict.fromkeys(names, samples(seconds[commit]))} for commit in commits}

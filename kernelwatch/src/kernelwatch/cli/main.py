@@ -36,8 +36,8 @@ INTERNAL = {
 #: Subcommand -> its function, as "module:name".
 _PLACES = {name: place for name, (place, _) in COMMANDS.items()} | INTERNAL
 
-#: Subcommands that only read results. They do not need OpenBLAS's threads, a third of NumPy's import time. They make no
-#: cycles of objects: collecting these takes 10 % of their time, and saves no memory.
+#: Subcommands that only read results. They do not need OpenBLAS's threads, a third of NumPy's import time. Nor do they
+#: need the collector of cycles: it takes 10 % of their time, and their peak memory is the same without it.
 _READING = ("compare", "regressions", "site")
 
 #: Subcommands that work without a project.

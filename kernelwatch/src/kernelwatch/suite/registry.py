@@ -9,26 +9,20 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property, wraps
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, NoSuiteError, SuiteError, UnknownKernelError
-from kernelwatch.kernel import Kernel, Launch, matrix_copy, sources
-from kernelwatch.kernel.launch import read_parameters
+from kernelwatch.kernel import Kernel, sources
 from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, copy_ratio_name
 from kernelwatch.suite.benchmark_names import Kind as Kind  # noqa: PLC0414 -- exported
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.suite.sweep import Sweep
-
-T = TypeVar("T")
-#: Type of a configuration's parameters.
-P = TypeVar("P")
 
 #: Resource in the report of ptxas -> its unit and title.
 RESOURCES = {
@@ -136,6 +130,11 @@ def current_suite() -> Suite:
     return suite
 
 
+def suite_identity() -> int:
+    """Return a cache key: the id of the current suite, or of the error if the suite cannot be loaded."""
+    return id(_registered[-1] if _registered else _load_suite())
+
+
 @cache
 def _load_suite() -> Suite | KernelwatchError:
     """Return the suite of the settings, or its error, also from the cache: a failing import may take seconds."""
@@ -223,81 +222,3 @@ def find_measured_folder() -> Path:
 def time_benchmark_name(sweep: Sweep) -> str:
     """Return the name of a timed sweep's benchmark."""
     return f"{sweep.module}.{sweep.name}.time_{'isolated' if sweep.isolated else 'back_to_back'}"
-
-
-def cache_by_class(compute: Callable[[str, Mapping[str, P]], T]) -> Callable[[str, Mapping[str, P]], T]:
-    """Cache a function of a configuration for each suite, if all benchmarks of a class have the same result."""
-    results: dict[object, T] = {}
-
-    @wraps(compute)
-    def wrapper(benchmark: str, params: Mapping[str, P]) -> T:
-        key = _suite_identity(), benchmark.rpartition(".")[0], *params.items()
-        if key not in results:
-            results[key] = compute(benchmark, params)
-        return results[key]
-
-    return wrapper
-
-
-def _suite_identity() -> int:
-    """Return a cache key: the id of the current suite, or of the error if the suite cannot be loaded."""
-    return id(_registered[-1] if _registered else _load_suite())
-
-
-@cache_by_class
-def find_launch(benchmark: str, params: Mapping[str, object]) -> Launch | None:
-    """Return a configuration's launch; None without a suite, or if the parameters determine none.
-
-    Results may be older or newer than the suite, which then lacks their benchmark class. Then the parameters alone are
-    used.
-    """
-    try:
-        if sweep := current_suite().sweeps.get(benchmark.rpartition(".")[0]):
-            return sweep.launch(params)
-        launch_fields = read_parameters(params)
-        return Launch(**launch_fields) if "kernel" in launch_fields else None
-    except (ValueError, KernelwatchError):
-        return None
-
-
-def find_definition(benchmark: str, params: Mapping[str, object]) -> Kernel | None:
-    """Return a configuration's kernel as the suite declares it today; None without a launch or a kernel."""
-    launch = find_launch(benchmark, params)
-    try:
-        return None if launch is None else find_declared_kernel(launch.kernel)
-    except KernelwatchError:
-        return None
-
-
-@cache_by_class
-def find_useful_bytes(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the bytes that a configuration must move; None if these bytes are unknown."""
-    launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
-    with suppress(TypeError):  # the launch has other arguments than the copy
-        if launch and launch.kernel == matrix_copy.NAME:
-            return matrix_copy.useful_bytes(launch.dtype, **launch.arguments)
-    with suppress(TypeError, KernelwatchError):  # the launch has other arguments than today's kernel
-        if launch and kernel:
-            return kernel.useful_bytes(launch.dtype, **launch.arguments)
-    return None
-
-
-@cache_by_class
-def find_flops(benchmark: str, params: Mapping[str, object]) -> int | None:
-    """Return the number of floating-point operations that a configuration must do; None if it is 0 or unknown."""
-    launch, kernel = find_launch(benchmark, params), find_definition(benchmark, params)
-    with suppress(TypeError, KernelwatchError):  # the launch has other arguments than today's kernel
-        if launch and kernel:
-            return kernel.flops(**launch.arguments) or None
-    return None
-
-
-def is_verified(kernel: Kernel | None) -> bool:
-    """Return whether a kernel's output is compared with a reference; True if the kernel is unknown."""
-    return kernel is None or kernel.reference is not None
-
-
-def find_code_name(benchmark: str, params: Mapping[str, object]) -> str | None:
-    """Return the name of a configuration's machine code in `cubins.jsonl`; None if there is no launch."""
-    launch = find_launch(benchmark, params)
-    return None if launch is None else launch.code_name

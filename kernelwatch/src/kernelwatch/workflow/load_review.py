@@ -16,7 +16,7 @@ from kernelwatch.store import index
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import load_changes, locate_project
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError, Selection
@@ -37,7 +37,7 @@ def review_selection(selection: Selection, root: Path, names: Set[str] | None = 
         metrics = [name.replace("_", " ") for name in (*METRICS, *registry.RESOURCES)]
         settings.refuse_unknown_names(limits, metrics, ".limits")
         old, new = _load_sides(selection)
-        describe = registry.cache_by_class(describe_configuration)  # a review asks several times
+        describe = launch_facts.cache_by_class(describe_configuration)  # a review asks several times
         pairing = pair_configurations(old, new, describe)
         is_timed = any(classify_benchmark(pair.benchmark) == TIMED for pair in pairing.pairs)
         thresholds = load_thresholds(history, head, root) if is_timed else Thresholds()
@@ -72,14 +72,14 @@ def describe_configuration(benchmark: str, params: Mapping[str, str]) -> Configu
 
     `block` is set only for compiled numbers, `useful_bytes` only for others.
     """
-    launch, kernel = registry.find_launch(benchmark, params), registry.find_definition(benchmark, params)
+    launch, kernel = launch_facts.find_launch(benchmark, params), launch_facts.find_definition(benchmark, params)
     is_compiled = "arch" in params
     return ConfigurationFacts(
         kernel=launch.kernel if launch else None,
-        code_name=registry.find_code_name(benchmark, params),
-        verified=registry.is_verified(kernel),
+        code_name=launch_facts.find_code_name(benchmark, params),
+        verified=launch_facts.is_verified(kernel),
         generated=kernel is not None and kernel.is_generated,
-        useful_bytes=None if is_compiled else registry.find_useful_bytes(benchmark, params),
+        useful_bytes=None if is_compiled else launch_facts.find_useful_bytes(benchmark, params),
         conditions=_list_conditions(benchmark),
         block=_find_block(kernel, params.get("dtype", "")) if kernel and is_compiled else None,
     )
@@ -133,4 +133,4 @@ def _iter_noise(history: History, base: str, head: str) -> Iterator[Change]:
     shared = set(history.list_environments(base)) & set(history.list_environments(head))
     for environment in sorted(shared):
         old, new = (load_commit(history, commit, environment, ("time",)) for commit in (base, head))
-        yield from iter_noise(old, new, registry.cache_by_class(describe_configuration))
+        yield from iter_noise(old, new, launch_facts.cache_by_class(describe_configuration))

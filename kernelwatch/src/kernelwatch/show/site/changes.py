@@ -18,7 +18,7 @@ from kernelwatch.show.site import commits, configurations
 from kernelwatch.show.site.packed import pack_numbers
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
 from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
 
@@ -86,7 +86,7 @@ def describe_change(
 def _list_kernels(history: History, names: Set[str]) -> list[str]:
     """Return the kernels of configurations; the benchmark instead of a kernel that the suite does not have."""
     launches = (
-        (benchmark, registry.find_launch(benchmark, params))
+        (benchmark, launch_facts.find_launch(benchmark, params))
         for benchmark in {name.partition("(")[0] for name in names}
         for params in configurations.list_combinations(history.find_axes(benchmark))
         if Point(params, None).format_name(benchmark) in names
@@ -274,7 +274,7 @@ def _describe_failure(failure: Failure, base: str) -> dict[str, Any]:
         "kernel": failure.kernel,
         "configurations": f"{len(failure.configurations)} {word}",
         "size": 0.0 if failure.verdict is Verdict.REPAIRED else _MAX_SIZE,
-        "verified": registry.is_verified(registry.find_definition(first.benchmark, first.params)),
+        "verified": launch_facts.is_verified(launch_facts.find_definition(first.benchmark, first.params)),
         "evidence": [failure.reason],
         "base": base,
         "of": {"benchmark": first.benchmark, "params": dict(first.params)},

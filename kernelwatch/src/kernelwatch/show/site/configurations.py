@@ -8,7 +8,7 @@ from typing import Any
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 
 #: Axes that benchmarks of any kernel may have. In `describe_benchmark`, they are neither in `own` nor `along`.
 COMMON_AXES = ("dtype", "flags", "arch")
@@ -55,8 +55,8 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"title": title, "unit": history.get_unit(benchmark), "shared": shared}
     if shared["type"] == "time":
         all_params = list_combinations(axes)
-        fields["useful_bytes"] = [registry.find_useful_bytes(benchmark, params) for params in all_params]
-        flops = [registry.find_flops(benchmark, params) for params in all_params]
+        fields["useful_bytes"] = [launch_facts.find_useful_bytes(benchmark, params) for params in all_params]
+        flops = [launch_facts.find_flops(benchmark, params) for params in all_params]
         fields["flops"] = flops if any(flops) else None
         pairs = zip(flops, fields["useful_bytes"], strict=True)
         fields["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)

@@ -21,7 +21,7 @@ from kernelwatch.show.site.packed import count_numbers, pack_runs
 from kernelwatch.show.site.site_folder import SiteFolder
 from kernelwatch.show.site.words import SIGNS, shorten_machines
 from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 
 #: Facts in `shared` of a benchmark that a time, its copy ratio and its counts have in common.
 _SWEEP_FACTS = ("axes", "chosen", "note", "lines", "own", "along", "kernel", "fetched")
@@ -42,7 +42,7 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
     ids = {name: fields["id"] for name, fields in benchmarks.items()}
     code_names = {
         name: [
-            registry.find_code_name(name, params)
+            launch_facts.find_code_name(name, params)
             for params in configurations.list_combinations(fields["shared"]["axes"])
         ]
         for name, fields in benchmarks.items()

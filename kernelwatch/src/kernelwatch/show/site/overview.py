@@ -15,7 +15,7 @@ from kernelwatch.show.site.packed import count_numbers, read_number
 from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.default_thresholds import DEFAULT_THRESHOLDS
 from kernelwatch.store.results import History
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
 from kernelwatch.suite.metrics import GLOBAL_SECTORS
 from kernelwatch.suite.sweep import Sweep
@@ -96,7 +96,7 @@ class _SummaryConfiguration(NamedTuple):
 
     @property
     def useful_bytes(self) -> int | None:
-        return registry.find_useful_bytes(self.benchmark, self.params)
+        return launch_facts.find_useful_bytes(self.benchmark, self.params)
 
     @property
     def sector_benchmarks(self) -> list[str]:
@@ -151,7 +151,7 @@ def _describe_times(machine: ShownMachine, configuration: _SummaryConfiguration 
     series = copies or machine.sum_series(configuration.params, configuration.benchmark)
     if not series:
         return None
-    useful, flops = configuration.useful_bytes, registry.find_flops(configuration.benchmark, configuration.params)
+    useful, flops = configuration.useful_bytes, launch_facts.find_flops(configuration.benchmark, configuration.params)
     # A kernel with more operations than useful bytes is not limited by memory, so a copy is no measure for it.
     share = 1 / copies[-1][1] if copies and not (flops and useful and flops > useful) else None
     link = {"benchmark": copy_ratio if copies else configuration.benchmark, "params": configuration.params}
@@ -211,7 +211,7 @@ def _find_marks(
 def _list_code_hashes(
     machine: ShownMachine, link: Mapping[str, Any], commits: Sequence[str]
 ) -> list[tuple[str, object]]:
-    name = registry.find_code_name(link["benchmark"], link["params"])
+    name = launch_facts.find_code_name(link["benchmark"], link["params"])
     arch = machine.commits[commits[-1]].run["arch"] or next(iter(machine.cubins.archs), "")
     hashes = ((commit, machine.cubins.find_cubin_hash(commit, arch, name or "")) for commit in commits)
     return [(commit, code_hash) for commit, code_hash in hashes if code_hash]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from kernelwatch.kernel import Launch
-from kernelwatch.suite import registry
+from kernelwatch.suite import launch_facts, registry
 from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.suite.metrics import METRICS
 from kernelwatch.workflow.select_results import CannotCompareError
@@ -32,7 +32,7 @@ class SuiteConfiguration:
     @property
     def launch(self) -> Launch:
         """The launch that the configuration measures."""
-        launch = registry.find_launch(self.benchmark, self.params)
+        launch = launch_facts.find_launch(self.benchmark, self.params)
         assert launch is not None, "the configuration is one of the suite"
         return launch
 
