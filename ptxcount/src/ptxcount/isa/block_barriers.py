@@ -12,8 +12,16 @@ from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.flow import is_elect_wait
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
-from .opcode_registry import Step, binds, op
-from .operands import Reader, expect_count, expect_modifiers, make_reader, unsupported
+from .opcode_registry import Step, binds, make_step, op
+from .operands import (
+    Reader,
+    choose_modifier,
+    expect_count,
+    expect_modifiers,
+    make_reader,
+    split_name,
+    unsupported,
+)
 
 
 class Barrier(NamedTuple):
@@ -49,6 +57,8 @@ def parse_barrier(instruction: Instruction) -> Barrier:
         expect_count(instruction, 1)
         return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, waits=True, of_warp=True)
     waits = "sync" in instruction.modifiers
+    if "red" in instruction.modifiers and not _BLOCK_REDUCTIONS.keys().isdisjoint(instruction.modifiers):
+        expect_count(instruction, 3, 4)
     if not {"sync", "arrive"} & {*instruction.modifiers}:
         raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")
     expect_modifiers(instruction, instruction.modifiers, {"sync" if waits else "arrive", "aligned", "cta"})
@@ -76,12 +86,25 @@ _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
-@op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
-def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before."""
-    arrived = spread(chunk.active, chunk.shape)
-    return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
+@binds("bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red")
+def _bind_reduction(instruction: Instruction) -> Step:
+    """Bind ``bar{rier}{.cta}.red.op{.aligned}.type d, p``, one result per block, without the barrier.
+
+    `lowering` splits ``bar.red d, a{, b}, p`` into the ``bar.sync a{, b}`` and this instruction.
+    """
+    names, types = split_name(instruction, 1)
+    operation = choose_modifier(instruction, _BLOCK_REDUCTIONS)
+    expect_modifiers(instruction, names, {operation, "aligned"})
+    result_type = TYPES["u32" if operation == "popc" else "pred"]
+    if types != [result_type]:
+        raise unsupported(instruction, f"its type is .{types[0].name}; .{operation} needs .{result_type.name}")
+    result, predicate = instruction.operands
+
+    def reduce_predicates(chunk: Chunk, predicates: Array) -> list[Array]:
+        arrived = spread(chunk.active, chunk.shape)
+        return [_BLOCK_REDUCTIONS[operation](arrived & predicates, arrived)]
+
+    return make_step(instruction, [(result, result_type)], [(predicate, TYPES["pred"])], reduce_predicates)
 
 
 @op("(trap|brkpt)", "=")
