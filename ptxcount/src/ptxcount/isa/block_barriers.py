@@ -109,11 +109,16 @@ def _bind_reduction(instruction: Instruction) -> Step:
 
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise `TrapError`, or `LaunchError` if the grid is too large for its grid barrier, which then traps."""
-    max_resident_blocks = chunk.context.max_resident_blocks
-    if opcode == "trap" and max_resident_blocks:
-        raise LaunchError(
-            f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
-            f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
-        )
     raise chunk.make_fault(TrapError, f"the kernel executed {opcode} (__{opcode}())")
+
+
+@op("trap.grid", "=")
+def _raise_grid_trap(chunk: Chunk) -> list[Array]:
+    """Execute the trap of a grid barrier, to which `engine.executable` gives this name."""
+    max_resident_blocks = chunk.context.max_resident_blocks
+    if not max_resident_blocks:
+        return _raise_trap("trap", chunk)
+    raise LaunchError(
+        f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
+        f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
+    )
