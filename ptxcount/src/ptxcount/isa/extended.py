@@ -28,15 +28,16 @@ def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
 
 
 class _CarrySum(NamedTuple):
-    """A sum with carry: the number of operands, the function that reduces them to two summands, and their addition."""
+    """A sum with carry."""
 
+    #: Number of operands, and the function that reduces them to two summands.
     operands: int
     find_summands: Callable[..., tuple[Array, Array]]
     #: Function of the summands and the carries that returns the sums and the new carries.
     add: Callable[[Array, Array, Array], tuple[Array, Array]]
 
 
-#: Sums by opcode and half.
+#: Sums by the opcode, without ``c`` and ``.cc``, and the half of the product.
 _SUMS = {
     "add": _CarrySum(2, lambda a, b: (a, b), _add),
     "sub": _CarrySum(2, lambda a, b: (a, b), _subtract),
@@ -59,15 +60,18 @@ def _bind_carry_sum(instruction: Instruction) -> Step | None:
     (count, find_summands, add), kind = _SUMS[key], types[0]
     expect_count(instruction, count + 1)
     target, *sources = instruction.operands
-    carry = (CARRY, CARRY.type)
+    reads, writes, carry = [(source, kind) for source in sources], [(target, kind)], (CARRY, CARRY.type)
+    if carries_in:
+        reads.append(carry)
+    if carries_out:
+        writes.append(carry)
 
     def add_with_carry(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
         a, b = (summand.view(f"u{kind.size}") for summand in find_summands(*values[:count]))
         carry_in = values[count] if carries_in else np.zeros((1, 1), bool)
         return add(a, b, carry_in.astype(f"u{kind.size}"))
 
-    reads = [*((source, kind) for source in sources), *[carry] * carries_in]
-    return make_step(instruction, [(target, kind), *[carry] * carries_out], reads, add_with_carry)
+    return make_step(instruction, writes, reads, add_with_carry)
 
 
 def _split_parts(words: Array, kind: Type, size: int) -> list[Array]:
@@ -125,7 +129,8 @@ def _combine_parts(
 
     With ``merge``, combine the sum of the parts with a third word instead.
     """
-    name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
+    name, count = opcode.strip("v24"), int(opcode[-1]) if opcode[-1].isdigit() else 1
+    size = 4 // count
     dtype, bits = TYPES[total].dtype, 8 * size
     left, right = _split_parts(words[0], TYPES[first], size), _split_parts(words[1], TYPES[second], size)
     parts = [_PART_OPERATIONS[name](x, y).astype(np.int64) for x, y in zip(left, right, strict=True)]
