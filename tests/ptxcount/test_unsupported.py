@@ -194,6 +194,7 @@ SNIPPETS = [
             ("atom.global.add.f16", "%r1, [%rd1], 5", ".add does not exist for .f16; allowed are .add.noftz,"),
             ("bar.warp.arrive", "5", "its form is bar.warp.sync"),
             ("call.uni", "(r), malloc, (size, size)", "malloc has 2 arguments; 1 is needed"),
+            ("call.uni", "(r), malloc", "malloc has 0 arguments; 1 is needed"),
             ("cp.reduce.async.bulk.global.shared::cta.bulk_group.u32", "[%rd1], [%r2], 16", "it has 0 operations"),
             ("cvt.bf16.f32", "%r1, %f1", "from .f32 to .bf16, it needs one of .rn, .rz, .rm, .rp"),
             ("ld.global.shared.u32", "%r1, [%rd1]", "it has .global, .shared; at most one of these is allowed"),

@@ -30,9 +30,10 @@ class Barrier(NamedTuple):
     #: Reader of the barrier's number, or of the mask of a warp barrier; None for a cluster barrier.
     number: Reader | None
     #: Reader of the thread count; None for all threads.
-    threads: Reader | None
+    threads: Reader | None = None
     #: False for ``.arrive``.
-    waits: bool
+    waits: bool = True
+    #: True if the lanes of a warp must wait at the same instruction.
     aligned: bool = False
     of_warp: bool = False
     #: False for ``elect.sync``.
@@ -40,31 +41,36 @@ class Barrier(NamedTuple):
 
 
 def parse_barrier(instruction: Instruction) -> Barrier:
-    """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}``, ``.arrive``, ``barrier.cluster.wait`` or ``bar.warp.sync``.
+    """Parse ``barrier.cluster.wait``, ``bar.warp.sync``, or a block barrier.
 
     Also parse ``elect.wait``, which `lowering` adds before ``elect.sync``. Raises `UnsupportedInstructionError` for
     other forms.
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
-        return Barrier(None, None, waits=True)
-    if is_elect_wait(instruction):
-        expect_count(instruction, 1)
-        mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
-        return Barrier(mask, None, waits=True, of_warp=True, orders_memory=False)
-    if is_warp_barrier(instruction):
+        return Barrier(None)
+    is_elect = is_elect_wait(instruction)
+    if not is_elect and not is_warp_barrier(instruction):
+        return _parse_block_barrier(instruction)
+    if not is_elect:
         expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
-        expect_count(instruction, 1)
-        return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, waits=True, of_warp=True)
-    waits = "sync" in instruction.modifiers
-    if "red" in instruction.modifiers and not _BLOCK_REDUCTIONS.keys().isdisjoint(instruction.modifiers):
+    expect_count(instruction, 1)
+    mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
+    return Barrier(mask, of_warp=True, orders_memory=not is_elect)
+
+
+def _parse_block_barrier(instruction: Instruction) -> Barrier:
+    """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}`` or ``.arrive``."""
+    modifiers = {*instruction.modifiers}
+    if "red" in modifiers and not _BLOCK_REDUCTIONS.keys().isdisjoint(modifiers):
         expect_count(instruction, 3, 4)
-    if not {"sync", "arrive"} & {*instruction.modifiers}:
+    waits = "sync" in modifiers
+    if not waits and "arrive" not in modifiers:
         raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")
     expect_modifiers(instruction, instruction.modifiers, {"sync" if waits else "arrive", "aligned", "cta"})
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
-    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    aligned = instruction.opcode == "bar" or "aligned" in modifiers
     return Barrier(number, threads[0] if threads else None, waits, aligned)
 
 
