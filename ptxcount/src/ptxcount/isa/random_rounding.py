@@ -58,8 +58,9 @@ def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFor
     """Return the codes of numbers rounded towards zero; raise if a set random bit may change the result."""
     magnitudes, greatest = np.abs(numbers).astype(np.float64), narrow.encode(np.array([np.inf]))
     nearest = narrow.encode(magnitudes)
-    below = nearest - (narrow.decode(nearest) > magnitudes)
-    above = np.minimum(below + (narrow.decode(below) < magnitudes), np.maximum(greatest, below))
+    below = np.where(narrow.decode(nearest) > magnitudes, nearest - 1, nearest)
+    above = np.where(narrow.decode(below) < magnitudes, below + 1, below)
+    above = np.minimum(above, np.maximum(greatest, below))
     undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = spread(numbers, chunk.shape)[undefined][0]

@@ -21,7 +21,7 @@ FILTERS = ("point", "linear")
 LAYOUTS = ("array", "rows")
 #: Fractional bits of a coordinate.
 PLACES = 8
-#: Geometry -> its dimensions, and True if layers come first.
+#: Number of dimensions of each geometry, and True if the coordinates begin with a layer.
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
 _FAR = 2.0**40
 
@@ -123,9 +123,9 @@ def _require_choice(option: str, value: str, allowed: Iterable[str]) -> None:
 
 
 def _bilinear_weights(x: Array, y: Array) -> dict[tuple[int, int], Array]:
-    """Return the weights of four neighbours, multiples of 2^-`PLACES` with the sum 1. Keys: 0 or 1 along x and y.
+    """Return the weights of four neighbours. They are multiples of 2^-`PLACES`, and their sum is 1.
 
-    ``x`` and ``y`` are the weights of the second neighbour along each axis.
+    Keys are 0, or 1 for the second neighbour, along x and y. ``x`` and ``y`` are the weights of the second neighbours.
     """
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
