@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..machine.special_registers import GRID_REGISTERS
-from ..ptx.flow import End, Flow, find_reachable
+from ..ptx.flow import End, Flow, find_reachable, list_predecessors
 from ..ptx.program import Instruction, Special, iter_leaves
 
 
@@ -39,14 +39,12 @@ def _find_guards(code: Sequence[Instruction], flow: Flow, trap: int) -> set[str]
     own_guard = code[trap].guard
     if own_guard:
         return {own_guard.name}
-    predecessors: list[list[int]] = [[] for _ in flow.blocks]
     branch_guards: dict[int, str] = {}
     for index, block in enumerate(flow.blocks):
-        for following in block.successors:
-            predecessors[following].append(index)
         guard = code[block.stop - 1].guard
         if block.end is End.BRANCH and guard:
             branch_guards[index] = guard.name
+    predecessors = list_predecessors(flow.blocks)
     start = next(index for index, block in enumerate(flow.blocks) if block.start <= trap < block.stop)
     before = find_reachable(lambda index: () if index in branch_guards else predecessors[index], [start])
     return {branch_guards[index] for index in before & branch_guards.keys()}

@@ -37,6 +37,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
     targets = split_vector(instruction, instruction.operands[0], count) if has_target else ()
     address, *sources = instruction.operands[1:] if has_target else instruction.operands
     returns = any(target is not SINK for target in targets)
+    is_swap, is_float_sum = names[0] in ("cas", "exch"), names == ["add"] and kind.name == "f32"
     cost = find_atomic_cost(
         names[0],
         kind,
@@ -45,17 +46,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
         uniform_value=_is_uniform(instruction, *sources),
         uniform_address=_is_uniform(instruction, address),
     )
-    atomic = _Atomic(
-        instruction,
-        address,
-        operation,
-        kind,
-        count,
-        returns,
-        cost,
-        is_swap=names[0] in ("cas", "exch"),
-        is_float_sum=names == ["add"] and kind.name == "f32",
-    )
+    atomic = _Atomic(instruction, address, operation, kind, count, returns, cost, is_swap, is_float_sum)
     read = make_address_reader(instruction, address, space)
 
     def run_atomic(chunk: Chunk, *operands: Array) -> list[Array]:
@@ -114,7 +105,7 @@ class _Atomic:
                 result[threads] = old
                 is_unchanged = cells[places] == old
                 may_poll[threads] |= is_unchanged
-                if self.returns and is_unchanged.all():
+                if self.returns and is_unchanged.all():  # a loop may be waiting for other threads
                     chunk.spins += 1
                 elif self.is_swap:
                     chunk.has_written, chunk.spins = True, 0

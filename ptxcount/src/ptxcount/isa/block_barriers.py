@@ -13,15 +13,7 @@ from ..ptx.flow import is_elect_wait
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
 from .opcode_registry import Step, binds, make_step, op
-from .operands import (
-    Reader,
-    choose_modifier,
-    expect_count,
-    expect_modifiers,
-    make_reader,
-    split_name,
-    unsupported,
-)
+from .operands import Reader, choose_modifier, expect_count, expect_modifiers, make_reader, split_name, unsupported
 
 
 class Barrier(NamedTuple):

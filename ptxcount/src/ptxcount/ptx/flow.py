@@ -6,7 +6,7 @@ The order is a weak topological one (Bourdoncle, Efficient chaotic iteration str
 threads that leave a loop wait until all threads have left it.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
@@ -119,7 +119,6 @@ def analyse(entry: Entry) -> Flow:
 
 
 def _split_blocks(entry: Entry) -> list[BasicBlock]:
-    """Split a kernel into basic blocks, and find their successors."""
     code = entry.instructions
     ends = [find_end(entry, instruction) for instruction in code]
     targets = {index: _find_target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
@@ -155,13 +154,19 @@ def find_reachable(
     return reached
 
 
-def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[_Uses]) -> list[frozenset[str]]:
-    """Return the registers that are live at the beginning of each basic block (a backward dataflow analysis)."""
-    live = [frozenset(use.reads) for use in uses]
+def list_predecessors(blocks: Sequence[BasicBlock]) -> list[list[int]]:
+    """Return the indices of the predecessors of each basic block."""
     predecessors: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
         for following in block.successors:
             predecessors[following].append(index)
+    return predecessors
+
+
+def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[_Uses]) -> list[frozenset[str]]:
+    """Return the registers that are live at the beginning of each basic block (a backward dataflow analysis)."""
+    live = [frozenset(use.reads) for use in uses]
+    predecessors = list_predecessors(blocks)
     work = dict.fromkeys(order)
     while work:
         index, _ = work.popitem()
@@ -222,7 +227,6 @@ class _ComponentSearch:
         self._visits: list[tuple[int, Iterator[int]]] = []
 
     def visit_from(self, root: int) -> None:
-        """Visit the nodes that a root reaches."""
         if root not in self._number:
             self._enter(root)
         while self._visits:
