@@ -42,10 +42,10 @@ def parse_barrier(instruction: Instruction) -> Barrier:
         expect_count(instruction, 0)
         return Barrier(None)
     is_elect = is_elect_wait(instruction)
-    if not is_elect and not is_warp_barrier(instruction):
-        return _parse_block_barrier(instruction)
-    if not is_elect:
+    if is_warp_barrier(instruction):
         expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
+    elif not is_elect:
+        return _parse_block_barrier(instruction)
     expect_count(instruction, 1)
     mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
     return Barrier(mask, of_warp=True, orders_memory=not is_elect)
@@ -55,7 +55,7 @@ def _parse_block_barrier(instruction: Instruction) -> Barrier:
     """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}`` or ``.arrive``."""
     modifiers = {*instruction.modifiers}
     if "red" in modifiers and not _BLOCK_REDUCTIONS.keys().isdisjoint(modifiers):
-        expect_count(instruction, 3, 4)
+        expect_count(instruction, 3, 4)  # `lowering` splits reductions with these numbers of operands
     waits = "sync" in modifiers
     if not waits and "arrive" not in modifiers:
         raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")
@@ -105,18 +105,16 @@ def _bind_reduction(instruction: Instruction) -> Step:
     return make_step(instruction, [(result, result_type)], [(predicate, TYPES["pred"])], reduce_predicates)
 
 
-@op("(trap|brkpt)", "=")
-def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    raise chunk.make_fault(TrapError, f"the kernel executed {opcode} (__{opcode}())")
+@op("(trap|brkpt)(.grid)?", "=")
+def _raise_trap(opcode: str, grid: str | None, chunk: Chunk) -> list[Array]:
+    """Raise `TrapError`; if the grid is too large for a grid barrier, raise `LaunchError` for the barrier's trap.
 
-
-@op("trap.grid", "=")
-def _raise_grid_trap(chunk: Chunk) -> list[Array]:
-    """Execute the trap of a grid barrier, to which `engine.executable` gives this name."""
+    `engine.executable` names that trap ``trap.grid``.
+    """
     max_resident_blocks = chunk.context.max_resident_blocks
-    if not max_resident_blocks:
-        return _raise_trap("trap", chunk)
-    raise LaunchError(
-        f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
-        f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
-    )
+    if grid and max_resident_blocks:
+        raise LaunchError(
+            f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
+            f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
+        )
+    raise chunk.make_fault(TrapError, f"the kernel executed {opcode} (__{opcode}())")

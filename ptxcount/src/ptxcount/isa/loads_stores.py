@@ -119,7 +119,7 @@ _COPY_ORDERING = {"commit_group", "wait_group", "wait_all"}
 
 
 @binds("cp", having=_COPY_ORDERING)
-def _bind_copy_ordering(instruction: Instruction) -> Step:
+def _bind_copy_ordering(instruction: Instruction) -> Step | None:
     """Bind ``cp.async.commit_group``, ``wait_all``, and ``wait_group n``, which waits for all but the ``n`` newest.
 
     The forms for bulk copies do nothing.

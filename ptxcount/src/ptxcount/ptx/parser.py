@@ -46,6 +46,7 @@ def list_essential_tokens(text: str, entry: str) -> list[str]:
     parser = _Parser(Stream(text), {})
     declarations = [*parser.iter_declarations(), ("", len(text))]
     irrelevant = {".file", ".section", *parser.program.entries} - {entry}
+    # A declaration ends where the next one begins.
     spans = [(start, stop) for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant]
     stream = Stream("\n".join(text[start:stop] for start, stop in spans))
     tokens = []

@@ -119,7 +119,7 @@ def format_operand(operand: Operand) -> str:
         return f"{{{', '.join(map(format_operand, operand.items))}}}"
     if isinstance(operand, Immediate):
         return str(operand.value)
-    return f"!{operand.name}" if getattr(operand, "negated", False) else operand.name
+    return f"!{operand.name}" if isinstance(operand, Register) and operand.negated else operand.name
 
 
 #: State space of the parameters of calls, a name of ptxcount's own: local memory that machine code does not access.

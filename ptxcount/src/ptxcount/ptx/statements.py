@@ -156,15 +156,17 @@ class Body:
         For code inlined from a library, the location is the line that calls the library.
         """
         stream = self._stream
-        place = caller = (stream.take_integer(), stream.take_integer())
+        place = (stream.take_integer(), stream.take_integer())
+        caller = place
         if self._file is None:
             self._file = place[0]
         while stream.peek().line == ptx_line and stream.peek().kind != "end":
             if stream.next().text == "inlined_at":
                 caller = (stream.take_integer(), stream.take_integer())
         caller = self._callers.get(caller, caller)
-        if place[0] != self._file and _is_library(self._files.get(place[0], "")):  # show the line that calls it
-            self._callers[place] = place = caller
+        if place[0] != self._file and _is_library(self._files.get(place[0], "")):
+            self._callers[place] = caller
+            place = caller
         if place[1]:  # line 0 marks code without a line: keep the last one
             file, caller_file = (self._files.get(number, f"file {number}") for number, _ in (place, caller))
             caller_text = f"{PurePath(caller_file).name}:{caller[1]}" if caller != place else ""

@@ -113,8 +113,9 @@ class Surface(ArrayDescriptor):
         rows = self.extents[-2] if len(self.extents) > 1 + layered else 1
         y, layer = row % rows, row // rows
         across, down = -(-pitch // 64), -(-rows // 8)
-        block = (layer * down + y // 8) * across + x // 64
-        return np.asarray(block * 512 + x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16)
+        tile = (layer * down + y // 8) * across + x // 64
+        offset_in_tile = x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16
+        return np.asarray(tile * 512 + offset_in_tile)
 
 
 def _require_choice(option: str, value: str, allowed: Iterable[str]) -> None:

@@ -84,8 +84,9 @@ _QUAD = _LaneGroup(4, 4)
 
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
     """Select the lane group of a fetch with float coordinates, by the number of taps and the size of elements."""
-    is_large = texture.element == 16 and taps > 1 and not gather
-    return _LaneGroup(4, 2, repeats=2 if is_large else 1) if taps == 8 or is_large else _QUAD
+    if texture.element == 16 and taps > 1 and not gather:
+        return _LaneGroup(4, 2, repeats=2)
+    return _LaneGroup(4, 2) if taps == 8 else _QUAD
 
 
 def _record_requests(
@@ -146,7 +147,7 @@ class _Fetch:
     def load(self, chunk: Chunk, *arguments: Array) -> list[Array]:
         """Load four values per thread, as u32. ``arguments`` are x, y and z; a layer comes before them."""
         layered = GEOMETRIES[self.geometry][1]
-        layer, *coordinates = arguments if layered else (None, *arguments)
+        layer, coordinates = (arguments[0], arguments[1:]) if layered else (None, arguments)
         results = [np.zeros(chunk.shape, np.uint32) for _ in range(4)]
         handles = as_array(self.read_handle(chunk), _U64)
         for texture, base, mask in _iter_bound(chunk, handles, Texture, self.geometry):
