@@ -149,7 +149,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
 
 
 def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """Raise for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float, and for undefined forms of bfloat16."""
+    """Raise for undefined forms of bfloat16, and for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float."""
     to_half = target.size == 2 and target.is_float
     if not {"relu", "satfinite"}.isdisjoint(names) and not (to_half and source.name == "f32"):
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")

@@ -64,7 +64,7 @@ def _add(a: Residue, b: Residue) -> Residue:
 
 
 def _mask(a: Residue, b: Residue) -> Residue:
-    """Return the residue of ``a & b``: low bits that are known in both, or zero in a fully known ``b``."""
+    """Return the residue of ``a & b``: low bits that are known in both; of a fully known ``b``, zeros are enough."""
     if b.modulus < _MAX_MODULUS:
         return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus
@@ -74,7 +74,7 @@ def _mask(a: Residue, b: Residue) -> Residue:
 
 
 def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
-    """Return the residue of ``bfi``: that of ``b`` if the bits go to a known place from bit 4 on, else unknown."""
+    """Return the residue of ``bfi``: that of ``b`` if the bits are inserted above the four lowest, else unknown."""
     return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
 
 

@@ -42,16 +42,6 @@ def round_to_odd(total: Array, error: Array) -> Array:
     return (bits + np.where(inexact, step, 0)).view(np.float64)
 
 
-def _multiply_add_fractions(a: float, b: float, c: float) -> float:
-    total = Fraction(a) * Fraction(b) + Fraction(c)
-    if not total:
-        return float(np.float64(a) * np.float64(b) + np.float64(c))
-    try:
-        return total.numerator / total.denominator  # Python rounds this quotient correctly
-    except OverflowError:
-        return float("inf") if total > 0 else float("-inf")
-
-
 #: The smallest normal float32.
 TINY = np.finfo(np.float32).tiny
 
@@ -66,7 +56,7 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
 
 
 def _multiply_add_odd(a: Array, b: Array, c: Array) -> Array:
-    """Compute a * b + c of float16 or float32 in float64, rounded to odd: a second rounding, to their type, is safe."""
+    """Compute a * b + c of float16 or float32 as float64, rounded to odd, so that it can be rounded to their type."""
     product = a.astype(np.float64) * b.astype(np.float64)  # exact
     return round_to_odd(*two_sum(*np.broadcast_arrays(product, c.astype(np.float64))))
 
@@ -86,7 +76,10 @@ def _multiply_add_singles(a: Array, b: Array, c: Array) -> Array:
 
 
 def _multiply_add_doubles(a: Array, b: Array, c: Array) -> Array:
-    """Compute a * b + c of float64 from sums and products with their errors; use fractions where these overflow."""
+    """Compute a * b + c of float64 from sums and products with their errors, or else from fractions.
+
+    Fractions replace sums and products that may overflow or underflow.
+    """
     high, low = two_product(a, b)
     upper, lower = two_sum(c, low)
     top, remainder = two_sum(high, upper)
@@ -101,6 +94,16 @@ def _multiply_add_doubles(a: Array, b: Array, c: Array) -> Array:
     for index in zip(*np.nonzero(~is_safe & ~is_single), strict=True):
         result[index] = _multiply_add_fractions(float(a[index]), float(b[index]), float(c[index]))
     return result
+
+
+def _multiply_add_fractions(a: float, b: float, c: float) -> float:
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if not total:
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    try:
+        return total.numerator / total.denominator  # Python rounds this quotient correctly
+    except OverflowError:
+        return float("inf") if total > 0 else float("-inf")
 
 
 def _order_zeros(choose: Any, combine_bits: Any) -> Callable[[Array, Array], Array]:
