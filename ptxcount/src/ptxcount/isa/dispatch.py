@@ -59,7 +59,7 @@ _LAZY_MODULES = {
     "cvt.rs": "random_rounding",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
-#: The dtype of the halves of a pair.
+#: Dtype of the halves of a pair, by the type's name.
 _HALVES = {"f16x2": "f2", "u16x2": "u2", "s16x2": "i2"}
 #: Sets of modifiers that need not be in a key of the table. The lookup tries them in this order.
 _OPTIONS: tuple[frozenset[str], ...] = (

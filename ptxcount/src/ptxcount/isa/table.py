@@ -39,7 +39,7 @@ class Computation(NamedTuple):
 
     compute: Callable[..., Any]
     reads: str
-    #: Allowed types of the instruction; a type of float also stands for its pairs.
+    #: Allowed types of the instruction; ``f16`` and ``bf16`` include their pairs.
     types: frozenset[str]
     #: Allowed modifiers of rounding, flushing and saturation.
     options: frozenset[str] = NONE
