@@ -169,8 +169,8 @@ def test_loads_merge_as_in_ptxas(code: str) -> None:
 
 @pytest.mark.parametrize(("rule", "compute"), [
     (alignment._add, operator.add), (alignment._multiply, operator.mul), (alignment._mask, operator.and_),
-    (alignment._RULES["or"], operator.or_), (alignment._RULES["xor"], operator.xor),
-    (alignment._RULES["sub"], operator.sub),
+    (alignment._RULES[2]["or"], operator.or_), (alignment._RULES[2]["xor"], operator.xor),
+    (alignment._RULES[2]["sub"], operator.sub),
 ])  # fmt: skip
 def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Callable[[int, int], int]) -> None:
     residues = [Residue(2**k, remainder) for k in range(5) for remainder in range(2**k)]

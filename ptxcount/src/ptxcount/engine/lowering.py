@@ -130,7 +130,11 @@ class _Inliner:
             result, *barrier, value = instruction.operands
             modifiers = tuple(modifier for modifier in instruction.modifiers if modifier in ("cta", "aligned"))
             code.append(replace(instruction, modifiers=("sync", *modifiers), operands=tuple(barrier)))
-            code.append(replace(instruction, opcode="reduced", operands=(result, value)))
+            # An opcode of its own: flow analysis must not take the reduction for another barrier.
+            names = instruction.name.split(".")
+            opcode_length = names.index("red") + 1
+            opcode, modifiers = ".".join(names[:opcode_length]), tuple(names[opcode_length:])
+            code.append(replace(instruction, opcode=opcode, modifiers=modifiers, operands=(result, value)))
         else:
             if instruction.opcode == "elect":
                 code.append(replace(instruction, modifiers=("wait",), operands=instruction.operands[-1:]))

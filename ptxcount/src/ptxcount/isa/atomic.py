@@ -1,17 +1,18 @@
 """``atom`` and ``red``: atomic operations on global and shared memory (PTX ISA, "Parallel Synchronization")."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from ..counting.atomic_costs import find_atomic_cost
+from ..counting.atomic_costs import AtomicCost, find_atomic_cost
 from ..counting.transactions import WORD
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, format_operand, iter_leaves
-from .atomic_operations import apply_operation, choose_sum, find_operation
+from ..ptx.program import SINK, Immediate, Instruction, Operand, Register, Type, format_operand, iter_leaves
+from .atomic_operations import AtomicOperation, apply_operation, choose_sum, find_operation
 from .opcode_registry import Step, binds, make_step
 from .operands import expect_count, make_address_reader, split_vector, unsupported
 from .spaces import decode_access, dispatch_by_space
@@ -31,63 +32,25 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, f".{names[0]} does not exist for vectors")
     if space not in (None, *_SPACES):
         raise unsupported(instruction, f"{space} memory has no atomics; global and shared memory have")
-    returns = instruction.opcode == "atom"
-    target_count = 1 if returns else 0
-    expect_count(instruction, target_count + 1 + operation.operands)
-    address, *sources = instruction.operands[target_count:]
-    targets = split_vector(instruction, instruction.operands[0], count) if returns else ()
-    used = any(target is not SINK for target in targets)
+    has_target = instruction.opcode == "atom"
+    expect_count(instruction, operation.operands + (2 if has_target else 1))
+    targets = split_vector(instruction, instruction.operands[0], count) if has_target else ()
+    address, *sources = instruction.operands[1:] if has_target else instruction.operands
+    returns = any(target is not SINK for target in targets)
+    is_swap, is_float_sum = names[0] in ("cas", "exch"), names == ["add"] and kind.name == "f32"
     cost = find_atomic_cost(
         names[0],
         kind,
-        returns=used,
+        returns=returns,
         adds_one=sources[0] == Immediate(1),
         uniform_value=_is_uniform(instruction, *sources),
         uniform_address=_is_uniform(instruction, address),
     )
+    atomic = _Atomic(instruction, address, operation, kind, count, returns, cost, is_swap, is_float_sum)
     read = make_address_reader(instruction, address, space)
-    is_lock = names[0] in ("cas", "exch")
-    is_float_sum = names == ["add"] and kind.name == "f32"
 
     def run_atomic(chunk: Chunk, *operands: Array) -> list[Array]:
-        return dispatch_by_space(space, read, partial(update_cells, operands))(chunk)
-
-    def update_cells(operands: Sequence[Array], chunk: Chunk, where: str, place: Value) -> list[Array]:
-        """Update one state space; return the old values of the active threads, and zeros for all others."""
-        if where not in _SPACES:
-            raise unsupported(instruction, f"{format_operand(address)} is in {where} memory, which has no atomics")
-        positions, width = np.nonzero(spread(chunk.active, chunk.shape)), kind.size
-        values = [spread(operand, chunk.shape)[positions] for operand in operands]
-        results = [np.zeros(chunk.shape, kind.dtype) for _ in range(count)]
-        may_poll = np.full(chunk.shape, is_lock)
-        chunk.order_blocks(chunk.active)
-        memory = chunk.find_memory(where)
-        for units, index, selected in memory.find_atomic_cells(
-            place, width * count, chunk.active, chunk.make_reporter(), chunk.shape
-        ):
-            cells = units.view(kind.dtype)
-            threads = tuple(axis[selected] for axis in positions)
-            for k, result in enumerate(results):
-                arguments = [value[selected] for value in (values[k : k + 1] if count > 1 else values)]
-                places, update = index * count + k, operation
-                if is_float_sum and where == "global":
-                    update = choose_sum(operation, cells[places], *arguments)
-                old = apply_operation(update, cells, places, arguments, returns=used)
-                result[threads] = old
-                may_poll[threads] |= cells[places] == old
-                if used and (cells[places] == old).all():
-                    chunk.spins += 1
-                elif is_lock:
-                    chunk.has_written, chunk.spins = True, 0
-        chunk.shared.order_blocks(chunk.active)
-        if width * count == 2:
-            words = dense(place).astype(np.int64) & -WORD
-            chunk.record(where, "load", WORD, words)
-            for n, active in enumerate(iter_swap_rounds(operation, chunk, place, results[0][positions], values)):
-                chunk.record(where, "atomic", width, words, active=active, cost=cost, is_replay=n > 0)
-        else:
-            chunk.record_polling(where, "atomic", width * count, place, cost=cost, may_poll=may_poll)
-        return results
+        return dispatch_by_space(space, read, partial(atomic.update_memory, operands))(chunk)
 
     reads = [(operand, kind) for source in sources for operand in split_vector(instruction, source, count)]
     return make_step(instruction, [(target, kind) for target in targets], reads, run_atomic)
@@ -96,3 +59,72 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
 def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:
     names = {leaf.name for operand in operands for leaf in iter_leaves(operand) if isinstance(leaf, Register)}
     return names <= instruction.uniform
+
+
+@dataclass(frozen=True)
+class _Atomic:
+    """An atomic instruction."""
+
+    instruction: Instruction
+    address: Operand
+    operation: AtomicOperation
+    #: Type of an element, and elements per thread: several for a vector.
+    kind: Type
+    count: int
+    #: True if a register gets the old values.
+    returns: bool
+    cost: AtomicCost
+    #: True for ``cas`` and ``exch``, which a loop may repeat until it gets a lock.
+    is_swap: bool
+    #: True for ``add.f32``, which flushes subnormals in global memory.
+    is_float_sum: bool
+
+    def update_memory(self, operands: Sequence[Array], chunk: Chunk, space: str, address: Value) -> list[Array]:
+        """Update one state space; return the old values of the active threads, and zeros for all others.
+
+        For a vector, there is an array of old values, and an operand, for each element.
+        """
+        if space not in _SPACES:
+            problem = f"{format_operand(self.address)} is in {space} memory, which has no atomics"
+            raise unsupported(self.instruction, problem)
+        positions = np.nonzero(spread(chunk.active, chunk.shape))
+        values = [spread(operand, chunk.shape)[positions] for operand in operands]
+        results = [np.zeros(chunk.shape, self.kind.dtype) for _ in range(self.count)]
+        may_poll = np.full(chunk.shape, self.is_swap)
+        chunk.order_blocks(chunk.active)
+        size, report = self.kind.size * self.count, chunk.make_reporter()
+        memory = chunk.find_memory(space)
+        for units, index, selected in memory.find_atomic_cells(address, size, chunk.active, report, chunk.shape):
+            cells = units.view(self.kind.dtype)
+            threads = tuple(axis[selected] for axis in positions)
+            arguments = [value[selected] for value in values]
+            for element, result in enumerate(results):
+                own_arguments = arguments if self.count == 1 else arguments[element : element + 1]
+                places = index * self.count + element
+                old = self._apply(space, cells, places, own_arguments)
+                result[threads] = old
+                is_unchanged = cells[places] == old
+                may_poll[threads] |= is_unchanged
+                if self.returns and is_unchanged.all():  # a loop may be waiting for other threads
+                    chunk.spins += 1
+                elif self.is_swap:
+                    chunk.has_written, chunk.spins = True, 0
+        chunk.shared.order_blocks(chunk.active)
+        if size == 2:
+            self._count_swap_rounds(chunk, space, address, results[0][positions], values)
+        else:
+            chunk.record_polling(space, "atomic", size, address, cost=self.cost, may_poll=may_poll)
+        return results
+
+    def _apply(self, space: str, cells: Array, places: Array, arguments: list[Array]) -> Array:
+        operation = self.operation
+        if self.is_float_sum and space == "global":
+            operation = choose_sum(operation, cells[places], *arguments)
+        return apply_operation(operation, cells, places, arguments, returns=self.returns)
+
+    def _count_swap_rounds(self, chunk: Chunk, space: str, address: Value, old: Array, operands: list[Array]) -> None:
+        """Count a 16-bit atomic: a load, then a CAS on the 32-bit word for each round of `iter_swap_rounds`."""
+        words = dense(address).astype(np.int64) & -WORD
+        chunk.record(space, "load", WORD, words)
+        for number, active in enumerate(iter_swap_rounds(self.operation, chunk, address, old, operands)):
+            chunk.record(space, "atomic", self.kind.size, words, active=active, cost=self.cost, is_replay=number > 0)

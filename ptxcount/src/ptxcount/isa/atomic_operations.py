@@ -14,22 +14,23 @@ from .operands import join_modifiers, unsupported
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
 _WORDS = frozenset({"b32", "b64"})
 _SWAPPED = _WORDS | {"b128"}
-#: Number of turns that cost as much as the queue of one address.
+#: Number of turns that cost as much as the queue of one address (see `apply_operation`).
 _QUEUE_COST = 4
 
 
 class AtomicOperation(NamedTuple):
-    """Atomic operation: ``update`` maps the old value and the operands to the new value.
+    """Atomic operation.
 
-    ``ufunc`` is the same operation, for ``ufunc.at``. ``queue`` executes the operation for all threads of one address,
-    one after another: it takes an array of the one old value, and the operands of the threads; it returns the old value
-    of each thread, and the final value.
+    ``queue`` executes the operation for all threads of one address, one after another. It takes an array of the one old
+    value, and the operands of the threads. It returns the old value of each thread, and the final value.
     """
 
+    #: Function from the old value and the operands to the new value.
     update: Callable[..., Any]
     types: frozenset[str]
     #: Number of operands.
     operands: int = 1
+    #: The same operation, for ``ufunc.at``.
     ufunc: np.ufunc | None = None
     queue: Callable[..., tuple[Array, Any]] | None = None
 
@@ -125,19 +126,19 @@ def apply_operation(
 ) -> Array:
     """Update ``units[index]`` thread by thread; return the old values, which may be zeros unless ``returns``.
 
-    ``index`` and each array of ``values``, the operands, have one element per thread. Addresses are independent,
-    so each turn executes one thread of every address. Where few addresses have many threads, the operation's ``queue``
-    executes the last threads of each.
+    ``index`` and each array of ``values``, the operands, have one element per thread. Addresses are independent, so the
+    threads run in turns. The first turn is of the first thread of every address, the second turn of the second threads,
+    and so on. Where few addresses have many threads, the operation's ``queue`` executes the last threads of each.
     """
     if operation.ufunc is not None and not returns:
         operation.ufunc.at(units, index, values[0])
         return np.zeros(len(index), units.dtype)
-    order = np.argsort(index, kind="stable")
+    order = np.argsort(index, kind="stable")  # the threads, address by address
     sorted_index = index[order]
     is_start = np.ones(len(order), bool)
     is_start[1:] = sorted_index[1:] != sorted_index[:-1]
-    starts = np.flatnonzero(is_start)  # of the threads of each address in `order`
-    lengths = np.diff(np.append(starts, len(order)))
+    starts = np.flatnonzero(is_start)  # the place in `order` of the first thread of each address
+    lengths = np.diff(np.append(starts, len(order)))  # the number of threads of each address
     old = np.zeros(len(index), units.dtype)
     queue = operation.queue
     turn_count = int(lengths.max(initial=0))
@@ -148,10 +149,11 @@ def apply_operation(
         old[threads] = units[index[threads]]
         units[index[threads]] = operation.update(old[threads], *(value[threads] for value in values))
     if queue is not None:
-        for group in np.flatnonzero(lengths > turn_count):
-            members = order[starts[group] + turn_count : starts[group] + lengths[group]]
-            place = index[members[0]]
-            old[members], units[place] = queue(units[place : place + 1], *(value[members] for value in values))
+        has_queue = lengths > turn_count
+        for start, length in zip(starts[has_queue], lengths[has_queue], strict=True):
+            threads = order[start + turn_count : start + length]
+            place = index[threads[0]]
+            old[threads], units[place] = queue(units[place : place + 1], *(value[threads] for value in values))
     return old
 
 

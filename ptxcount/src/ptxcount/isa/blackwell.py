@@ -21,8 +21,6 @@ _EXTREMES = {"min": minimum, "max": maximum, "minNaN": minimum_nan, "maxNaN": ma
 #: The NaN of ``redux``.
 _CANONICAL_NAN = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
 _NARROW = "|".join(name for name in FORMATS if name != "e2m1x2")
-
-
 _THREE_OPERANDS = re.compile(r"(min|max)(\.ftz)?(\.NaN)?(\.abs)?\.f32")
 
 
@@ -89,9 +87,9 @@ def _split_halves(word: Array, kind: str) -> list[Array]:
     return [half.astype(np.float64) for half in halves]
 
 
-def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
-    """Return the scales of two numbers, the upper one first; both are 1 if ``scale``, an optional operand, is empty."""
-    return [decode_scale((operand >> shift) & 0xFF) for operand in scale for shift in (8, 0)] or [1.0, 1.0]
+def _decode_scales(scale: Array) -> list[Array]:
+    """Return the scales of two numbers, the upper one first."""
+    return [decode_scale((scale >> shift) & 0xFF) for shift in (8, 0)]
 
 
 @op(allow_clamps("cvt.rn[saturated].(e2m1x2).(f32)"), "b8 = f32 f32")
@@ -101,7 +99,7 @@ def _decode_scales(scale: tuple[Array, ...]) -> list[Any]:
 @op(allow_clamps("cvt.rn[saturated].(e2m3x2|e3m2x2|e4m3x2|e5m2x2|s2f6x2).(bf16x2)"), "b16 = b32")
 def _convert_to_narrow(clamps: str, target: str, source: str, chunk: Chunk, *values: Array) -> list[Array]:
     numbers = list(values) if source == "f32" else _split_halves(values[0], source)
-    return _encode_narrow(".relu" in clamps, target, numbers, ())
+    return _encode_narrow(target, numbers, relu=".relu" in clamps)
 
 
 @op("cvt.rn.satfinite(.relu)?.scaled::n2::ue8m0.(s2f6x2).f32", "b16 = f32 f32 b16")
@@ -109,14 +107,15 @@ def _convert_to_narrow(clamps: str, target: str, source: str, chunk: Chunk, *val
 def _convert_to_scaled(relu: str | None, target: str, chunk: Chunk, *values: Array) -> list[Array]:
     *operands, scale = values
     numbers = operands if len(operands) == 2 else _split_halves(operands[0], "bf16x2")
-    return _encode_narrow(relu, target, numbers, (scale,))
+    factors = _decode_scales(scale)
+    scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, factors, strict=True)]
+    return _encode_narrow(target, scaled, relu=bool(relu))
 
 
-def _encode_narrow(relu: str | bool | None, target: str, numbers: list[Array], scale: tuple[Array, ...]) -> list[Array]:
-    """Encode two numbers, divided by their scales, in a word of 8 or 16 bits, the first in the upper half."""
+def _encode_narrow(target: str, numbers: list[Array], *, relu: bool) -> list[Array]:
+    """Encode two numbers in a word of 8 or 16 bits, the first in the upper half."""
     bits, _, encode = FORMATS[target]
-    scaled = [number.astype(np.float64) / factor for number, factor in zip(numbers, _decode_scales(scale), strict=True)]
-    high, low = (encode(apply_relu(number) if relu else number) for number in scaled)
+    high, low = (encode(apply_relu(number) if relu else number) for number in numbers)
     word = low.astype(np.uint16) | (high.astype(np.uint16) << np.uint16(bits))
     return [word.astype(np.uint8 if bits == 4 else np.uint16)]
 
@@ -132,8 +131,9 @@ def _convert_to_halves(relu: str | None, source: str, chunk: Chunk, word: Array)
 @op(allow_clamps("cvt.rn[clamps](?:.scaled::n2::ue8m0)?.bf16x2.(e2m1x2)"), "b32 = b8 b16?")
 @op(allow_clamps(f"cvt.rn[clamps](?:.scaled::n2::ue8m0)?.bf16x2.({_NARROW})"), "b32 = b16 b16?")
 def _convert_to_scaled_halves(clamps: str, source: str, chunk: Chunk, word: Array, *scale: Array) -> list[Array]:
-    factors = _decode_scales(scale)
-    numbers = [number * factor for number, factor in zip(_decode_narrow(source, word), factors, strict=True)]
+    numbers = _decode_narrow(source, word)
+    if scale:
+        numbers = [number * factor for number, factor in zip(numbers, _decode_scales(*scale), strict=True)]
     if ".relu" in clamps:
         numbers = [apply_relu(number) for number in numbers]
     high, low = (bfloat.encode_bits(number) for number in numbers)
@@ -158,5 +158,5 @@ def _convert_to_scales(rounding: str, saturate: str | None, chunk: Chunk, *value
 
 @op("cvt.rn.bf16x2.ue8m0x2", "b32 = b16")
 def _convert_from_scales(chunk: Chunk, word: Array) -> list[Array]:
-    high, low = (bfloat.encode_bits(scale) for scale in _decode_scales((word,)))
+    high, low = map(bfloat.encode_bits, _decode_scales(word))
     return [join_halves(low, high)]

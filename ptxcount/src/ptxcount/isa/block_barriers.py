@@ -12,8 +12,8 @@ from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.flow import is_elect_wait
 from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
-from .opcode_registry import Step, binds, op
-from .operands import Reader, expect_count, expect_modifiers, make_reader, unsupported
+from .opcode_registry import Step, binds, make_step, op
+from .operands import Reader, choose_modifier, expect_count, expect_modifiers, make_reader, split_name, unsupported
 
 
 class Barrier(NamedTuple):
@@ -22,9 +22,10 @@ class Barrier(NamedTuple):
     #: Reader of the barrier's number, or of the mask of a warp barrier; None for a cluster barrier.
     number: Reader | None
     #: Reader of the thread count; None for all threads.
-    threads: Reader | None
+    threads: Reader | None = None
     #: False for ``.arrive``.
-    waits: bool
+    waits: bool = True
+    #: True if the lanes of a warp must wait at the same instruction.
     aligned: bool = False
     of_warp: bool = False
     #: False for ``elect.sync``.
@@ -32,29 +33,36 @@ class Barrier(NamedTuple):
 
 
 def parse_barrier(instruction: Instruction) -> Barrier:
-    """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}``, ``.arrive``, ``barrier.cluster.wait`` or ``bar.warp.sync``.
+    """Parse ``barrier.cluster.wait``, ``bar.warp.sync``, or a block barrier.
 
     Also parse ``elect.wait``, which `lowering` adds before ``elect.sync``. Raises `UnsupportedInstructionError` for
     other forms.
     """
     if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
         expect_count(instruction, 0)
-        return Barrier(None, None, waits=True)
-    if is_elect_wait(instruction):
-        expect_count(instruction, 1)
-        mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
-        return Barrier(mask, None, waits=True, of_warp=True, orders_memory=False)
+        return Barrier(None)
+    is_elect = is_elect_wait(instruction)
     if is_warp_barrier(instruction):
         expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
-        expect_count(instruction, 1)
-        return Barrier(make_reader(instruction, instruction.operands[0], TYPES["u32"]), None, waits=True, of_warp=True)
-    waits = "sync" in instruction.modifiers
-    if not {"sync", "arrive"} & {*instruction.modifiers}:
+    elif not is_elect:
+        return _parse_block_barrier(instruction)
+    expect_count(instruction, 1)
+    mask = make_reader(instruction, instruction.operands[0], TYPES["u32"])
+    return Barrier(mask, of_warp=True, orders_memory=not is_elect)
+
+
+def _parse_block_barrier(instruction: Instruction) -> Barrier:
+    """Parse ``bar{rier}{.cta}.sync{.aligned} a{, b}`` or ``.arrive``."""
+    modifiers = {*instruction.modifiers}
+    if "red" in modifiers and not _BLOCK_REDUCTIONS.keys().isdisjoint(modifiers):
+        expect_count(instruction, 3, 4)  # `lowering` splits reductions with these numbers of operands
+    waits = "sync" in modifiers
+    if not waits and "arrive" not in modifiers:
         raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")
     expect_modifiers(instruction, instruction.modifiers, {"sync" if waits else "arrive", "aligned", "cta"})
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
-    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    aligned = instruction.opcode == "bar" or "aligned" in modifiers
     return Barrier(number, threads[0] if threads else None, waits, aligned)
 
 
@@ -76,19 +84,35 @@ _BLOCK_REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@op("reduced(?:.cta)?.red.(popc)(?:.aligned)?.u32", "u32 = pred")
-@op("reduced(?:.cta)?.red.(and|or)(?:.aligned)?.pred", "pred = pred")
-def _reduce_predicate(operation: str, chunk: Chunk, predicate: Array) -> list[Array]:
-    """Execute the reduction of ``bar.red``: one result per block. `lowering` has put a ``bar.sync`` before."""
-    arrived = spread(chunk.active, chunk.shape)
-    return [_BLOCK_REDUCTIONS[operation](arrived & predicate, arrived)]
+@binds("bar.red", "bar.cta.red", "barrier.red", "barrier.cta.red")
+def _bind_reduction(instruction: Instruction) -> Step:
+    """Bind ``bar{rier}{.cta}.red.op{.aligned}.type d, p``, one result per block, without the barrier.
+
+    `lowering` splits ``bar.red d, a{, b}, p`` into the ``bar.sync a{, b}`` and this instruction.
+    """
+    names, types = split_name(instruction, 1)
+    operation = choose_modifier(instruction, _BLOCK_REDUCTIONS)
+    expect_modifiers(instruction, names, {operation, "aligned"})
+    result_type = TYPES["u32" if operation == "popc" else "pred"]
+    if types != [result_type]:
+        raise unsupported(instruction, f"its type is .{types[0].name}; .{operation} needs .{result_type.name}")
+    result, predicate = instruction.operands
+
+    def reduce_predicates(chunk: Chunk, predicates: Array) -> list[Array]:
+        arrived = spread(chunk.active, chunk.shape)
+        return [_BLOCK_REDUCTIONS[operation](arrived & predicates, arrived)]
+
+    return make_step(instruction, [(result, result_type)], [(predicate, TYPES["pred"])], reduce_predicates)
 
 
-@op("(trap|brkpt)", "=")
-def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise `TrapError`, or `LaunchError` if the grid is too large for its grid barrier, which then traps."""
+@op("(trap|brkpt)(.grid)?", "=")
+def _raise_trap(opcode: str, grid: str | None, chunk: Chunk) -> list[Array]:
+    """Raise `TrapError`; if the grid is too large for a grid barrier, raise `LaunchError` for the barrier's trap.
+
+    `engine.executable` names that trap ``trap.grid``.
+    """
     max_resident_blocks = chunk.context.max_resident_blocks
-    if opcode == "trap" and max_resident_blocks:
+    if grid and max_resident_blocks:
         raise LaunchError(
             f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
             f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"

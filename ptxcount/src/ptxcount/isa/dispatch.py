@@ -59,9 +59,8 @@ _LAZY_MODULES = {
     "cvt.rs": "random_rounding",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
-#: Wrappers that let a function of floats compute on registers with f16 pairs or bfloat16, by kind of type.
-_HALVES = {"f16x2": floating.wrap_for_halves, "bf16": bfloat.wrap_for_bits}
-_PAIRS = {"u16x2": "u2", "s16x2": "i2"}
+#: Dtype of the halves of a pair, by the type's name.
+_HALVES = {"f16x2": "f2", "u16x2": "u2", "s16x2": "i2"}
 #: Sets of modifiers that need not be in a key of the table. The lookup tries them in this order.
 _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset(),
@@ -81,8 +80,9 @@ _SYNTAX = re.compile(r"expected .*, found '[%\w;]")
 def bind_instruction(instruction: Instruction) -> Step:
     """Bind an instruction, except a jump, to a step. The step of an unsupported or wrong instruction raises."""
     try:
-        if problem := explain_release(instruction.name):  # a new modifier may look like an old form
-            raise unsupported(instruction, "; ".join(filter(None, [problem, _REASONS.get(instruction.opcode)])))
+        if problem := explain_release(instruction.name):  # first, because a binder may ignore a new modifier
+            reason = _REASONS.get(instruction.opcode)
+            raise unsupported(instruction, f"{problem}; {reason}" if reason else problem)
         step = _find_step(instruction)
     except (UnsupportedInstructionError, PtxSyntaxError) as error:
         step = _make_refusal(error)
@@ -140,9 +140,10 @@ def _find_computation(instruction: Instruction) -> tuple[str, Computation, list[
         key = ".".join([instruction.opcode, *(name for name in names if name not in optional)])
         options = [name for name in names if name in optional]
         row = INSTRUCTIONS.get(key)
-        if row is None or name_in_row not in row.types or not row.options.issuperset(options):
+        if row is None or name_in_row not in row.types:
             continue
-        if kind.is_float or {*options} <= {"relu"}:  # the other options are for floats
+        allowed = row.options if kind.is_float else row.options & {"relu"}  # all other options are for floats
+        if allowed.issuperset(options):
             return key, row, options, kind
     raise unsupported(instruction, _explain_form(instruction.opcode, name_in_row))
 
@@ -165,12 +166,7 @@ def _bind_computation(instruction: Instruction) -> Step:
     types_by_letter = {"t": kind, "w": wide, "u": _U32, "p": _PRED}
     target, *sources = instruction.operands
     kinds = [types_by_letter[letter] for letter in row.reads]
-    rounds_to_odd = kind.kind == "bf16" and key in OPERATIONS  # so that rounding to bfloat16 is correct
-    compute = _apply_options(OPERATIONS[key].odd if rounds_to_odd else row.compute, options, kind)
-    if kind.kind in _HALVES:
-        compute = _HALVES[kind.kind](compute)
-    elif kind.kind == "int16x2":
-        compute = floating.wrap_for_halves(compute, _PAIRS[kind.name])
+    compute = _choose_function(key, row, options, kind)
     compute_sum = SUM_RULES.get(key) if kind.kind in ("s", "u", "b") else None
 
     def compute_values(chunk: Chunk, *values: Value) -> list[Value]:
@@ -183,10 +179,23 @@ def _bind_computation(instruction: Instruction) -> Step:
     return make_step(instruction, [(target, types_by_letter[row.writes])], reads, compute_values, sums=True)
 
 
+def _choose_function(key: str, row: Computation, options: list[str], kind: Type) -> Callable[..., Any]:
+    """Return the function of a row of the table, with options, for registers of a type."""
+    compute = row.compute
+    if kind.kind == "bf16" and key in OPERATIONS:
+        compute = OPERATIONS[key].odd  # rounds to odd, so that the second rounding, to bfloat16, is correct
+    compute = _apply_options(compute, options, kind)
+    if kind.kind == "bf16":
+        return bfloat.wrap_for_bits(compute)
+    dtype = _HALVES.get(kind.name)
+    return floating.wrap_for_halves(compute, dtype) if dtype else compute
+
+
 def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) -> Callable[..., Any]:
-    # bfloat16, which is computed in float64, has the exponents of float32.
+    # bfloat16 is computed in float64, but has the exponents of float32.
     flush_kind = partial(flush, tiny=float(TINY)) if kind.kind == "bf16" else flush
-    clamps = [clamp for name, clamp in (("ftz", flush_kind), ("relu", apply_relu), ("sat", clamp01)) if name in options]
+    clamps_by_option = {"ftz": flush_kind, "relu": apply_relu, "sat": clamp01}
+    clamps = [clamp for name, clamp in clamps_by_option.items() if name in options]
     if not clamps:
         return compute
     flushes = "ftz" in options
@@ -213,31 +222,37 @@ def _bind_comparison(instruction: Instruction) -> Step:
     combination = find_modifier(instruction, COMBINATIONS)
     expect_modifiers(instruction, names, {comparison, "ftz", *COMBINATIONS})
     is_pair = kind.name in ("f16x2", "bf16x2")
-    true = TRUE.get((types[0].name, is_pair)) if is_set else 1
-    if true is None:
-        allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)
-        problem = f"its result is .{types[0].name}; allowed are {allowed} for operands of .{kind.name}"
-        raise unsupported(instruction, problem)
+    true_bits = _find_true_bits(instruction, types[0], kind, is_pair) if is_set else 1
     expect_count(instruction, 4 if combination else 3)
-    places, sources = split_group(instruction.operands[0]), instruction.operands[1:]
-    if len(places) > (most := 1 if is_set else 2):
-        raise unsupported(instruction, f"it has {len(places)} results; at most {most} can be written")
+    targets, sources = split_group(instruction.operands[0]), instruction.operands[1:]
+    if len(targets) > (most := 1 if is_set else 2):
+        raise unsupported(instruction, f"it has {len(targets)} results; at most {most} can be written")
     compare = _make_comparison(comparison, kind, "ftz" in names)
 
     def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
         outcomes = compare(left, right)
-        if not is_pair and len(places) > 1:
+        if len(targets) == 2 and not is_pair:
             outcomes.append(~outcomes[0])  # q is not p; for pairs, q is the result of the upper halves
         if combination:
             outcomes = [COMBINATIONS[combination](outcome, dense(third[0])) for outcome in outcomes]
         if not is_set:
-            return outcomes[: len(places)]
-        words = [np.where(outcome, true, 0).astype(f"u{types[0].size}") for outcome in outcomes]
-        return [words[0] | words[1] << np.uint32(16) if is_pair else words[0]]
+            return outcomes[: len(targets)]
+        words = [np.where(outcome, true_bits, 0).astype(f"u{types[0].size}") for outcome in outcomes]
+        return [words[0] | words[1] << np.uint32(16)] if is_pair else words
 
-    writes = [(place, types[0] if is_set else _PRED) for place in places]
+    writes = [(target, types[0] if is_set else _PRED) for target in targets]
     reads = list(zip(sources, (kind, kind, _PRED), strict=False))
     return make_step(instruction, writes, reads, compare_values, sums=True)
+
+
+def _find_true_bits(instruction: Instruction, result_type: Type, kind: Type, is_pair: bool) -> int:
+    """Return the bits that ``set`` writes for true; raise if no such result exists for operands of a type."""
+    true_bits = TRUE.get((result_type.name, is_pair))
+    if true_bits is None:
+        allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)
+        problem = f"its result is .{result_type.name}; allowed are {allowed} for operands of .{kind.name}"
+        raise unsupported(instruction, problem)
+    return true_bits
 
 
 def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
@@ -246,8 +261,11 @@ def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value,
         compare = FLOAT_COMPARISONS[comparison]
 
         def compare_floats(left: Value, right: Value) -> list[Array]:
-            halves = zip(*(_decode_floats(as_array(operand, kind), kind) for operand in (left, right)), strict=True)
-            return [np.asarray(compare(*map(flush, pair)) if ftz else compare(*pair)) for pair in halves]
+            left_numbers = _decode_floats(as_array(left, kind), kind)
+            right_numbers = _decode_floats(as_array(right, kind), kind)
+            if ftz:
+                left_numbers, right_numbers = [*map(flush, left_numbers)], [*map(flush, right_numbers)]
+            return [np.asarray(compare(a, b)) for a, b in zip(left_numbers, right_numbers, strict=True)]
 
         return compare_floats
     name = INTEGER_COMPARISONS[comparison]

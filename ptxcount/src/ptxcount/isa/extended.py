@@ -28,15 +28,16 @@ def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
 
 
 class _CarrySum(NamedTuple):
-    """A sum with carry: the number of operands, the function that reduces them to two summands, and their addition."""
+    """A sum with carry."""
 
+    #: Number of operands, and the function that reduces them to two summands.
     operands: int
     find_summands: Callable[..., tuple[Array, Array]]
     #: Function of the summands and the carries that returns the sums and the new carries.
     add: Callable[[Array, Array, Array], tuple[Array, Array]]
 
 
-#: Sums by opcode and half.
+#: Sums by the opcode, without ``c`` and ``.cc``, and the half of the product.
 _SUMS = {
     "add": _CarrySum(2, lambda a, b: (a, b), _add),
     "sub": _CarrySum(2, lambda a, b: (a, b), _subtract),
@@ -59,38 +60,42 @@ def _bind_carry_sum(instruction: Instruction) -> Step | None:
     (count, find_summands, add), kind = _SUMS[key], types[0]
     expect_count(instruction, count + 1)
     target, *sources = instruction.operands
-    carry = (CARRY, CARRY.type)
+    reads, writes, carry = [(source, kind) for source in sources], [(target, kind)], (CARRY, CARRY.type)
+    if carries_in:
+        reads.append(carry)
+    if carries_out:
+        writes.append(carry)
 
     def add_with_carry(chunk: Chunk, *values: Array) -> tuple[Array, Array]:
         a, b = (summand.view(f"u{kind.size}") for summand in find_summands(*values[:count]))
         carry_in = values[count] if carries_in else np.zeros((1, 1), bool)
         return add(a, b, carry_in.astype(f"u{kind.size}"))
 
-    reads = [*((source, kind) for source in sources), *[carry] * carries_in]
-    return make_step(instruction, [(target, kind), *[carry] * carries_out], reads, add_with_carry)
+    return make_step(instruction, writes, reads, add_with_carry)
 
 
 def _split_parts(words: Array, kind: Type, size: int) -> list[Array]:
-    """Return the parts of ``size`` bytes of 32-bit words, lowest first, extended to int64; ``kind`` is u32 or s32."""
+    """Split 32-bit words of ``kind``, u32 or s32, into parts of ``size`` bytes; return int64, the lowest part first."""
     part_dtype = f"{'i' if kind.kind == 's' else 'u'}{size}"
     parts = np.ascontiguousarray(words.view(np.uint32)).view(part_dtype).reshape(*words.shape, 4 // size)
     return [parts[..., place].astype(np.int64) for place in range(4 // size)]
 
 
-def _compute_dot_product(size: int, skipped: int, kinds: tuple[str, str], a: Array, b: Array, c: Array) -> list[Array]:
-    """Add to ``c`` the products of parts of ``a``, of ``size`` bytes, with the bytes of ``b`` from ``skipped`` on."""
-    pairs = zip(_split_parts(a, TYPES[kinds[0]], size), _split_parts(b, TYPES[kinds[1]], 1)[skipped:], strict=False)
-    return [(c.astype(np.int64) + sum(x * y for x, y in pairs)).astype("u4" if kinds == ("u32", "u32") else "i4")]
-
-
 @op("dp4a.(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
 def _compute_dp4a(first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    return _compute_dot_product(1, 0, (first, second), a, b, c)
+    left, right = _split_parts(a, TYPES[first], 1), _split_parts(b, TYPES[second], 1)
+    return [_add_products(left, right, c).astype("u4" if first == second == "u32" else "i4")]
 
 
 @op("dp2a.(lo|hi).(u32|s32).(u32|s32)", "b32 = b32 b32 b32")
 def _compute_dp2a(half: str, first: str, second: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    return _compute_dot_product(2, 2 if half == "hi" else 0, (first, second), a, b, c)
+    left, right = _split_parts(a, TYPES[first], 2), _split_parts(b, TYPES[second], 1)
+    half_bytes = right[2:] if half == "hi" else right[:2]
+    return [_add_products(left, half_bytes, c).astype("u4" if first == second == "u32" else "i4")]
+
+
+def _add_products(left: list[Array], right: list[Array], total: Array) -> Array:
+    return total.astype(np.int64) + sum(a * b for a, b in zip(left, right, strict=True))
 
 
 #: Functions of the video instructions ``v...``, ``v...2`` and ``v...4``, on words or on their parts.
@@ -109,7 +114,7 @@ _PART_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 def _compare_parts(
     opcode: str, first: str, second: str, name: str, merge: str | None, chunk: Chunk, *words: Array
 ) -> Any:
-    """Return 1 or 0 for each part by calling `_combine_parts` with an opcode such as ``vlt4`` for ``vset4.lt``."""
+    """Compare the parts: 1 for true, 0 for false. For `_combine_parts`, the opcode of ``vset4.lt`` is ``vlt4``."""
     return _combine_parts(opcode.replace("set", name), "u32", first, second, None, merge, chunk, *words)
 
 
@@ -123,9 +128,10 @@ def _combine_parts(
 ) -> list[Array]:
     """Combine the parts of two words, such as four bytes for ``vadd4``, to a word of the type ``total``.
 
-    With ``merge``, combine the sum of the parts with a third word instead.
+    With ``merge``, add up the parts instead, and combine the sum with a third word.
     """
-    name, size = opcode.strip("v24"), 4 // int(opcode[-1]) if opcode[-1].isdigit() else 4
+    name, count = opcode.strip("v24"), int(opcode[-1]) if opcode[-1].isdigit() else 1
+    size = 4 // count
     dtype, bits = TYPES[total].dtype, 8 * size
     left, right = _split_parts(words[0], TYPES[first], size), _split_parts(words[1], TYPES[second], size)
     parts = [_PART_OPERATIONS[name](x, y).astype(np.int64) for x, y in zip(left, right, strict=True)]
@@ -139,7 +145,7 @@ def _combine_parts(
 
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
 def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
-    """Return ``a`` where ``c`` is zero or greater, else ``b``, also where ``c`` is NaN."""
+    """Return ``a`` where ``c`` is zero or greater, else ``b``. So NaN selects ``b``."""
     return [np.where((flush(c) if ftz else c) >= 0, a, b)]
 
 

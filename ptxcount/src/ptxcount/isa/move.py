@@ -56,7 +56,7 @@ _RANDOM_BITS = {"f16": 13, "bf16": 16}
 @op(allow_clamps("cvt.(rn|rz)[clamps].(f16x2|bf16x2).f32"), "b32 = f32 f32")
 @op(allow_clamps("cvt.(rs)[clamps].(f16x2|bf16x2).f32"), "b32 = f32 f32 u32")
 def _pack_halves(rounding: str, clamps: str, kind: str, chunk: Chunk, *operands: Array) -> list[Array]:
-    """Pack two floats, the first in the upper half."""
+    """Pack two floats, the first in the upper half. With ``rs``, a third operand has the random bits."""
     half, (upper, lower) = kind.removesuffix("x2"), operands[:2]
     options = {name: name in clamps for name in ("relu", "satfinite")}
     if rounding == "rs":
@@ -82,7 +82,11 @@ def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamp
 
 
 def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
-    """Raise if random bits decide a result that is not normal f16: the PTX ISA does not say how they align."""
+    """Raise if a number must be rounded, but not to a normal f16: the PTX ISA does not say where random bits go then.
+
+    This is a subnormal number that is not exact in f16, or a number too large for f16. ``.satfinite`` clamps the large
+    numbers, and ``.relu`` the negative ones.
+    """
     magnitudes = np.abs(values)
     is_small = (values.astype(np.float16) != values) & (magnitudes < np.finfo(np.float16).smallest_normal)
     is_large = np.isfinite(values) & (magnitudes >= 2.0**16) & (".satfinite" not in clamps)
@@ -90,7 +94,7 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
     undefined = spread(undefined, chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = spread(values, chunk.shape)[undefined][0]
-        problem = f"{number:g} has no normal f16 result; the PTX ISA defines random rounding (.rs) to no other result"
+        problem = f"{number:g} is not in the range of normal f16, in which the PTX ISA defines random rounding (.rs)"
         remedy = "scale it" if abs(number) < 1 else "scale it, or add .satfinite"
         raise unsupported(chunk.instruction, f"{problem}; {remedy}")
 
@@ -98,7 +102,10 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
 def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
-    """Pack two integers, clamped to ``bits`` bits, the second one lowest; above them, the lowest bits of a third."""
+    """Clamp two integers to ``bits`` bits, and pack them, the second one lowest.
+
+    If there is a third integer, its lowest bits are above them.
+    """
     width = int(bits)
     least, mask = -(1 << width - 1) if sign == "s" else 0, (1 << width) - 1
     upper, lower = (np.clip(integer, least, least + mask).astype(np.int64) & mask for integer in integers[:2])
@@ -126,8 +133,9 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     saturate = "sat" in names
     flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
     target_register, source_register = instruction.operands
-    keeps_sum = not (target.is_float or source.is_float or saturate) and min(target.size, source.size) >= 4
-    keeps_sum = keeps_sum and isinstance(target_register, Register) and target_register.type.size == target.size
+    is_exact = isinstance(target_register, Register) and target_register.type.size == target.size
+    is_of_words = not target.is_float and not source.is_float and min(target.size, source.size) >= 4
+    keeps_sum = is_exact and is_of_words and not saturate
 
     def convert_value(chunk: Chunk, value: Value) -> list[Value]:
         converted = convert_sum(value, source, target) if keeps_sum else None
@@ -141,7 +149,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
 
 
 def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
-    """Raise for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float, and for undefined forms of bfloat16."""
+    """Raise for undefined forms of bfloat16, and for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float."""
     to_half = target.size == 2 and target.is_float
     if not {"relu", "satfinite"}.isdisjoint(names) and not (to_half and source.name == "f32"):
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")

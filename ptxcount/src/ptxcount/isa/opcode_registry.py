@@ -109,8 +109,8 @@ def make_step(
     """Return the step that reads operands, calls ``compute`` with the chunk and the values, and writes the results.
 
     ``writes`` and ``reads`` are operands with the types of their values. With ``wider``, registers may have more bits
-    than these types. With ``sums``, the values may be a `Sum`; else they are arrays of the types' dtypes. Raises the
-    errors of `make_reader` and `bind_destination`.
+    than these types. With ``sums``, the values may be a `Sum`; else they are arrays of the types' dtypes. Raises
+    `UnsupportedInstructionError` for an operand that does not match its type.
     """
     sources = [*reads]
     targets = [bind_destination(instruction, operand, kind, wider) for operand, kind in writes]

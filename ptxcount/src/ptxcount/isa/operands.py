@@ -58,7 +58,7 @@ def expect_modifiers(
 
 
 def find_modifier(instruction: Instruction, allowed: Collection[str]) -> str | None:
-    """Return the modifier that is in ``allowed``, if any; raise `UnsupportedInstructionError` for several."""
+    """Return the modifier that is in ``allowed``, or None; raise `UnsupportedInstructionError` for several."""
     names = [name for name in instruction.modifiers if name in allowed]
     if len(names) > 1:
         raise unsupported(instruction, f"it has {join_modifiers(names)}; at most one of these is allowed")
@@ -101,7 +101,7 @@ def split_name(instruction: Instruction, count: int | None = None) -> tuple[list
 
 
 def as_array(value: Value, kind: Type) -> Array:
-    """Return the value as one array, its bits viewed as the dtype of ``kind``."""
+    """Add up a `Sum`, and view the bits of the value as the dtype of ``kind``."""
     return dense(value).view(kind.dtype)
 
 
@@ -109,7 +109,7 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
     """Return a function that reads an operand from a chunk, one value of ``kind`` per thread.
 
     With ``wider``, a register may have more bits, of which the lowest are read. Raises `UnsupportedInstructionError` if
-    the operand does not match; for an unknown name, the returned function raises this error.
+    the operand cannot have a value of ``kind``; for an unknown name, the returned function raises this error.
     """
     if isinstance(operand, Register):
         return _make_register_reader(instruction, operand, kind, wider)
@@ -159,8 +159,9 @@ def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
 
 def _expect_fit(instruction: Instruction, operand: Register, kind: Type, wider: bool) -> None:
     declared = operand.type
+    is_predicate = declared.kind == "pred"
     fits = declared.size == kind.size or (wider and kind.size < declared.size <= 8)
-    if not fits or (declared.kind == "pred") != (kind.kind == "pred"):
+    if not fits or is_predicate != (kind.kind == "pred"):
         text = f"register {operand.name} is .{declared.name}, which does not match .{kind.name}"
         raise unsupported(instruction, text)
 
@@ -197,10 +198,10 @@ def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -
 
 
 def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
-    """Return the register that an instruction writes, added to ``instruction.writes``; None for the sink ``_``.
+    """Add the register of a result to ``instruction.writes``, and return it; return None for the sink ``_``.
 
     With ``wider``, the register may have more bits than ``kind``. Raises `UnsupportedInstructionError` if the operand
-    is no register, or does not match.
+    is no register, or a register that cannot hold a value of ``kind``.
     """
     if operand is SINK:
         return None
@@ -236,9 +237,10 @@ def split_vector(instruction: Instruction, operand: Operand, count: int) -> tupl
 
 
 def make_address_reader(instruction: Instruction, operand: Operand, space: str | None) -> Reader:
-    """Return a function that reads an address in a state space, None for generic addresses.
+    """Return a function that reads an address in the state space ``space``; None is for generic addresses.
 
-    The address has 64 bits, except from a 32-bit register, which only shared, local, parameter and tensor memory allow.
+    Addresses have 64 bits. In shared, local, parameter and tensor memory, they may be in a 32-bit register. Raises
+    `UnsupportedInstructionError` for other registers, and for operands that are no address.
     """
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
         raise unsupported(instruction, f"it needs an address, not {_describe_operand(operand)}")
@@ -251,11 +253,12 @@ def make_address_reader(instruction: Instruction, operand: Operand, space: str |
     is_narrow = operand.base.type.size == 4
     if is_narrow and space not in ("shared", "local", "parameter", "tensor"):
         raise unsupported(instruction, f"{operand.base.name} has 32 bits, but an address of this memory has 64")
-    base = make_reader(instruction, operand.base, TYPES["u32"] if is_narrow else u64)
-    if is_narrow and operand.offset:
-        offset_32 = offset.astype(np.int32)
-        return lambda chunk: add_offset(TYPES["u32"], base(chunk), offset_32)
-    return (lambda chunk: add_offset(u64, base(chunk), offset)) if operand.offset else base
+    kind = TYPES["u32"] if is_narrow else u64
+    base = make_reader(instruction, operand.base, kind)
+    if not operand.offset:
+        return base
+    typed_offset = offset.astype(np.int32) if is_narrow else offset
+    return lambda chunk: add_offset(kind, base(chunk), typed_offset)
 
 
 def add_offset(kind: Type, value: Value, offset: Array) -> Value:

@@ -21,7 +21,7 @@ from .opcode_registry import Step, allow_clamps, binds, make_step
 from .operands import expect_count, make_count_error, split_group, unsupported
 
 _FORM = re.compile(allow_clamps("cvt.rs[saturated].(e4m3|e5m2|e2m3|e3m2|e2m1)x4.f32").replace(".", r"\."))
-#: Mask of the random bits that the first two operands share, by bits of a result; the last two share all other bits.
+#: Random bits that the first two operands share, as a mask, by the width of a result; the last two share the others.
 _UPPER_BITS = {4: 0xFF00FF00, 8: 0xFFFF0000}
 
 
@@ -34,10 +34,12 @@ def _bind_random_rounding(instruction: Instruction) -> Step:
         raise unsupported(instruction, f"its forms are {forms}")
     expect_count(instruction, 3)
     target, numbers, word = instruction.operands
-    if len(split_group(numbers)) != 4:
-        raise make_count_error(instruction, "it", len(split_group(numbers)), "number", 4)
+    sources = split_group(numbers)
+    if len(sources) != 4:
+        raise make_count_error(instruction, "it", len(sources), "number", 4)
     narrow, relu = FORMATS[f"{match[2]}x2"], ".relu" in match[1]
     upper = np.uint32(_UPPER_BITS[narrow.bits])
+    kind = TYPES[f"b{4 * narrow.bits}"]
 
     def convert(chunk: Chunk, *values: Array) -> list[Array]:
         *floats, words = values
@@ -48,8 +50,7 @@ def _bind_random_rounding(instruction: Instruction) -> Step:
             packed = packed << np.uint32(narrow.bits) | codes.astype(np.uint32)
         return [packed.astype(kind.dtype)]
 
-    kind = TYPES[f"b{4 * narrow.bits}"]
-    reads = [*((number, TYPES["f32"]) for number in split_group(numbers)), (word, TYPES["u32"])]
+    reads = [*((source, TYPES["f32"]) for source in sources), (word, TYPES["u32"])]
     return make_step(instruction, [(target, kind)], reads, convert)
 
 
@@ -57,8 +58,9 @@ def _round_number(chunk: Chunk, numbers: Array, random: Array, narrow: NarrowFor
     """Return the codes of numbers rounded towards zero; raise if a set random bit may change the result."""
     magnitudes, greatest = np.abs(numbers).astype(np.float64), narrow.encode(np.array([np.inf]))
     nearest = narrow.encode(magnitudes)
-    below = nearest - (narrow.decode(nearest) > magnitudes)
-    above = np.minimum(below + (narrow.decode(below) < magnitudes), np.maximum(greatest, below))
+    below = np.where(narrow.decode(nearest) > magnitudes, nearest - 1, nearest)
+    above = np.where(narrow.decode(below) < magnitudes, below + 1, below)
+    above = np.minimum(above, np.maximum(greatest, below))
     undefined = spread((below != above) & (random != 0), chunk.shape) & spread(chunk.active, chunk.shape)
     if undefined.any():
         number = spread(numbers, chunk.shape)[undefined][0]

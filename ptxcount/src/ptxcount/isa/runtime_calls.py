@@ -11,10 +11,10 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array, spread
 from ..machine.chunk import Chunk
-from ..ptx.program import Group, Instruction, Symbol, format_operand
+from ..ptx.program import Group, Instruction, Operand, format_operand
 from ..util.errors import TrapError
 from .opcode_registry import Step, binds
-from .operands import make_count_error, unsupported
+from .operands import make_count_error, split_group, unsupported
 from .spaces import make_resolver
 
 #: Maximum length of a text in bytes.
@@ -24,18 +24,13 @@ HEAP, _UNIT, _PARAMETERS = 8 << 20, 16, 4096
 
 
 class _CallArguments(NamedTuple):
-    """Arguments of a call by position: variables of the ``.param`` space, and their sizes in bytes.
-
-    An argument of size 0 is no variable. Its value is `_PARAMETERS`.
-    """
+    """Arguments of a call by position: variables of the ``.param`` space, and their sizes in bytes."""
 
     chunk: Chunk
     names: list[str]
     widths: tuple[int, ...]
 
     def load_argument(self, place: int) -> Value:
-        if not self.widths[place]:
-            return np.full((1, 1), _PARAMETERS)
         chunk = self.chunk
         address = np.full((1, 1), chunk.context.symbols[self.names[place]])
         return chunk.local.load(address, self.widths[place], 1, chunk.active, chunk.make_reporter())[0]
@@ -76,11 +71,10 @@ def _fail_assertion(arguments: _CallArguments) -> Value:
     raise arguments.chunk.make_fault(TrapError, text)
 
 
-def _allocate_heap(arguments: _CallArguments) -> Value:
-    """Execute ``malloc(bytes)``. No block is reused; NULL if the heap is exhausted."""
-    chunk = arguments.chunk
+def _allocate_heap(chunk: Chunk, size: Value) -> Value:
+    """Execute ``malloc(size)``. No block is reused; NULL if the heap is exhausted."""
     active = spread(chunk.active, chunk.shape)
-    sizes = np.where(active, spread(dense(arguments.load_argument(0)).astype(np.int64), chunk.shape), 0)
+    sizes = np.where(active, spread(dense(size).astype(np.int64), chunk.shape), 0)
     padded = -(-sizes // _UNIT) * _UNIT
     ends = chunk.context.heap_used + np.cumsum(padded).reshape(chunk.shape)
     fits = ends <= HEAP
@@ -111,12 +105,12 @@ _note_graph = _make_finding("graph-condition", "the kernel sets a condition of a
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
     "vprintf": ((8, 8), _make_finding("printf", "the kernel prints; the text is not shown")),
     "__assertfail": ((8, 8, 4, 8, 8), _fail_assertion),
-    "malloc": ((8,), _allocate_heap),
+    "malloc": ((8,), lambda arguments: _allocate_heap(arguments.chunk, arguments.load_argument(0))),
     "free": ((8,), lambda arguments: np.zeros((1, 1), np.uint32)),
     "cudaGraphSetConditional": ((8, 4), _note_graph),
     **dict.fromkeys(  # room for the arguments of another kernel
         ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"),
-        ((8, 12, 12, 4), lambda arguments: _allocate_heap(arguments._replace(widths=(0,)))),
+        ((8, 12, 12, 4), lambda arguments: _allocate_heap(arguments.chunk, np.full((1, 1), _PARAMETERS))),
     ),
     **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _note_child_kernel)),
 }
@@ -125,10 +119,10 @@ FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] 
 @binds("call")
 def _bind_call(instruction: Instruction) -> Step:
     """Bind ``call{.uni} {(result),} function{, (argument, ...)}`` of a runtime function; `lowering` inlines others."""
-    function = next(operand.name for operand in instruction.operands if isinstance(operand, Symbol))
-    lists = [operand.items for operand in instruction.operands if isinstance(operand, Group)]
-    *result_lists, arguments = [[*map(format_operand, items)] for items in lists] or [[]]
-    results = [name for result_list in result_lists for name in result_list]
+    operands = [*instruction.operands]
+    results = _list_names(operands.pop(0)) if isinstance(operands[0], Group) else []
+    function = format_operand(operands.pop(0))
+    arguments = _list_names(operands.pop(0)) if operands else []
     widths, compute = FUNCTIONS[function]
     if len(arguments) != len(widths):
         raise make_count_error(instruction, function, len(arguments), "argument", len(widths))
@@ -144,3 +138,7 @@ def _bind_call(instruction: Instruction) -> Step:
             chunk.local.store(place, array.itemsize, [array], chunk.active, chunk.make_reporter())
 
     return step
+
+
+def _list_names(operand: Operand) -> list[str]:
+    return [*map(format_operand, split_group(operand))]

@@ -45,12 +45,14 @@ def find_space(instruction: Instruction) -> str | None:
 def decode_access(
     instruction: Instruction, *allowed: str, allows_others: bool = False
 ) -> tuple[str | None, int, Type, list[str]]:
-    """Return an access's state space (None: generic), elements per thread, type, and other modifiers.
+    """Return an access's state space (None: generic), elements per thread, type, and further modifiers.
 
-    Example: ``ld.relaxed.shared.v2.f32`` -> ``"shared", 2, f32, []``; those in `CACHE_AND_ORDER` are dropped. The
-    caller handles the modifiers ``allowed``. Raises `UnsupportedInstructionError` for a form that no load or store has,
-    and for other modifiers unless ``allows_others``. As a side effect, adds the element size, at most 8, to
-    ``instruction.units`` if the access may be to shared memory: it sets the granularity of checks.
+    Example: ``atom.relaxed.shared.add.f32`` -> ``"shared", 1, f32, ["add"]``. Further modifiers are those that are
+    neither in `CACHE_AND_ORDER` nor in ``allowed``. Raises `UnsupportedInstructionError` for a form that no load or
+    store has, and for further modifiers unless ``allows_others``.
+
+    As a side effect, an access that may be to shared memory adds the element size, at most 8, to
+    ``instruction.units``: accesses are checked in units of the smallest size.
     """
     names, (kind,) = split_name(instruction, 1)
     known = {*CACHE_AND_ORDER, *SPACES, *_VECTORS, *allowed}
@@ -69,7 +71,7 @@ def decode_access(
 
 
 def find_fetch_options(instruction: Instruction) -> dict[str, int]:
-    """Return the options of `ArrayMemory.load`: ``{"fetch": 4}`` (sectors) for a prefetch modifier, else none."""
+    """Return the options of a load of global memory: ``{"fetch": 4}`` (sectors) for a prefetch modifier, else none."""
     name = find_modifier(instruction, FETCHED)
     return {"fetch": FETCHED[name]} if name else {}
 
@@ -120,7 +122,8 @@ def _iter_spaces(chunk: Chunk, value: Value) -> Iterator[tuple[str, Value, Array
     else:
         masks = {window: active & (valid_windows == window) for window in np.unique(used_windows).tolist()}
     for window, mask in masks.items():
-        yield WINDOWS[window], addresses - (window << WINDOW_BITS) if window else value, mask
+        place = addresses - (window << WINDOW_BITS) if window else value  # global addresses are generic addresses
+        yield WINDOWS[window], place, mask
 
 
 def dispatch_by_space(

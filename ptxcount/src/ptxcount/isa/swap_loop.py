@@ -17,40 +17,42 @@ from .atomic_operations import ATOMICS, AtomicOperation
 
 
 def iter_swap_rounds(
-    operation: AtomicOperation, chunk: Chunk, place: Value, old: Array, operands: Sequence[Array]
+    operation: AtomicOperation, chunk: Chunk, address: Value, old: Array, operands: Sequence[Array]
 ) -> Iterator[Array]:
     """Yield the threads of each CAS round, as masks of the chunk's shape.
 
-    Each round changes a word at most once. Lanes up to and including the lane that changes the word are finished.
-    Later lanes on the word retry. For ``cas``, only lanes on the unchanged half retry.
+    In a round, all waiting lanes of a warp try. The first lane that changes the word wins. It is finished, and so are
+    the lanes before it, which change nothing. The lanes after it try again; of ``cas``, only those on the other half.
 
-    ``place`` are the addresses. ``old`` are the 16-bit values before the operations of the active threads, in thread
-    order, and ``operands`` the operands of these threads.
+    ``address`` has the addresses of the threads. ``old`` are the 16-bit values before the operations of the active
+    threads, in thread order, and ``operands`` the operands of these threads.
     """
     shape = chunk.shape
     row, thread = np.nonzero(spread(chunk.active, shape))
-    address = spread(dense(place).astype(np.int64), shape)[row, thread]
+    addresses = spread(dense(address).astype(np.int64), shape)[row, thread]
     warp = row * warp_count(shape[1]) + thread // LANES
-    # Each thread has the number of its half and of its word, among those that its warp accesses.
-    _, first, half = np.unique(np.stack([warp, address]), axis=1, return_index=True, return_inverse=True)
-    _, word = np.unique(np.stack([warp, address // WORD]), axis=1, return_inverse=True)
+    # Number the halves and the words that each warp accesses. `half` and `word` have the numbers of each thread.
+    _, first, half = np.unique(np.stack([warp, addresses]), axis=1, return_index=True, return_inverse=True)
+    _, word = np.unique(np.stack([warp, addresses // WORD]), axis=1, return_inverse=True)
     half, word, contents = half.ravel(), word.ravel(), old[first]
-    pending = np.arange(len(row))
-    while pending.size:
+    waiting = np.arange(len(row))
+    while waiting.size:
         active = np.zeros(shape, bool)
-        active[row[pending], thread[pending]] = True
+        active[row[waiting], thread[waiting]] = True
         yield active
-        old_contents = contents[half[pending]]
-        new = operation.update(old_contents, *(operand[pending] for operand in operands))
+        old_contents = contents[half[waiting]]
+        new = operation.update(old_contents, *(operand[waiting] for operand in operands))
         new = new.astype(old_contents.dtype, copy=False)
         changes = new.view("u2") != old_contents.view("u2")
-        winner = np.full(int(word.max()) + 1, len(row))  # the first thread that changes each word
-        np.minimum.at(winner, word[pending[changes]], pending[changes])
-        wins = changes & (pending == winner[word[pending]])
-        contents[half[pending[wins]]] = new[wins]
-        retries = pending > winner[word[pending]]
+        winner = np.full(
+            int(word.max()) + 1, len(row)
+        )  # the first thread that changes each word; else all are finished
+        np.minimum.at(winner, word[waiting[changes]], waiting[changes])
+        wins = changes & (waiting == winner[word[waiting]])
+        contents[half[waiting[wins]]] = new[wins]
+        retries = waiting > winner[word[waiting]]
         if operation is ATOMICS["cas"]:
             changed_half = np.full(len(winner), -1)
-            changed_half[word[pending[wins]]] = half[pending[wins]]
-            retries &= half[pending] != changed_half[word[pending]]
-        pending = pending[retries]
+            changed_half[word[waiting[wins]]] = half[waiting[wins]]
+            retries &= half[waiting] != changed_half[word[waiting]]
+        waiting = waiting[retries]

@@ -1,8 +1,4 @@
-"""Arithmetic instructions, one line each (PTX ISA, "Integer Arithmetic" to "Logic and Shift Instructions").
-
-Letters give the type of each operand and of the result: ``t`` the instruction's type, ``w`` twice its width, ``u`` u32,
-``p`` a predicate. Options are modifiers of rounding, flushing and saturation.
-"""
+"""Arithmetic instructions, one line each (PTX ISA, "Integer Arithmetic" to "Logic and Shift Instructions")."""
 
 from collections.abc import Callable
 from functools import partial
@@ -35,16 +31,23 @@ APPROX = frozenset({"approx", "full", "rn", "ftz"})
 
 
 class Computation(NamedTuple):
-    """Row of the table: function, type letters of operands, types, options, and type letter of the result.
+    """Row of the table.
 
-    Letters: ``t`` is the instruction's type, ``w`` a type of twice its size, ``u`` u32, and ``p`` pred.
+    In ``reads`` and ``writes``, a letter is the type of an operand or of the result: ``t`` is the instruction's type,
+    ``w`` a type of twice its size, ``u`` u32, and ``p`` pred.
     """
 
     compute: Callable[..., Any]
     reads: str
+    #: Allowed types of the instruction; ``f16`` and ``bf16`` include their pairs.
     types: frozenset[str]
+    #: Allowed modifiers of rounding, flushing and saturation.
     options: frozenset[str] = NONE
     writes: str = "t"
+
+
+#: Instructions with a directed rounding -> keys of `directed.OPERATIONS`.
+_DIRECTED = {**{name: name for name in OPERATIONS}, "mad": "fma"}
 
 
 INSTRUCTIONS: dict[str, Computation] = {
@@ -114,7 +117,7 @@ INSTRUCTIONS: dict[str, Computation] = {
         f"{name}.{mode}": Computation(
             make_directed(operation, mode), "t" * OPERATIONS[operation].operands, REAL, FLUSH | {"sat"}
         )
-        for name, operation in ({known: known for known in OPERATIONS} | {"mad": "fma"}).items()
+        for name, operation in _DIRECTED.items()
         for mode in MODES
     },
     "div.rn": Computation(np.divide, "tt", REAL, FLUSH),
@@ -163,7 +166,8 @@ FLOAT_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "num": lambda a, b: (a == a) & (b == b),
     "nan": lambda a, b: (a != a) | (b != b),
 }
-#: Result of ``set`` for true, all ones or 1.0; of each half of pairs. Keys: result type, and True for pairs.
+#: Bits that ``set`` writes for true: all ones, or 1.0. Keys: type of the result, and True for pairs; for these, the
+#: bits are those of one half.
 TRUE = {
     **dict.fromkeys((("u32", False), ("s32", False)), 0xFFFFFFFF),
     **dict.fromkeys((("u16", False), ("s16", False), ("u32", True), ("s32", True)), 0xFFFF),

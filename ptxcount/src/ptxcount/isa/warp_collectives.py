@@ -101,9 +101,9 @@ def _shuffle(mode: str, chunk: Chunk, *operands: Array) -> Iterable[Array]:
     lane, inside = _MODES[mode](b & ~segment if mode == "idx" else b, low, high)
     lane = np.where(inside, lane, _LANE) & 31
     active = find_active_lanes(chunk.active, chunk.shape).lanes
-    if a.shape[2] == 1:
+    if a.shape[2] == 1:  # all lanes of a warp have the same value
         result = a
-    elif lane.size == LANES:
+    elif lane.size == LANES:  # all warps read from the same lanes
         result = a[:, :, lane.ravel()]
     else:
         shape = np.broadcast_shapes(a.shape, lane.shape)

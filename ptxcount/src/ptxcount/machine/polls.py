@@ -13,7 +13,7 @@ _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 _SWAPS = frozenset({"cas", "exch"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
 #: Opcodes that no pure wait loop contains.
-_WORK = frozenset({"st", "atom", "red", "bar", "barrier", "reduced", "call", "cp", "trap"})
+_WORK = frozenset({"st", "atom", "red", "bar", "barrier", "call", "cp", "trap"})
 #: Opcodes whose result depends only on the operands.
 _PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 

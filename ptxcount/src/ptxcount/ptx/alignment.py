@@ -64,7 +64,7 @@ def _add(a: Residue, b: Residue) -> Residue:
 
 
 def _mask(a: Residue, b: Residue) -> Residue:
-    """Return the residue of ``a & b``: low bits that are known in both, or zero in a fully known ``b``."""
+    """Return the residue of ``a & b``: low bits that are known in both; of a fully known ``b``, zeros are enough."""
     if b.modulus < _MAX_MODULUS:
         return Residue(min(a.modulus, b.modulus), a.remainder & b.remainder & min(a.modulus, b.modulus) - 1)
     modulus = a.modulus
@@ -74,27 +74,28 @@ def _mask(a: Residue, b: Residue) -> Residue:
 
 
 def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Residue:
-    """Return the residue of ``bfi``: that of ``b`` if the bits go to a known place from bit 4 on, else unknown."""
+    """Return the residue of ``bfi``: that of ``b`` if the bits are inserted above the four lowest, else unknown."""
     return b if place.modulus == _MAX_MODULUS and place.remainder >= 4 else _UNKNOWN
 
 
-#: Functions by opcode: they map the residues of the operands to the residue of the result.
-_RULES: dict[str, Callable[..., Residue]] = {
-    "mov": lambda a: a,
-    "cvt": lambda a: a,
-    "cvta": lambda a: a,
-    "add": _add,
-    "sub": lambda a, b: _make_residue(gcd(a.modulus, b.modulus), a.remainder - b.remainder),
-    "neg": lambda a: _make_residue(a.modulus, -a.remainder),
-    "mul": _multiply,
-    "mul24": _multiply,
-    "rem": lambda a, b: _make_residue(gcd(a.modulus, b.modulus, b.remainder), a.remainder),
-    "bfi": _insert_bits,
-    "mad": lambda a, b, c: _add(_multiply(a, b), c),
-    "and": _mask,
-    "or": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder | b.remainder),
-    "xor": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder ^ b.remainder),
-    "selp": lambda a, b, p: a.join(b),
+#: Functions from the residues of the operands to the residue of the result, by number of operands and opcode.
+_RULES: dict[int, dict[str, Callable[..., Residue]]] = {
+    1: {
+        **dict.fromkeys(("mov", "cvt", "cvta"), lambda a: a),
+        "neg": lambda a: _make_residue(a.modulus, -a.remainder),
+    },
+    2: {
+        "add": _add,
+        "sub": lambda a, b: _make_residue(gcd(a.modulus, b.modulus), a.remainder - b.remainder),
+        "mul": _multiply,
+        "mul24": _multiply,
+        "rem": lambda a, b: _make_residue(gcd(a.modulus, b.modulus, b.remainder), a.remainder),
+        "and": _mask,
+        "or": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder | b.remainder),
+        "xor": lambda a, b: _make_residue(min(a.modulus, b.modulus), a.remainder ^ b.remainder),
+    },
+    3: {"mad": lambda a, b, c: _add(_multiply(a, b), c), "selp": lambda a, b, predicate: a.join(b)},
+    4: {"bfi": _insert_bits},
 }
 
 
@@ -103,55 +104,72 @@ def find_residues(code: Sequence[Instruction], addresses: Mapping[str, int]) -> 
 
     ``addresses`` maps the names of variables to their byte addresses.
     """
-    residues: dict[str, Residue] = {}
+    analysis = _ResidueAnalysis(code, addresses)
+    has_changed = True
+    while has_changed:  # residues only get weaker, so this ends
+        changes = [analysis.update(instruction) for instruction in code]
+        has_changed = any(changes)
+    return lambda operand: analysis.find_residue(operand) or _UNKNOWN
 
-    def find_residue(operand: Operand | None) -> Residue | None:
+
+class _ResidueAnalysis:
+    """The residues of registers, by name, that hold for the instructions so far."""
+
+    def __init__(self, code: Sequence[Instruction], addresses: Mapping[str, int]) -> None:
+        self._addresses = addresses
+        self._write_counts = Counter(name for instruction in code for name in instruction.writes)
+        self._residues: dict[str, Residue] = {}
+        for instruction in code:  # registers in vectors and pairs, and further results, are unknown
+            target = _find_target(instruction)
+            others = instruction.writes - {target.name} if target else instruction.writes
+            self._residues |= dict.fromkeys(others, _UNKNOWN)
+
+    def find_residue(self, operand: Operand | None) -> Residue | None:
+        """Return the residue of an operand; None for a register that has none yet."""
         if isinstance(operand, Register):
-            return residues.get(operand.name)
+            return self._residues.get(operand.name)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
             return _make_residue(_MAX_MODULUS, operand.value)
-        if isinstance(operand, Symbol) and operand.name in addresses:
-            return _make_residue(_MAX_MODULUS, addresses[operand.name])
+        if isinstance(operand, Symbol) and operand.name in self._addresses:
+            return _make_residue(_MAX_MODULUS, self._addresses[operand.name])
         return _UNKNOWN
 
-    for instruction in code:  # registers in vectors and pairs, and further results, are unknown
-        target = instruction.operands[0] if instruction.operands else None
-        residues |= dict.fromkeys(instruction.writes - {getattr(target, "name", "")}, _UNKNOWN)
-    write_counts = Counter(name for instruction in code for name in instruction.writes)
-    changed = True
-    while changed:  # fixed point: residues only get weaker
-        changed = False
-        for instruction in code:
-            target = instruction.operands[0] if instruction.operands else None
-            if not isinstance(target, Register) or residues.get(target.name) == _UNKNOWN:
-                continue
-            residue = _derive_residue(instruction, find_residue)
-            if residue is None:
-                continue
-            if write_counts[target.name] > 1 or not _keeps_remainder(instruction):
-                residue = residue.drop_remainder()
-            earlier = residues.get(target.name)
-            if earlier is not None:
-                residue = earlier.join(residue)
-            if residue != earlier:
-                residues[target.name], changed = residue, True
-    return lambda operand: find_residue(operand) or _UNKNOWN
+    def update(self, instruction: Instruction) -> bool:
+        """Join the residue of an instruction's result to the register's; tell if this changes it."""
+        target = _find_target(instruction)
+        if target is None or self._residues.get(target.name) == _UNKNOWN:
+            return False
+        residue = self._derive_residue(instruction)
+        if residue is None:
+            return False
+        if self._write_counts[target.name] > 1 or not _keeps_remainder(instruction):
+            residue = residue.drop_remainder()
+        earlier = self._residues.get(target.name)
+        if earlier is not None:
+            residue = earlier.join(residue)
+        self._residues[target.name] = residue
+        return residue != earlier
+
+    def _derive_residue(self, instruction: Instruction) -> Residue | None:
+        """Derive the residue of an instruction's result; None while an operand has no residue."""
+        residues = [self.find_residue(operand) for operand in instruction.operands[1:]]
+        if instruction.opcode == "shl" and len(residues) == 2 and residues[0]:
+            a, amount = residues[0], instruction.operands[2]
+            if isinstance(amount, Immediate):
+                return _make_residue(a.modulus << int(amount.value), a.remainder << int(amount.value))
+            return a.join(_ZERO)  # shifted by an unknown count: the operand's power of two still divides the result
+        rule = _RULES.get(len(residues), {}).get(instruction.opcode)
+        if rule is None or "hi" in instruction.modifiers:
+            return _UNKNOWN
+        if instruction.opcode == "selp":
+            residues[2] = _UNKNOWN  # of the predicate
+        return None if None in residues else rule(*residues)
 
 
-def _derive_residue(instruction: Instruction, find_residue: Callable[[Operand], Residue | None]) -> Residue | None:
-    """Derive the residue of an instruction's result; None while an operand has no residue."""
-    operands = [find_residue(operand) for operand in instruction.operands[1:]]
-    if instruction.opcode == "shl" and len(operands) == 2 and operands[0]:
-        a, amount = operands[0], instruction.operands[2]
-        if isinstance(amount, Immediate):
-            return _make_residue(a.modulus << int(amount.value), a.remainder << int(amount.value))
-        return a.join(_ZERO)  # shifted by an unknown count: the operand's power of two still divides the result
-    rule = _RULES.get(instruction.opcode)
-    if rule is None or "hi" in instruction.modifiers or rule.__code__.co_argcount != len(operands):
-        return _UNKNOWN
-    if instruction.opcode == "selp":
-        operands[2] = _UNKNOWN
-    return rule(*operands) if all(operands) else None
+def _find_target(instruction: Instruction) -> Register | None:
+    """Return the register that an instruction writes; None without operands, and for a vector or a pair."""
+    target = instruction.operands[0] if instruction.operands else None
+    return target if isinstance(target, Register) else None
 
 
 def _keeps_remainder(instruction: Instruction) -> bool:

@@ -6,10 +6,11 @@ The order is a weak topological one (Bourdoncle, Efficient chaotic iteration str
 threads that leave a loop wait until all threads have left it.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from ..util.errors import UnsupportedInstructionError
@@ -105,16 +106,29 @@ def analyse(entry: Entry) -> Flow:
     `isa.dispatch` must have set the registers that each instruction reads and writes. Raises
     `UnsupportedInstructionError` if loops are nested so deep that ordering takes over `MAX_VISITS` visits.
     """
+    blocks = _split_blocks(entry)
+    order = _order_blocks(entry, [block.successors for block in blocks])
+    rank = [len(blocks)] * len(blocks)  # of unreachable blocks
+    for place, index in enumerate(order):
+        rank[index] = place
+    uses = [_find_uses(entry.instructions[block.start : block.stop]) for block in blocks]
+    live = _find_live_registers(blocks, order, uses)
+    live_across_blocks = frozenset[str]().union(*(use.reads for use in uses))
+    find_live = cache(lambda indices: frozenset[str]().union(*(live[index] for index in indices)))
+    return Flow(blocks, rank, live_across_blocks, find_live)
+
+
+def _split_blocks(entry: Entry) -> list[BasicBlock]:
     code = entry.instructions
     ends = [find_end(entry, instruction) for instruction in code]
     targets = {index: _find_target(entry, code[index]) for index, end in enumerate(ends) if end is End.BRANCH}
-    starts = {0, len(code), *(place for place in targets.values() if place is not None)}
-    starts |= {
-        index + 1 for index, end in enumerate(ends) if end is not End.FALL_THROUGH or code[index].opcode == "trap"
-    }
+    starts = {0, len(code), *(target for target in targets.values() if target is not None)}
+    for index, end in enumerate(ends):
+        if end is not End.FALL_THROUGH or code[index].opcode == "trap":
+            starts.add(index + 1)
     ordered = sorted(starts)
-    blocks = [BasicBlock(start, stop, ends[stop - 1] if stop > start else End.EXIT)
-              for start, stop in zip(ordered, [*ordered[1:], len(code)], strict=True)]  # fmt: skip
+    blocks = [BasicBlock(start, stop, ends[stop - 1]) for start, stop in pairwise(ordered)]
+    blocks.append(BasicBlock(len(code), len(code), End.EXIT))
     block_index = {block.start: index for index, block in enumerate(blocks)}
     for index, block in enumerate(blocks[:-1]):
         last = code[block.stop - 1]
@@ -124,15 +138,7 @@ def analyse(entry: Entry) -> Flow:
         target = targets.get(block.stop - 1)
         if target is not None:
             block.successors.append(block_index[target])
-    order = _order_blocks(entry, [block.successors for block in blocks])
-    rank = [len(blocks)] * len(blocks)  # of unreachable blocks
-    for place, index in enumerate(order):
-        rank[index] = place
-    uses = [_find_uses(code[block.start : block.stop]) for block in blocks]
-    live = _find_live_registers(blocks, order, uses)
-    live_across_blocks = frozenset[str]().union(*(use.reads for use in uses))
-    find_live = cache(lambda indices: frozenset[str]().union(*(live[index] for index in indices)))
-    return Flow(blocks, rank, live_across_blocks, find_live)
+    return blocks
 
 
 def find_reachable(
@@ -148,13 +154,19 @@ def find_reachable(
     return reached
 
 
-def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[_Uses]) -> list[frozenset[str]]:
-    """Return the registers that are live at the beginning of each basic block (a backward dataflow analysis)."""
-    live = [frozenset(use.reads) for use in uses]
+def list_predecessors(blocks: Sequence[BasicBlock]) -> list[list[int]]:
+    """Return the indices of the predecessors of each basic block."""
     predecessors: list[list[int]] = [[] for _ in blocks]
     for index, block in enumerate(blocks):
         for following in block.successors:
             predecessors[following].append(index)
+    return predecessors
+
+
+def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[_Uses]) -> list[frozenset[str]]:
+    """Return the registers that are live at the beginning of each basic block (a backward dataflow analysis)."""
+    live = [frozenset(use.reads) for use in uses]
+    predecessors = list_predecessors(blocks)
     work = dict.fromkeys(order)
     while work:
         index, _ = work.popitem()
@@ -190,40 +202,60 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
 
 
 def _find_components(successors: list[list[int]], roots: list[int], inside: frozenset[int]) -> list[_Component]:
-    """Return the strongly connected components of ``inside`` that ``roots`` reach, in reverse topological order.
-
-    The algorithm and its ``number`` and ``low`` are Tarjan's (Depth-first search and linear graph algorithms, 1972).
-    """
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    path: list[int] = []
-    path_index: dict[int, int] = {}
-    components: list[_Component] = []
+    """Return the strongly connected components of ``inside`` that ``roots`` reach, in reverse topological order."""
+    search = _ComponentSearch(successors, inside)
     for root in roots:
-        work = [(root, 0)] if root not in number else []
-        while work:
-            node, branch = work.pop()
-            if branch == 0:
-                number[node] = low[node] = len(number)
-                path_index[node] = len(path)
-                path.append(node)
-            following = [n for n in successors[node] if n in inside]
-            for place in range(branch, len(following)):
-                if following[place] not in number:
-                    work += [(node, place + 1), (following[place], 0)]
-                    break
-                if following[place] in path_index:
-                    low[node] = min(low[node], low[following[place]])
-            else:
-                if low[node] == number[node]:
-                    members = path[path_index[node] :]
-                    components.append(_Component(node, frozenset(members)))
-                    del path[-len(members) :]
-                    for member in members:
-                        del path_index[member]
-                for parent, _ in work[-1:]:
-                    low[parent] = min(low[parent], low[node])
-    return components
+        search.visit_from(root)
+    return search.components
+
+
+class _ComponentSearch:
+    """The depth-first search of Tarjan (Depth-first search and linear graph algorithms, 1972), without recursion.
+
+    ``_number`` and ``_low`` are the names of the paper.
+    """
+
+    def __init__(self, successors: list[list[int]], inside: frozenset[int]) -> None:
+        self._successors, self._inside = successors, inside
+        self.components: list[_Component] = []
+        self._number: dict[int, int] = {}
+        self._low: dict[int, int] = {}
+        #: Nodes that are in no component yet, in the order of their numbers, and the index of each.
+        self._path: list[int] = []
+        self._path_index: dict[int, int] = {}
+        #: Nodes from the root to the current one, each with the successors that are still to be visited.
+        self._visits: list[tuple[int, Iterator[int]]] = []
+
+    def visit_from(self, root: int) -> None:
+        if root not in self._number:
+            self._enter(root)
+        while self._visits:
+            node, remaining = self._visits[-1]
+            following = next(remaining, None)
+            if following is None:
+                self._leave(node)
+            elif following not in self._number:
+                self._enter(following)
+            elif following in self._path_index:
+                self._low[node] = min(self._low[node], self._low[following])
+
+    def _enter(self, node: int) -> None:
+        self._number[node] = self._low[node] = len(self._number)
+        self._path_index[node] = len(self._path)
+        self._path.append(node)
+        self._visits.append((node, filter(self._inside.__contains__, self._successors[node])))
+
+    def _leave(self, node: int) -> None:
+        if self._low[node] == self._number[node]:
+            members = self._path[self._path_index[node] :]
+            self.components.append(_Component(node, frozenset(members)))
+            del self._path[-len(members) :]
+            for member in members:
+                del self._path_index[member]
+        self._visits.pop()
+        if self._visits:
+            parent = self._visits[-1][0]
+            self._low[parent] = min(self._low[parent], self._low[node])
 
 
 def _find_uses(code: list[Instruction]) -> _Uses:

@@ -166,11 +166,15 @@ class Stream:
     def skip_block(self) -> Callable[[], Stream]:
         """Skip the rest of a ``{ ... }`` after the opening brace; return a function that makes a `Stream` of it."""
         start, line, depth = self._position, self._line, 1
-        for brace in _BRACES.finditer(self._text, start, self._stop):
-            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        end = self._stop
+        for match in _BRACES.finditer(self._text, start, self._stop):
+            if match[0] == "{":
+                depth += 1
+            elif match[0] == "}":
+                depth -= 1
             if not depth:
+                end = match.end()
                 break
-        end = self._stop if depth else brace.end()
         self._position, self._line = end, line + self._text.count("\n", start, end)
         if depth:
             self.fail("'}'")
@@ -179,8 +183,8 @@ class Stream:
     def parse_statement(self, parse: Callable[[], None]) -> str:
         """Parse the rest of a statement with ``parse``, and take its ``;``. Return an empty text, or the problem.
 
-        If ``parse`` raises `PtxSyntaxError`, the statement is skipped. So a bad statement fails only the kernel that
-        contains it. Raises `PtxSyntaxError` if the statement has no end.
+        If ``parse`` raises `PtxSyntaxError`, the statement is skipped, including its ``;``. So a bad statement fails
+        only the kernel that contains it. Raises `PtxSyntaxError` if the braces before the ``;`` are not balanced.
         """
         start = self._at
         try:
@@ -201,6 +205,8 @@ class Stream:
         """Return the file names of all ``.file`` directives by number. A directive may follow its uses in ``.loc``."""
         names = {}
         for match in _FILE.finditer(self._text):
-            if "//" not in self._text[self._text.rfind("\n", 0, match.start()) + 1 : match.start()]:
+            line_start = self._text.rfind("\n", 0, match.start()) + 1
+            is_comment = "//" in self._text[line_start : match.start()]
+            if not is_comment:
                 names[int(parse_number(match[1], 0))] = match[2]
         return names

@@ -7,7 +7,7 @@ Unsupported parts are skipped, or marked with the problem. Only a kernel that ne
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -46,6 +46,7 @@ def list_essential_tokens(text: str, entry: str) -> list[str]:
     parser = _Parser(Stream(text), {})
     declarations = [*parser.iter_declarations(), ("", len(text))]
     irrelevant = {".file", ".section", *parser.program.entries} - {entry}
+    # A declaration ends where the next one begins.
     spans = [(start, stop) for (name, start), (_, stop) in pairwise(declarations) if name not in irrelevant]
     stream = Stream("\n".join(text[start:stop] for start, stop in spans))
     tokens = []
@@ -63,6 +64,15 @@ _EXTENTS = {".reqnctapercluster": "cluster", ".reqntid": "exact_block"}
 _PRODUCTS = {".maxntid": "max_threads", ".language": "language"}
 #: Directive of a kernel whose launch gives the grid in clusters.
 _GRID_OF_CLUSTERS = ".blocksareclusters"
+
+
+@dataclass
+class _InitialValue:
+    """Initial value of a variable. An address is 8 zero bytes in ``content``; for ``addresses``, see `Variable`."""
+
+    content: bytearray = field(default_factory=bytearray)
+    addresses: list[tuple[int, str, int]] = field(default_factory=list)
+    problem: str = ""
 
 
 class _Parser:
@@ -113,7 +123,25 @@ class _Parser:
 
     def parse_variable(self, space: str) -> Variable:
         """Parse a variable after its state space: alignment, type, name, extents and initial value."""
-        stream, align, problem = self._stream, 0, ""
+        align, element, problem = self._parse_attributes()
+        name = self._stream.take("name", "a name")
+        count = self._parse_extents()
+        if element is None:
+            problem, element = problem or "it has no type", TYPES["b8"]
+        initial = self._parse_initial(element) if self._stream.accept("=") else _InitialValue()
+        problem = initial.problem or problem
+        content = bytes(initial.content)
+        size = count * element.size if count is not None else len(content) or None
+        if size is not None and len(content) > size:
+            problem = f"more initial values than its {size} bytes hold"
+        align = align or element.size
+        addresses = tuple(initial.addresses)
+        return Variable(name, space.lstrip("."), align, size, content, problem, addresses, element)
+
+    def _parse_attributes(self) -> tuple[int | None, Type | None, str]:
+        """Parse the words before a variable's name; return the alignment, the type, and a problem or ""."""
+        stream, problem = self._stream, ""
+        align: int | None = None
         element: Type | None = None
         while stream.peek().kind == "dot":
             word = stream.next().text
@@ -129,7 +157,11 @@ class _Parser:
                 element = TYPES[word[1:]]
             else:
                 problem = f"{word} is not supported"
-        name = stream.take("name", "a name")
+        return align, element, problem
+
+    def _parse_extents(self) -> int | None:
+        """Parse ``[2][3]`` after a variable's name; return the number of elements, None for ``[]``."""
+        stream = self._stream
         count: int | None = 1
         while stream.accept("["):
             if stream.accept("]"):
@@ -137,17 +169,7 @@ class _Parser:
             else:
                 count = (count or 1) * self._take_count()
                 stream.expect("]")
-        if element is None:
-            problem, element = problem or "it has no type", TYPES["b8"]
-        initial = bytearray()
-        addresses: list[tuple[int, str, int]] = []
-        if stream.accept("="):
-            problem = self._parse_initial(element, initial, addresses) or problem
-        size = count * element.size if count is not None else len(initial) or None
-        if size is not None and len(initial) > size:
-            problem = f"more initial values than its {size} bytes hold"
-        align = align or element.size
-        return Variable(name, space.lstrip("."), align, size, bytes(initial), problem, tuple(addresses), element)
+        return count
 
     def _take_alignment(self) -> int:
         line, align = self._stream.peek().line, self._stream.take_integer()
@@ -161,27 +183,24 @@ class _Parser:
             raise PtxSyntaxError(line, f"an array has {count} elements; the number must be 1 to 4294967295")
         return count
 
-    def _parse_initial(self, element: Type, values: bytearray, addresses: list[tuple[int, str, int]]) -> str:
-        """Parse initial values, up to the ``;``, into ``values`` and ``addresses``; return the last problem, or "".
-
-        ``addresses`` are as in `Variable`: an address is 8 zero bytes in ``values``.
-        """
-        stream, problem = self._stream, ""
+    def _parse_initial(self, element: Type) -> _InitialValue:
+        """Parse initial values, up to the ``;``."""
+        stream, initial = self._stream, _InitialValue()
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
                 stream.fail("';'")
             if token.kind == "number" or token.text == "-":
                 value = stream.take_number()
                 try:
-                    values += _encode_value(value, element)
+                    initial.content += _encode_value(value, element)
                 except (ArithmeticError, ValueError):
-                    problem = f"its initial value {value} does not fit .{element.name}"
+                    initial.problem = f"its initial value {value} does not fit .{element.name}"
             elif token.kind == "name" and element.size == 8:
-                addresses.append((len(values), *self._parse_address()))
-                values += bytes(element.size)
+                initial.addresses.append((len(initial.content), *self._parse_address()))
+                initial.content += bytes(element.size)
             elif stream.next().text not in ("{", "}", ","):
-                problem = f"its initial value {token.text!r} is not a number"
-        return problem
+                initial.problem = f"its initial value {token.text!r} is not a number"
+        return initial
 
     def _parse_address(self) -> tuple[str, int]:
         """Parse ``name`` or ``generic(name)``, and numbers added to it; return the name and the sum of the numbers."""

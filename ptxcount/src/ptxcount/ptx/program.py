@@ -17,8 +17,8 @@ DType = np.dtype[Any]
 class Type:
     """A fundamental type (PTX ISA, "Fundamental Types").
 
-    ``kind`` is the letter ``s``, ``u``, ``b`` or ``f`` of the name. Other kinds are ``pred``; ``f16x2``; ``bf16``, also
-    for bf16x2; and ``int16x2`` for u16x2 and s16x2. ``size`` is in bytes.
+    ``kind`` is the letter ``s``, ``u``, ``b`` or ``f`` of the name, or else ``pred``, ``f16x2``, ``bf16`` (of bf16 and
+    bf16x2) or ``int16x2`` (of u16x2 and s16x2). ``size`` is in bytes.
     """
 
     name: str
@@ -59,7 +59,7 @@ def unknown_type(name: str) -> Type:
 
 @dataclass(frozen=True)
 class Register:
-    """A virtual register; ``negated`` only for a predicate that is read as ``!p``."""
+    """A virtual register. ``negated`` is only for predicates: the operand is ``!p``."""
 
     name: str
     type: Type
@@ -97,9 +97,9 @@ class Address:
 
 @dataclass(frozen=True)
 class Group:
-    """Several operands as one: a vector ``{a, b}``, a pair ``p|q``, the argument list ``(a, b)`` of a call.
+    """Several operands as one: a vector ``{a, b}``, a pair ``p|q``, or the argument list ``(a, b)`` of a call.
 
-    Also an address with coordinates, and the targets of a jump table.
+    An address with coordinates is also a group, and so are the targets of a jump table.
     """
 
     items: tuple[Operand, ...]
@@ -119,7 +119,7 @@ def format_operand(operand: Operand) -> str:
         return f"{{{', '.join(map(format_operand, operand.items))}}}"
     if isinstance(operand, Immediate):
         return str(operand.value)
-    return f"!{operand.name}" if getattr(operand, "negated", False) else operand.name
+    return f"!{operand.name}" if isinstance(operand, Register) and operand.negated else operand.name
 
 
 #: State space of the parameters of calls, a name of ptxcount's own: local memory that machine code does not access.
@@ -146,7 +146,7 @@ class Instruction:
     #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
-    #: Widths in bytes of its accesses that may be to shared memory.
+    #: Widths in bytes of the instruction's accesses that may be to shared memory.
     units: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @property
@@ -159,20 +159,20 @@ class Instruction:
 class Variable:
     """A variable of a state space (PTX ISA, "State Spaces"), or a parameter of a kernel."""
 
-    #: Its name, and its state space, for example ``shared``.
+    #: Name, and state space, for example ``shared``.
     name: str
     space: str
-    #: Its alignment in bytes.
+    #: Alignment in bytes.
     align: int
-    #: Its size in bytes; None for a dynamic ``extern`` array.
+    #: Size in bytes; None for a dynamic ``extern`` array.
     size: int | None
     #: Initial bytes; zeros follow.
     initial: bytes = b""
-    #: Reason why it cannot be used; empty if it can.
+    #: Reason why the variable cannot be used; empty if it can.
     problem: str = ""
-    #: Addresses in its initial value: the byte offset in the variable, the symbol, and the number added to its address.
+    #: Addresses in the initial value: byte offset in the variable, symbol, and the number added to its address.
     addresses: tuple[tuple[int, str, int], ...] = ()
-    #: The type of its elements.
+    #: Type of an element.
     element: Type = TYPES["b8"]
     #: True for a ``.hidden`` parameter, which the compiler added.
     hidden: bool = False
@@ -184,7 +184,7 @@ class Entry:
 
     #: Mangled name.
     name: str
-    #: Source of its beginning.
+    #: Source of the kernel's beginning.
     source: Source
     #: Parameters, in order.
     parameters: list[Variable] = field(default_factory=list)
@@ -192,9 +192,9 @@ class Entry:
     instructions: list[Instruction] = field(default_factory=list)
     #: Index of the instruction after each label.
     labels: dict[str, int] = field(default_factory=dict)
-    #: Its own variables by name.
+    #: Variables that the kernel declares, by name.
     variables: dict[str, Variable] = field(default_factory=dict)
-    #: Reason why it cannot be launched; empty if it can.
+    #: Reason why the kernel cannot be launched; empty if it can.
     problem: str = ""
     #: Cluster size in blocks, if the source sets it.
     cluster: tuple[int, int, int] | None = None
@@ -224,10 +224,10 @@ class Entry:
 class Function:
     """A function that a kernel may call."""
 
-    #: The names of its results and parameters.
+    #: Names of the results and the parameters.
     results: tuple[str, ...]
     parameters: tuple[str, ...]
-    #: Function that parses its body, as an entry without parameters.
+    #: Function that parses the body, as an entry without parameters.
     body: Callable[[], Entry]
 
     def accepts(self, results: int, arguments: int) -> bool:

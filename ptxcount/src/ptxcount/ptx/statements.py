@@ -32,7 +32,7 @@ SPACES = (".global", ".const", ".shared", ".local")
 
 
 def _is_library(file: str) -> bool:
-    """Tell if a file is of a library. A file that is not C++ counts as one: other languages inline their libraries."""
+    """Tell if a file belongs to a library. So do all files that are not C++: other languages inline their libraries."""
     return _CPP.search(file) is None or _LIBRARY.search(file) is not None
 
 
@@ -52,7 +52,7 @@ class _Scope:
         self.ranges: dict[str, tuple[int, Type]] = {}
 
     def rename_label(self, operand: Operand) -> Operand:
-        """Return an operand of a branch; if it is a label of this scope, with the label's unique name."""
+        """Replace the labels of this scope in an operand of a branch by their unique names."""
         if isinstance(operand, Group):
             return Group(tuple(map(self.rename_label, operand.items)))
         if isinstance(operand, Symbol) and operand.name in self.labels:
@@ -84,13 +84,13 @@ class Body:
         self._stream, self._entry, self._files, self._parse_variable = stream, entry, files, parse_variable
         self._scopes = [_Scope(0, 0)]
         self._scope_count = 1
-        #: Number of the first file, which is the kernel's. Its lines are not replaced by lines of callers.
-        self._file = 0
+        #: Number of the first file, which is the kernel's. Lines of this file are not replaced by lines of callers.
+        self._file: int | None = None
         #: File and line of each line of library code -> file and line of its caller.
         self._callers: dict[tuple[int, int], tuple[int, int]] = {}
         #: File, line and caller of the next instruction, as in `Source`.
         self._location: tuple[str | None, int | None, str] = (None, None, "")
-        #: The last label, and the targets of ``.branchtargets`` by their label.
+        #: Name of the last label, and the targets of each ``.branchtargets`` by the label before it.
         self._label = ""
         self._tables: dict[str, Group] = {}
 
@@ -156,14 +156,17 @@ class Body:
         For code inlined from a library, the location is the line that calls the library.
         """
         stream = self._stream
-        place = caller = (stream.take_integer(), stream.take_integer())
-        self._file = self._file or place[0]
+        place = (stream.take_integer(), stream.take_integer())
+        caller = place
+        if self._file is None:
+            self._file = place[0]
         while stream.peek().line == ptx_line and stream.peek().kind != "end":
             if stream.next().text == "inlined_at":
                 caller = (stream.take_integer(), stream.take_integer())
         caller = self._callers.get(caller, caller)
-        if place[0] != self._file and _is_library(self._files.get(place[0], "")):  # show the line that calls it
-            self._callers[place] = place = caller
+        if place[0] != self._file and _is_library(self._files.get(place[0], "")):
+            self._callers[place] = caller
+            place = caller
         if place[1]:  # line 0 marks code without a line: keep the last one
             file, caller_file = (self._files.get(number, f"file {number}") for number, _ in (place, caller))
             caller_text = f"{PurePath(caller_file).name}:{caller[1]}" if caller != place else ""

@@ -22,7 +22,7 @@ def decode_bits(bits: Array) -> Array:
 def encode_bits(exact: Array, rounding: str = "rn") -> Array:
     """Encode floats as bits of bfloat16 (uint16), with a rounding modifier of ``cvt`` and the canonical NaN.
 
-    The floats must be exact, or rounded to odd: another rounding would round twice.
+    The floats must be exact or rounded to odd. After any other rounding, this one would be a second rounding.
     """
     wide = exact.astype(np.float64)
     single = wide.astype(np.float32)
@@ -49,4 +49,8 @@ def wrap_for_bits(compute: Callable[..., Any]) -> Callable[..., Array]:
         return encode_bits(np.asarray(compute(*(decode_bits(operand).astype(np.float64) for operand in bits))))
 
     compute_pair = wrap_for_pairs(compute_single)
-    return lambda *words: (compute_single if words[0].dtype.itemsize == 2 else compute_pair)(*words)
+
+    def compute_words(*words: Array) -> Array:
+        return compute_single(*words) if words[0].dtype.itemsize == 2 else compute_pair(*words)
+
+    return compute_words

@@ -18,15 +18,18 @@ ROUNDINGS = frozenset({"rn", *MODES, *TO_INTEGER})
 
 
 def _convert_to_integer(a: Array, source: Type, target: Type, rounding: str) -> Array:
-    """Round floats, then clamp to the target. NaN becomes 0, or the top bit alone if either type has 64 bits."""
+    """Round floats, then clamp them to the target type.
+
+    NaN becomes 0. If either type has 64 bits, it becomes the integer with only the top bit set.
+    """
     rounded = TO_INTEGER[rounding](a.astype(np.float64))
     least, most = np.iinfo(target.dtype).min, np.iinfo(target.dtype).max
     inside = (rounded >= float(least)) & (rounded < float(most))
     converted = np.where(inside, rounded, 0).astype(target.dtype)
     clamped = np.where(rounded < 0, target.dtype.type(least), target.dtype.type(most))
-    wide = 8 in (source.size, target.size)
-    of_nan = np.array(1 << (target.bits - 1), f"u{target.size}").view(target.dtype) if wide else target.dtype.type(0)
-    return np.where(np.isnan(a), of_nan, np.where(inside, converted, clamped)).astype(target.dtype)
+    of_nan = 1 << (target.bits - 1) if 8 in (source.size, target.size) else 0
+    converted_nan = np.array(of_nan, f"u{target.size}").view(target.dtype)
+    return np.where(np.isnan(a), converted_nan, np.where(inside, converted, clamped)).astype(target.dtype)
 
 
 def _find_error(exact: Array, rounded: Array) -> Array:
@@ -56,30 +59,41 @@ def convert(
         a = flush(a)
     if relu:
         a = apply_relu(a)
-    if target.kind == "bf16" and rounding in TO_INTEGER:
-        a, rounding = TO_INTEGER[rounding](a), "rn"
     if target.kind == "bf16":
-        if a.dtype.kind != "f":
-            wide = a.astype(np.float64)
-            a = round_to_odd(wide, _find_error(a, wide))
-        bits = bfloat.encode_bits(a, rounding)
-        return bfloat.clamp_infinities(bits) if satfinite else bits
-    if target.kind != "f":
-        if source.kind == "f":
-            return _convert_to_integer(a, source, target, rounding)
-        if saturate:
-            limits, source_limits = np.iinfo(target.dtype), np.iinfo(a.dtype)
-            a = np.clip(a, max(limits.min, source_limits.min), min(limits.max, source_limits.max))
-        return a.astype(target.dtype)
+        return _convert_to_bfloat(a, rounding, satfinite=satfinite)
+    if target.kind == "f":
+        return _convert_to_float(a, source, target, rounding, saturate=saturate, ftz=ftz, satfinite=satfinite)
+    if source.kind == "f":
+        return _convert_to_integer(a, source, target, rounding)
+    if saturate:
+        limits, source_limits = np.iinfo(target.dtype), np.iinfo(a.dtype)
+        a = np.clip(a, max(limits.min, source_limits.min), min(limits.max, source_limits.max))
+    return a.astype(target.dtype)
+
+
+def _convert_to_bfloat(a: Array, rounding: str, *, satfinite: bool) -> Array:
+    if rounding in TO_INTEGER:
+        a, rounding = TO_INTEGER[rounding](a), "rn"
+    if a.dtype.kind != "f":
+        wide = a.astype(np.float64)
+        a = round_to_odd(wide, _find_error(a, wide))
+    bits = bfloat.encode_bits(a, rounding)
+    return bfloat.clamp_infinities(bits) if satfinite else bits
+
+
+def _convert_to_float(
+    a: Array, source: Type, target: Type, rounding: str, *, saturate: bool, ftz: bool, satfinite: bool
+) -> Array:
     if rounding in TO_INTEGER:
         result = np.copysign(TO_INTEGER[rounding](a), a).astype(target.dtype)
-    elif rounding in MODES and (source.kind != "f" or target.size < source.size):
-        nearest = a.astype(target.dtype)
-        result = round_toward(rounding, nearest, _find_error(a, nearest))
     else:
         result = a.astype(target.dtype)
-    result = flush(result) if ftz and target.size == 4 else result
-    result = clamp01(result) if saturate else result
+        if rounding in MODES and (source.kind != "f" or target.size < source.size):
+            result = round_toward(rounding, result, _find_error(a, result))
+    if ftz and target.size == 4:
+        result = flush(result)
+    if saturate:
+        result = clamp01(result)
     if satfinite:
         most = np.finfo(target.dtype).max
         result = np.clip(result, -most, most)

@@ -84,7 +84,8 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
         operands = tuple(np.broadcast_arrays(*operands))
         if operands[0].dtype == np.float64:
             nearest = np.asarray(operation.nearest(*operands))
-            overflow = np.isinf(nearest) & ~((operands[-1] == 0) & (name in ("div", "rcp")))
+            divides_by_zero = (operands[-1] == 0) & (name in ("div", "rcp"))
+            overflow = np.isinf(nearest) & ~divides_by_zero
             difference = _find_error_sign(operation.error, operands, nearest, overflow)
         else:
             wide = operation.odd(*(operand.astype(np.float64) for operand in operands))
@@ -102,9 +103,9 @@ def make_directed(name: str, mode: str) -> Callable[..., Array]:
 def _find_error_sign(
     error: Callable[..., Fraction], operands: tuple[Array, ...], nearest: Array, overflow: Array
 ) -> Array:
-    """Return the sign of the exact result minus ``nearest``: -1.0, 0.0 or 1.0, from fractions.
+    """Compute the sign of the exact result minus ``nearest`` with fractions: -1.0, 0.0 or 1.0.
 
-    For the mask ``overflow``, return the opposite sign of ``nearest``; for other infinities and NaN, 0.
+    Where ``overflow`` is true, it is opposite to the sign of ``nearest``. For other infinities and NaN, it is 0.
     """
     finite = np.logical_and.reduce([np.isfinite(operand) for operand in operands])
     difference = np.where(overflow & finite, -np.sign(nearest), 0.0)

@@ -42,16 +42,6 @@ def round_to_odd(total: Array, error: Array) -> Array:
     return (bits + np.where(inexact, step, 0)).view(np.float64)
 
 
-def _compute_exact_fma(a: float, b: float, c: float) -> float:
-    total = Fraction(a) * Fraction(b) + Fraction(c)
-    if not total:
-        return float(np.float64(a) * np.float64(b) + np.float64(c))
-    try:
-        return total.numerator / total.denominator  # Python rounds this quotient correctly
-    except OverflowError:
-        return float("inf") if total > 0 else float("-inf")
-
-
 #: The smallest normal float32.
 TINY = np.finfo(np.float32).tiny
 
@@ -59,20 +49,37 @@ TINY = np.finfo(np.float32).tiny
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     """Compute a * b + c with one rounding (Boldo and Melquiond, Emulation of FMA by rounding to odd, 2008)."""
     if a.dtype == np.float32:
-        total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
-        rounded = total.astype(np.float32)
-        is_doubtful = total.view(np.int64) << 35 == np.int64(-1 << 63)  # midpoint of two float32: double rounding
-        is_small = np.abs(rounded) <= TINY  # subnormal float32 round at another bit
-        if is_small.any():
-            is_doubtful |= is_small & (total != 0)
-        if is_doubtful.any():
-            x, y, z = (operand[is_doubtful].astype(np.float64) for operand in np.broadcast_arrays(a, b, c))
-            rounded[is_doubtful] = round_to_odd(*two_sum(x * y, z)).astype(np.float32)
-        return rounded
-    if a.dtype != np.float64:  # the product is exact in float64, and rounding to odd makes the second rounding safe
-        wide = a.astype(np.float64) * b.astype(np.float64)
-        return round_to_odd(*two_sum(*np.broadcast_arrays(wide, c.astype(np.float64)))).astype(a.dtype)
-    a, b, c = np.broadcast_arrays(a, b, c)
+        return _multiply_add_singles(a, b, c)
+    if a.dtype == np.float64:
+        return _multiply_add_doubles(*np.broadcast_arrays(a, b, c))
+    return _multiply_add_odd(a, b, c).astype(a.dtype)
+
+
+def _multiply_add_odd(a: Array, b: Array, c: Array) -> Array:
+    """Compute a * b + c of float16 or float32 as float64, rounded to odd, so that it can be rounded to their type."""
+    product = a.astype(np.float64) * b.astype(np.float64)  # exact
+    return round_to_odd(*two_sum(*np.broadcast_arrays(product, c.astype(np.float64))))
+
+
+def _multiply_add_singles(a: Array, b: Array, c: Array) -> Array:
+    """Compute a * b + c of float32 by rounding twice; repeat with `_multiply_add_odd` where this may be wrong."""
+    total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
+    rounded = total.astype(np.float32)
+    is_doubtful = total.view(np.int64) << 35 == np.int64(-1 << 63)  # midpoint of two float32
+    is_small = np.abs(rounded) <= TINY  # subnormal float32 round at another bit
+    if is_small.any():
+        is_doubtful |= is_small & (total != 0)
+    if is_doubtful.any():
+        operands = (operand[is_doubtful] for operand in np.broadcast_arrays(a, b, c))
+        rounded[is_doubtful] = _multiply_add_odd(*operands).astype(np.float32)
+    return rounded
+
+
+def _multiply_add_doubles(a: Array, b: Array, c: Array) -> Array:
+    """Compute a * b + c of float64 from sums and products with their errors, or else from fractions.
+
+    Fractions replace sums and products that may overflow or underflow.
+    """
     high, low = two_product(a, b)
     upper, lower = two_sum(c, low)
     top, remainder = two_sum(high, upper)
@@ -85,8 +92,18 @@ def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
     is_single = (a == 0) | (b == 0) | ((c == 0) & (high != 0)) | ~are_factors_finite | ~np.isfinite(c)
     result[is_single] = np.where(are_factors_finite & ~np.isfinite(c), c, high + c)[is_single]
     for index in zip(*np.nonzero(~is_safe & ~is_single), strict=True):
-        result[index] = _compute_exact_fma(float(a[index]), float(b[index]), float(c[index]))
+        result[index] = _multiply_add_fractions(float(a[index]), float(b[index]), float(c[index]))
     return result
+
+
+def _multiply_add_fractions(a: float, b: float, c: float) -> float:
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    if not total:
+        return float(np.float64(a) * np.float64(b) + np.float64(c))
+    try:
+        return total.numerator / total.denominator  # Python rounds this quotient correctly
+    except OverflowError:
+        return float("inf") if total > 0 else float("-inf")
 
 
 def _order_zeros(choose: Any, combine_bits: Any) -> Callable[[Array, Array], Array]:
@@ -147,7 +164,11 @@ def wrap_for_pairs(compute: Callable[..., Array]) -> Callable[..., Array]:
 
 def wrap_for_halves(compute: Callable[..., Any], dtype: str = "f2") -> Callable[..., Array]:
     """Wrap a function of float16, or of ``dtype``, so that it computes on both halves of 32-bit words (``f16x2``)."""
-    return wrap_for_pairs(lambda *bits: np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16))
+
+    def compute_bits(*bits: Array) -> Array:
+        return np.asarray(compute(*(operand.view(dtype) for operand in bits))).view(np.uint16)
+
+    return wrap_for_pairs(compute_bits)
 
 
 def flush(a: Array, tiny: float | None = None) -> Array:

@@ -42,9 +42,9 @@ def multiply24(shift: int, a: Array, b: Array) -> Array:
 
 
 def find_nth_set(mask: Array, base: Array, offset: Array) -> Array:
-    """Compute ``fns``: the position of the set bit number ``offset`` from the bit ``base`` on, or all ones.
+    """Compute ``fns``: count set bits from the bit ``base`` on; return the position of number ``offset``, or all ones.
 
-    A positive ``offset`` counts upwards, a negative one downwards; 0 tests only the bit ``base``.
+    A positive ``offset`` counts upwards, a negative one downwards. For 0, only the bit ``base`` may be the result.
     """
     mask, base, offset = np.broadcast_arrays(mask, base, offset.view(np.int32))
     positions = np.full(mask.shape, 0xFFFFFFFF, np.uint32)
@@ -76,8 +76,9 @@ def divide(a: Array, b: Array) -> Array:
         return np.where(b == 0, ~np.zeros_like(a), a // np.where(b == 0, 1, b).astype(b.dtype))
     if a.dtype.itemsize == 8:
         safe = np.where((b == 0) | (b == -1), 1, b).astype(b.dtype)
-        quotient = a // safe
-        quotient = quotient + ((a % safe != 0) & ((a < 0) != (safe < 0)))
+        quotient = a // safe  # rounded down
+        is_below = (a % safe != 0) & ((a < 0) != (safe < 0))
+        quotient = np.where(is_below, quotient + 1, quotient)
         return np.where(b == 0, np.array(-1, a.dtype), np.where(b == -1, -a, quotient)).astype(a.dtype)
     return np.where(b == 0, -1, divide(a.astype(np.int64), b.astype(np.int64))).astype(a.dtype)
 

@@ -19,9 +19,11 @@ _GREATEST = {4: 0x7E, 5: 0x7B}
 
 
 class NarrowFormat(NamedTuple):
-    """A format: bits of a number in a word, decoder from codes to float64, encoder to uint8 codes."""
+    """A format of narrow floats."""
 
+    #: Bits that a number takes in a word.
     bits: int
+    #: Decoder from codes to float64, and encoder to codes of type uint8.
     decode: Callable[[Array], Array]
     encode: Callable[[Array], Array]
 
@@ -31,7 +33,7 @@ def _decode_finite(exponent: int, mantissa: int, codes: Array) -> Array:
     sign, bias = 1 << (exponent + mantissa), 2 ** (exponent - 1) - 1
     exponents = (codes >> mantissa).astype(np.int64) & (2**exponent - 1)
     mantissas = codes & (2**mantissa - 1)
-    implicit_bits = (exponents > 0) * 2.0**mantissa  # none for zeros and subnormals
+    implicit_bits = np.where(exponents > 0, 2.0**mantissa, 0.0)  # none for zeros and subnormals
     magnitudes = np.ldexp(mantissas + implicit_bits, np.maximum(exponents, 1) - bias - mantissa)
     return np.asarray(np.where(codes & sign, -magnitudes, magnitudes))
 
@@ -50,7 +52,8 @@ def _encode(exponent: int, mantissa: int, greatest: int, values: Array) -> Array
     upper = np.clip(np.searchsorted(choices, magnitudes), 1, greatest)
     below, above = magnitudes - choices[upper - 1], choices[upper] - magnitudes
     code = np.where((below < above) | ((below == above) & (upper % 2 == 1)), upper - 1, upper)
-    return np.asarray(np.where(np.isnan(values), sign - 1, code | np.signbit(values) * sign)).astype(np.uint8)
+    signed_code = code | np.where(np.signbit(values), sign, 0)
+    return np.where(np.isnan(values), sign - 1, signed_code).astype(np.uint8)
 
 
 def _encode_fixed(values: Array) -> Array:

@@ -6,7 +6,7 @@ two dimensions, the product of the weights along x and y is rounded to 8 bits, a
 remainders. Weighted elements are summed in float64 and rounded once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ FILTERS = ("point", "linear")
 LAYOUTS = ("array", "rows")
 #: Fractional bits of a coordinate.
 PLACES = 8
-#: Geometry -> its dimensions, and True if layers come first.
+#: Number of dimensions of each geometry, and True if the coordinates begin with a layer.
 GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
 _FAR = 2.0**40
 
@@ -87,11 +87,8 @@ class Surface(ArrayDescriptor):
                 f"the array is {self.array.dtype}{list(self.array.shape)}; a {type(self).__name__.lower()} has 1 to 3 "
                 "dimensions, and numbers of 8, 16 or 32 bits"
             )
-        for option, allowed in (("layout", (*LAYOUTS, "")), ("filter", FILTERS), ("address", tuple(ADDRESSES))):
-            if getattr(self, option, allowed[0]) not in allowed:
-                raise LaunchError(
-                    f"{option} is {getattr(self, option)!r}; allowed are {', '.join(filter(None, allowed))}"
-                )
+        if self.layout:
+            _require_choice("layout", self.layout, LAYOUTS)
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -116,14 +113,20 @@ class Surface(ArrayDescriptor):
         rows = self.extents[-2] if len(self.extents) > 1 + layered else 1
         y, layer = row % rows, row // rows
         across, down = -(-pitch // 64), -(-rows // 8)
-        block = (layer * down + y // 8) * across + x // 64
-        return np.asarray(block * 512 + x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16)
+        tile = (layer * down + y // 8) * across + x // 64
+        offset_in_tile = x % 64 // 32 * 256 + y % 8 // 2 * 64 + x % 32 // 16 * 32 + y % 2 * 16 + x % 16
+        return np.asarray(tile * 512 + offset_in_tile)
+
+
+def _require_choice(option: str, value: str, allowed: Iterable[str]) -> None:
+    if value not in allowed:
+        raise LaunchError(f"{option} is {value!r}; allowed are {', '.join(allowed)}")
 
 
 def _bilinear_weights(x: Array, y: Array) -> dict[tuple[int, int], Array]:
-    """Return the weights of four neighbours, multiples of 2^-`PLACES` with the sum 1. Keys: 0 or 1 along x and y.
+    """Return the weights of four neighbours. They are multiples of 2^-`PLACES`, and their sum is 1.
 
-    ``x`` and ``y`` are the weights of the second neighbour along each axis.
+    Keys are 0, or 1 for the second neighbour, along x and y. ``x`` and ``y`` are the weights of the second neighbours.
     """
     both = np.floor(x * y * 2**PLACES + 0.5) / 2**PLACES
     return {(0, 0): 1 - x - y + both, (0, 1): y - both, (1, 0): x - both, (1, 1): both}
@@ -169,6 +172,8 @@ class Texture(Surface):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _require_choice("filter", self.filter, FILTERS)
+        _require_choice("address", self.address, ADDRESSES)
         if self.address in ("wrap", "mirror") and not self.normalized:
             raise LaunchError(
                 f"address {self.address!r} needs normalized coordinates; set normalized=True, or use clamp or border"
@@ -181,32 +186,41 @@ class Texture(Surface):
 
     def find_taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
         """Return the elements that a fetch reads at ``coordinates``, x first; with ``gather``, the four of ``tld4``."""
-        by_integers = coordinates[0].dtype.kind != "f"  # zeros out of bounds in every address mode
+        by_integers = coordinates[0].dtype.kind != "f"
         has_neighbours = gather or (self.filter == "linear" and not by_integers)
-        extents = self.extents[::-1]
         axes = [
             self._weigh_elements(coordinate, extent, has_neighbours)
-            for coordinate, extent in zip(coordinates, extents, strict=False)
+            for coordinate, extent in zip(coordinates, self.extents[::-1], strict=False)
         ]
-        start = np.zeros((1, 1), np.int64)
+        first_index = np.zeros((1, 1), np.int64)
         if layer is not None:
-            start = np.clip(layer.astype(np.int64), 0, self.extents[0] - 1)
+            first_index = np.clip(layer.astype(np.int64), 0, self.extents[0] - 1)
+        #: Place of each tap along each axis: 0, or 1 for the second neighbour.
+        choices = [(0, 1), (1, 1), (1, 0), (0, 0)] if gather else [*product(*(range(len(axis)) for axis in axes))]
         taps = []
-        choices = [(0, 1), (1, 1), (1, 0), (0, 0)] if gather else product(*(range(len(axis)) for axis in axes))
         for choice in choices:
-            place, weight, inside, read = start, np.ones((1, 1)), np.ones((1, 1), bool), np.ones((1, 1), bool)
-            for axis, extent, which in reversed(list(zip(axes, extents, choice, strict=False))):
-                index, axis_weight = axis[which]
-                if self.address == "border" or by_integers:
-                    inside = inside & (index >= 0) & (index < extent)
-                place = place * extent + ADDRESSES[self.address](index, extent)
-                weight, read = weight * axis_weight, read & ((axis_weight != 0) | gather)
-            taps.append(Tap(place, weight, inside, read))
+            elements = [axis[place] for axis, place in zip(axes, choice, strict=False)]
+            taps.append(self._make_tap(first_index, elements, by_integers=by_integers, gather=gather))
         if gather or not has_neighbours or len(axes) == 1:
             return taps
         seconds = [axis[1][1] for axis in axes]
         weights: dict[Any, Array] = _bilinear_weights(*seconds) if len(axes) == 2 else _trilinear_weights(*seconds)
-        return [tap._replace(weight=weight) for tap, (_, weight) in zip(taps, sorted(weights.items()), strict=True)]
+        return [tap._replace(weight=weights[choice]) for tap, choice in zip(taps, choices, strict=True)]
+
+    def _make_tap(
+        self, first_index: Array, elements: list[tuple[Array, Array]], *, by_integers: bool, gather: bool
+    ) -> Tap:
+        """Return a tap from the index and the weight of its element along each axis, x first.
+
+        ``first_index`` is the layer, or zeros. Except by a gather, elements of weight 0 are not read.
+        """
+        place, weight, inside, read = first_index, np.ones((1, 1)), np.ones((1, 1), bool), np.ones((1, 1), bool)
+        for (index, axis_weight), extent in reversed([*zip(elements, self.extents[::-1], strict=False)]):
+            if self.address == "border" or by_integers:  # integers give zeros out of bounds in each address mode
+                inside = inside & (index >= 0) & (index < extent)
+            place = place * extent + ADDRESSES[self.address](index, extent)
+            weight, read = weight * axis_weight, read & ((axis_weight != 0) | gather)
+        return Tap(place, weight, inside, read)
 
     def _weigh_elements(self, coordinate: Array, extent: int, has_neighbours: bool) -> list[tuple[Array, Array]]:
         """Return the index and the weight of each element along an axis: one, or two neighbours."""

@@ -1,19 +1,21 @@
 """Fetches from textures, and loads and stores of surfaces (PTX ISA, "Texture Instructions", "Surface Instructions")."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...counting.counters import Access
 from ...counting.transactions import count_sectors
-from ...lanes.warps import Array, by_warp, lanes_by_warp, spread
+from ...lanes.warps import Array, by_warp, find_first, lanes_by_warp, spread
 from ...machine.chunk import ALL_THREADS, Chunk
-from ...ptx.program import TYPES, Address, Group, Instruction, Operand, format_operand
+from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type, format_operand
 from ...util.errors import LaunchError, OutOfBoundsError
 from ...util.grammar import count_noun
 from ..opcode_registry import Step, binds, make_step
 from ..operands import (
+    Reader,
     as_array,
     choose_modifier,
     expect_count,
@@ -82,8 +84,9 @@ _QUAD = _LaneGroup(4, 4)
 
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
     """Select the lane group of a fetch with float coordinates, by the number of taps and the size of elements."""
-    is_large = texture.element == 16 and taps > 1 and not gather
-    return _LaneGroup(4, 2, repeats=2 if is_large else 1) if taps == 8 or is_large else _QUAD
+    if texture.element == 16 and taps > 1 and not gather:
+        return _LaneGroup(4, 2, repeats=2)
+    return _LaneGroup(4, 2) if taps == 8 else _QUAD
 
 
 def _record_requests(
@@ -121,46 +124,67 @@ def _bind_fetch(instruction: Instruction) -> Step:
     if (result_type.size, coordinate_type.size) != (4, 4):
         given = f".{result_type.name}, .{coordinate_type.name}"
         raise unsupported(instruction, f"its types are {given}; texels and coordinates need 32 bits each")
-    channel = "rgba".index(choose_modifier(instruction, [*"rgba"])) if gather else 0
+    channel = "rgba".index(choose_modifier(instruction, [*"rgba"])) if gather else None
     expect_count(instruction, 2, 3, 4)
     count, layered = GEOMETRIES[geometry]
     handle, coordinates = _split_handle(instruction, instruction.operands[1], count + (1 if layered else 0))
     targets = split_vector(instruction, instruction.operands[0], 4)
     types = [*([_U32] if layered else []), *[coordinate_type] * count]
-    reads = list(zip(coordinates, types, strict=True))
-    read_handle = make_address_reader(instruction, handle, None)
-    by_integers = coordinate_type.kind != "f"
+    fetch = _Fetch(make_address_reader(instruction, handle, None), geometry, channel)
+    writes = [(target, result_type) for target in targets]
+    return make_step(instruction, writes, list(zip(coordinates, types, strict=True)), fetch.load)
 
-    def fetch(chunk: Chunk, *arguments: Array) -> list[Array]:
-        layer, *places = arguments if layered else (None, *arguments)
+
+@dataclass(frozen=True)
+class _Fetch:
+    """A fetch from textures: ``tex``, or ``tld4``, which gathers one channel of four texels."""
+
+    read_handle: Reader
+    geometry: str
+    #: Channel of ``tld4``; None for ``tex``.
+    channel: int | None
+
+    def load(self, chunk: Chunk, *arguments: Array) -> list[Array]:
+        """Load four values per thread, as u32. ``arguments`` are x, y and z; a layer comes before them."""
+        layered = GEOMETRIES[self.geometry][1]
+        layer, coordinates = (arguments[0], arguments[1:]) if layered else (None, arguments)
         results = [np.zeros(chunk.shape, np.uint32) for _ in range(4)]
-        handles = as_array(read_handle(chunk), _U64)
-        for texture, base, mask in _iter_bound(chunk, handles, Texture, geometry):
-            taps = texture.find_taps(places, layer, gather=gather)
+        handles = as_array(self.read_handle(chunk), _U64)
+        for texture, base, mask in _iter_bound(chunk, handles, Texture, self.geometry):
+            taps = texture.find_taps(coordinates, layer, gather=self.channel is not None)
             texels = [_load_texel(chunk, base, texture, tap, mask) for tap in taps]
-            offsets = [texture.find_offset(tap.place * texture.element, layered=layered) for tap in taps]
-            access = chunk.find_counters("texture", "load", texture.element)
-            if by_integers:  # no request out of bounds
-                _record_requests(chunk, access, _OCTET, mask & taps[0].inside, offsets)
-            else:
-                lanes = _select_lane_group(texture, len(taps), gather=gather)
-                _record_requests(chunk, access, lanes, mask, offsets, [tap.read for tap in taps])
-            if gather:
-                values = [texel[min(channel, len(texel) - 1)] for texel in texels]
-            elif len(taps) == 1:
-                values = texels[0]
-            else:
-                values = [
-                    sum(tap.weight * part for tap, part in zip(taps, parts, strict=True)).astype(np.float32)
-                    for parts in zip(*texels, strict=True)
-                ]
-            # Missing channels are 0, except for alpha.
-            missing = [np.zeros_like(values[0])] * 2 + [np.ones_like(values[0])]
-            for result, value in zip(results, [*values, *missing[len(values) - 1 :]], strict=True):
+            by_integers = coordinates[0].dtype.kind != "f"
+            self._count_requests(chunk, texture, taps, mask, by_integers=by_integers)
+            for result, value in zip(results, self._combine_texels(taps, texels), strict=True):
                 result[mask] = value[mask].view(np.uint32)
         return results
 
-    return make_step(instruction, [(target, result_type) for target in targets], reads, fetch)
+    def _count_requests(
+        self, chunk: Chunk, texture: Texture, taps: list[Tap], mask: Array, *, by_integers: bool
+    ) -> None:
+        layered = GEOMETRIES[self.geometry][1]
+        offsets = [texture.find_offset(tap.place * texture.element, layered=layered) for tap in taps]
+        access = chunk.find_counters("texture", "load", texture.element)
+        if by_integers:  # no request out of bounds
+            _record_requests(chunk, access, _OCTET, mask & taps[0].inside, offsets)
+        else:
+            lanes = _select_lane_group(texture, len(taps), gather=self.channel is not None)
+            _record_requests(chunk, access, lanes, mask, offsets, [tap.read for tap in taps])
+
+    def _combine_texels(self, taps: list[Tap], texels: list[list[Array]]) -> list[Array]:
+        """Return the four values of a fetch, from the channels of the texel of each tap."""
+        if self.channel is not None:
+            values = [texel[min(self.channel, len(texel) - 1)] for texel in texels]
+        elif len(taps) == 1:
+            values = texels[0]
+        else:
+            values = [
+                sum(tap.weight * part for tap, part in zip(taps, parts, strict=True)).astype(np.float32)
+                for parts in zip(*texels, strict=True)
+            ]
+        # Missing channels are 0, except for alpha, which is 1.
+        missing = [np.zeros_like(values[0])] * 2 + [np.ones_like(values[0])]
+        return [*values, *missing[len(values) - 1 :]]
 
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
@@ -186,56 +210,83 @@ def _bind_surface(instruction: Instruction) -> Step:
     registers, place = instruction.operands if loads else instruction.operands[::-1]
     handle, coordinates = _split_handle(instruction, place, count + (1 if layered else 0))
     element_count = _VECTORS[vector] if vector else 1
-    data = split_vector(instruction, registers, element_count)
-    read_handle = make_address_reader(instruction, handle, None)
-    reads = [make_reader(instruction, coordinate, _S32) for coordinate in coordinates]
-    width = kind.size * element_count
+    access = _SurfaceAccess(
+        "load" if loads else "store",
+        geometry,
+        kind,
+        element_count,
+        clamp_mode or "trap",
+        make_address_reader(instruction, handle, None),
+        [make_reader(instruction, coordinate, _S32) for coordinate in coordinates],
+    )
+    operands = [(element, kind) for element in split_vector(instruction, registers, element_count)]
+    if loads:
+        return make_step(instruction, operands, [], access.load, wider=True)
+    return make_step(instruction, [], operands, access.store, wider=True)
 
-    def iter_accesses(chunk: Chunk) -> Iterator[tuple[Array, Array, Surface]]:
-        """Count the accesses to each surface; yield the byte addresses, the mask of threads, and the surface."""
-        arguments = [as_array(read(chunk), _S32).astype(np.int64) for read in reads]
-        layer, *places = arguments if layered else (np.zeros((1, 1), np.int64), *arguments)
-        handles = as_array(read_handle(chunk), _U64)
-        for surface, base, mask in _iter_bound(chunk, handles, Surface, geometry):
-            pitch = surface.extents[-1] * surface.element
-            limits = [pitch - width, *(extent - 1 for extent in surface.extents[::-1][1:])]
-            axes = [*places, layer][: len(limits)]
-            outside = np.zeros((1, 1), bool)
-            for axis, limit in zip(axes, limits, strict=True):
-                outside = outside | (axis < 0) | (axis > limit)
-            faulting = mask & outside
-            if faulting.any() and clamp_mode in (None, "trap"):
-                first = tuple(int(indices[0]) for indices in np.nonzero(faulting))
-                position = [int(spread(axis, chunk.shape)[first]) for axis in axes]
-                text = f"{count_noun(width, 'byte')} at [x in bytes, y, ...] = {position}"
-                text += f" of a surface of shape {surface.extents}, with {count_noun(pitch, 'byte')} per row"
-                raise chunk.make_fault(OutOfBoundsError, text, position=(first[0], first[1]))
-            axes = [np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True)]
-            row = np.zeros((1, 1), np.int64)
-            for axis, extent in reversed(list(zip(axes[1:], surface.extents[::-1][1:], strict=True))):
-                row = row * extent + axis
-            byte = row * pitch + axes[0]
-            access = chunk.find_counters("surface", "load" if loads else "store", width)
-            _record_requests(chunk, access, _OCTET, mask, [surface.find_offset(byte, layered=layered)])
-            yield spread(base + byte, chunk.shape), mask & ~outside if clamp_mode == "zero" else mask, surface
 
-    def load(chunk: Chunk) -> list[Array]:
-        results = [np.zeros(chunk.shape, kind.dtype) for _ in data]
-        for place, mask, _ in iter_accesses(chunk):
+@dataclass(frozen=True)
+class _SurfaceAccess:
+    """A load or store of surfaces, which takes x in bytes."""
+
+    action: str
+    geometry: str
+    #: Type of an element, and elements per thread.
+    kind: Type
+    count: int
+    #: Action out of bounds, one of `_CLAMP_MODES`.
+    clamp_mode: str
+    read_handle: Reader
+    #: Readers of the layer, if the geometry has layers, then x, y, z.
+    coordinate_readers: list[Reader]
+
+    def load(self, chunk: Chunk) -> list[Array]:
+        """Load an array per element of the vector."""
+        results = [np.zeros(chunk.shape, self.kind.dtype) for _ in range(self.count)]
+        for address, mask in self._iter_accesses(chunk):
             report = chunk.make_reporter()
-            loaded = chunk.context.memory.load(place, kind.size, element_count, mask, report)
+            loaded = chunk.context.memory.load(address, self.kind.size, self.count, mask, report)
             for result, value in zip(results, loaded, strict=True):
                 result[mask] = spread(value, chunk.shape)[mask]
         return results
 
-    def store(chunk: Chunk, *arguments: Array) -> list[Array]:
-        for place, mask, _ in iter_accesses(chunk):
-            report = chunk.make_reporter()
-            values = [spread(argument, chunk.shape) for argument in arguments]
-            chunk.context.memory.store(place, kind.size, values, mask, report)
+    def store(self, chunk: Chunk, *elements: Array) -> list[Array]:
+        """Store the elements of the vector; return no results."""
+        for address, mask in self._iter_accesses(chunk):
+            values = [spread(element, chunk.shape) for element in elements]
+            chunk.context.memory.store(address, self.kind.size, values, mask, chunk.make_reporter())
         return []
 
-    operands = [(element, kind) for element in data]
-    if loads:
-        return make_step(instruction, operands, [], load, wider=True)
-    return make_step(instruction, [], operands, store, wider=True)
+    def _iter_accesses(self, chunk: Chunk) -> Iterator[tuple[Array, Array]]:
+        """Count the accesses to each surface; yield the addresses in memory, and the mask of the accessing threads."""
+        layered, width = GEOMETRIES[self.geometry][1], self.kind.size * self.count
+        axes = [as_array(read(chunk), _S32).astype(np.int64) for read in self.coordinate_readers]
+        if layered:
+            axes = [*axes[1:], axes[0]]  # x first, the layer last
+        handles = as_array(self.read_handle(chunk), _U64)
+        for surface, base, mask in _iter_bound(chunk, handles, Surface, self.geometry):
+            pitch, extents = surface.extents[-1] * surface.element, surface.extents[::-1]
+            limits = [pitch - width, *(extent - 1 for extent in extents[1:])]
+            outside = np.zeros((1, 1), bool)
+            for axis, limit in zip(axes, limits, strict=True):
+                outside = outside | (axis < 0) | (axis > limit)
+            if self.clamp_mode == "trap":
+                self._check_bounds(chunk, surface, axes, mask & outside)
+            x, *others = (np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True))
+            row = np.zeros((1, 1), np.int64)
+            for axis, extent in reversed([*zip(others, extents[1:], strict=True)]):
+                row = row * extent + axis
+            offset = row * pitch + x
+            access = chunk.find_counters("surface", self.action, width)
+            _record_requests(chunk, access, _OCTET, mask, [surface.find_offset(offset, layered=layered)])
+            yield spread(base + offset, chunk.shape), mask & ~outside if self.clamp_mode == "zero" else mask
+
+    def _check_bounds(self, chunk: Chunk, surface: Surface, axes: list[Array], faulting: Array) -> None:
+        if not faulting.any():
+            return
+        row, thread = find_first(faulting)
+        position = [int(spread(axis, chunk.shape)[row, thread]) for axis in axes]
+        text = f"{count_noun(self.kind.size * self.count, 'byte')} at [x in bytes, y, ...] = {position}"
+        pitch = surface.extents[-1] * surface.element
+        text += f" of a surface of shape {surface.extents}, with {count_noun(pitch, 'byte')} per row"
+        raise chunk.make_fault(OutOfBoundsError, text, position=(row, thread))
