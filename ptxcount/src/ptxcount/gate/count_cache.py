@@ -104,7 +104,8 @@ def hash_own_code() -> str:
 def nvcc_release() -> str:
     """Return the release of nvcc, such as 13.0.88; empty if nvcc is missing or prints no release.
 
-    The release is cached on disk until the file of nvcc changes; not for a script, which may call another nvcc.
+    The release is cached on disk until the file of nvcc changes. If nvcc is a script, which may call another nvcc, the
+    release is not cached.
     """
     try:
         nvcc = str(find_nvcc())
