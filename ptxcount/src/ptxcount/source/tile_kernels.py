@@ -81,7 +81,6 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     if len(arguments) < len(annotations):
         count = count_noun(len(annotations), "argument")
         raise LaunchError(f"this kernel of cuTile takes {count}, not {len(arguments)}: pass constants, too")
-    maps = arguments[len(annotations) :]
     constraints: list[Any] = []
     flat: list[Any] = []
     for argument, annotation in zip(arguments, annotations, strict=False):
@@ -104,14 +103,16 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
     kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
     map_count = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
-    if map_count and not maps:
+    given_maps = arguments[len(annotations) :]
+    maps = given_maps
+    if map_count and not given_maps:
         from .cutile_maps import make_tensor_maps  # noqa: PLC0415 -- which few kernels take
 
         maps = make_tensor_maps(cubin.getvalue(), flat, map_count)
     if map_count != len(maps):
         counts = f"{count_noun(len(annotations), 'argument')} and {count_noun(map_count, 'tensor map')}"
         taken = f"cuTile's kernel for {arch} takes {counts}"
-        if len(arguments) > len(annotations):
+        if given_maps:
             raise LaunchError(f"{taken}, not {len(arguments)} arguments")
         raise LaunchError(
             f"{taken}, but its host function, which makes maps, did not run; pass each map after the arguments, as "

@@ -42,7 +42,7 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
 
 
 def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:
-    """Append a null for each of Triton's one or two scratch pointers, if only these parameters have no argument.
+    """Append null pointers for Triton's one or two scratch pointers, if these are the only parameters without argument.
 
     nvcc declares no such parameter: the PTX is from Triton or a related tool.
     """
@@ -119,7 +119,7 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
 
 
 def _find_type(value: Any, parameter: Any) -> str:
-    """Return the type that Triton's launch gives to a value; ``constexpr`` for a value compiled into the kernel."""
+    """Return the type that Triton's launch gives to a value; ``constexpr`` if the value is compiled into the kernel."""
     if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
         return "constexpr"
     if isinstance(value, bool):
