@@ -73,7 +73,7 @@ REFUSED = [
     ("", "LaunchError: FILE is missing; give a file, or a subcommand: init, pin, check, compare\n"),
     ("--entry k", "LaunchError: FILE is missing; give a file, or a subcommand: init, pin, check, compare\n"),
     ("checks", "LaunchError: checks does not exist; give a file, or a subcommand: init, pin, check, compare\n"),
-    ("nowhere.cu --entry k int32:1", "LaunchError: missing: --grid and --block; without both and without ARG, "),
+    ("nowhere.cu --entry k int32:1", "LaunchError: --grid and --block must be given; to list the kernels, omit"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
     ("{sums} --entry sums --grid 1 --block 1 {given}", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
     ("{one} x", "argument 'x': neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),

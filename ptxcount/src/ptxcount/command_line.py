@@ -157,7 +157,8 @@ def _check_options(options: argparse.Namespace) -> None:
         raise LaunchError(f"{file} is PTX; remove --flags, --arch and -I, which are for CUDA C++")
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     if missing and (len(missing) == 1 or options.words):
-        raise LaunchError(f"missing: {' and '.join(missing)}; without both and without ARG, ptxcount lists the kernels")
+        advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
+        raise LaunchError(f"{' and '.join(missing)} must be given; {advice}")
     outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
     if missing and outputs:
         raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")

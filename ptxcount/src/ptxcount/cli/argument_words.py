@@ -37,11 +37,8 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
 
 def name_arguments(words: Sequence[str]) -> list[str]:
     """Name the arguments for errors: ``x=int32:7`` is "x (argument 0)", and ``int32:7`` is "argument 0"."""
-    names = []
-    for n, word in enumerate(words):
-        named = _NAMED.fullmatch(word)
-        names.append(f"{named['name']} (argument {n})" if named else f"argument {n}")
-    return names
+    matches = enumerate(map(_NAMED.fullmatch, words))
+    return [f"{named['name']} (argument {n})" if named else f"argument {n}" for n, named in matches]
 
 
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
@@ -85,7 +82,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     value = named["value"] if named else word
     try:
         if value.startswith(("{", "[")):
-            return _make_members(_parse_json(value), used_bytes, folder)
+            return _make_members(json.loads(value), used_bytes, folder)
         if named and (descriptor := _DESCRIPTOR.fullmatch(value)):
             array = make_argument(f"{named['name']}={descriptor['rest']}", used_bytes, folder)
             return _make_descriptor(descriptor["kind"], (descriptor["words"] or "").split(","), array)
@@ -99,6 +96,9 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
             return _fill_array(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
         if match := _SCALAR.fullmatch(value):
             return _parse_number(match["value"], _find_dtype(match["dtype"]))
+    except json.JSONDecodeError as error:
+        example = 'write, for example, {"n": "int32:7"}'
+        raise LaunchError(f"argument {_shorten(word)}: it is not valid JSON: {error}; {example}") from None
     except (ValueError, ArithmeticError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
@@ -116,13 +116,6 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
 
 def _shorten(word: str) -> str:
     return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")
-
-
-def _parse_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f'it is not valid JSON: {error}; write, for example, {{"n": "int32:7"}}') from None
 
 
 def _find_dtype(name: str) -> np.dtype[Any]:
@@ -200,11 +193,7 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 
 
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """Make a texture, a surface or a tensor map of an array from its text, such as ``texture(linear,2):float32[64]``.
-
-    ``kind`` and ``words`` are "texture" and ["linear", "2"] then. Raises `LaunchError` for an unknown word, and unless
-    ``array`` is an array.
-    """
+    """Make a texture, a surface or a tensor map: ``texture(wrap,2):f4[64]`` has the words ["wrap", "2"]."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
 

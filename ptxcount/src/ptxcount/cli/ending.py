@@ -85,7 +85,6 @@ def scratch_folder(prefix: str) -> Iterator[None]:
 
 @contextmanager
 def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle a signal with ``handler`` within the block, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -67,7 +67,6 @@ def _tabulate_residues(rules: Rules, residues: Array, offsets: Array, threads: i
 
 
 def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Apply the rules; return an array (counts, requests). The results of small inputs are cached."""
     addresses = addresses.astype(np.int64, copy=False)
     if addresses.size <= _MAX_CACHED:
         return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())

@@ -251,11 +251,7 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return three counts of the loads in a CAS loop.
-
-    0. The loads after the first.
-    1. The wavefronts of all loads.
-    2. The wavefronts of all loads without bank conflicts.
+    """Return three counts of the loads in a CAS loop: loads after the first; wavefronts; and conflict-free wavefronts.
 
     ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
     ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).

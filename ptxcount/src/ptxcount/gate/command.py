@@ -159,12 +159,9 @@ def _pin_counts(options: argparse.Namespace) -> int:
 
 
 def _list_changes(lock: pins.Lock, launch_counts: Sequence[LaunchCounts], *, is_complete: bool) -> list[str]:
-    """List the launches that the old lock file lacks, the launches that it had, and a new nvcc.
-
-    ``is_complete``: all launches were counted, so a launch that is only in the lock file is gone.
-    """
+    """List the changes since a lock file, except changed counts: new launches, launches that are gone, another nvcc."""
     changes = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
-    if is_complete:
+    if is_complete:  # otherwise a missing launch may be one that failed
         changes += [f"gone: {label}" for label in lock.list_removed(launch_counts)]
     if lock.nvcc not in ("", nvcc_release()):
         changes.append(f"nvcc: {lock.nvcc} before, {nvcc_release() or 'none'} now")
@@ -181,7 +178,6 @@ def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[
 
 
 def _check_counts(options: argparse.Namespace) -> int:
-    """Print findings on limits, differences from the lock file, wrong kernels and advice; return the exit code."""
     lock = pins.read_lock(options.folder)
     changed_lock = pins.read_lock_at(options.changed) if options.changed else None
     launches = read_launches(options.folder)
@@ -217,10 +213,7 @@ def _check_counts(options: argparse.Namespace) -> int:
 
 
 def _select_warnings(counts: LaunchCounts, changed_lock: pins.Lock | None, *, wants_advice: bool) -> list[Diagnostic]:
-    """Return the advice to print on a launch, then its other warnings.
-
-    With ``changed_lock``, the lock file of another revision, the advice is only on lines whose counts differ from it.
-    """
+    """Return the advice to print, then all other warnings. A ``changed_lock`` restricts advice to changed lines."""
     advice = [warning for warning in counts.warnings if warning.is_advice]
     if changed_lock is not None:
         advice = [*_restrict_findings(advice, _find_changed_lines(counts, changed_lock))]

@@ -48,7 +48,7 @@ class _Snapshot(msgspec.Struct):
     """All that a compilation depends on, recorded before nvcc runs."""
 
     layout: Layout
-    #: Names of headers that a file may include, by `_HeaderNames.key` of the file.
+    #: Names of headers that a file may include, by a hash of the file. Headers of the compilers have another key.
     names: dict[str, list[str]]
     #: Absent files that nvcc would read if present.
     candidates: Candidates
@@ -68,8 +68,6 @@ class _Snapshot(msgspec.Struct):
 
 
 class _Entry(_Snapshot):
-    """A cached compilation, with the snapshot of its inputs."""
-
     ptx: str
     #: Input files, the source first.
     files: list[str]
@@ -104,10 +102,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 
 
 def _read_entry(file: Path) -> _Entry | None:
-    """Read an entry; return None if a compiler changed, or a file cannot be read.
-
-    Raises `OSError` if there is no entry, and `ValueError` for an invalid one.
-    """
+    """Read an entry; return None if a compiler changed, or a file cannot be read. Raise as `msgspec` if invalid."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
     if entry.tools_state != _hash_tools(entry.layout):
         return None
@@ -140,35 +135,20 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
         layout = query_layout(recipe.source, recipe.flags, recipe.arch) if entry is None else entry.layout
         if layout is None:
             return None
+        places = find_folders(layout.files, layout.folders)
         known_names = {} if entry is None else entry.names
-        folder_of_file = {file: folder for file, (folder, _) in find_folders(layout.files, layout.folders).items()}
-        headers: dict[str, _HeaderNames] = {}
+        names, names_of_file = {}, {}
         for file in layout.files:
-            found = _find_headers(Path(file), known_names, is_system=folder_of_file[file] in layout.system_folders)
-            if found is None:
+            content = Path(file).read_bytes()
+            is_system = places[file][0] in layout.system_folders
+            key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
+            header_names = known_names[key] if key in known_names else find_names(content, is_system=is_system)
+            if header_names is None:  # a macro may compute a name
                 return None
-            headers[file] = found
-        candidates = list_candidates(layout, {file: found.names for file, found in headers.items()}, recipe.flags)
-        names = {found.key: found.names for found in headers.values()}
+            names[key] = names_of_file[file] = header_names
+        candidates = list_candidates(layout, names_of_file, recipe.flags)
         return _Snapshot(layout, names, candidates, _hash_tools(layout), _hash_files(layout, candidates, Disk()))
     return None
-
-
-class _HeaderNames(NamedTuple):
-    """Names of headers that a file may include. ``key`` has a hash of the file, and tells if it is a compiler's."""
-
-    key: str
-    names: list[str]
-
-
-def _find_headers(file: Path, known_names: dict[str, list[str]], *, is_system: bool) -> _HeaderNames | None:
-    """Find the headers that a file may include, in ``known_names`` or in the file; None if a macro computes a name."""
-    content = file.read_bytes()
-    key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
-    names = known_names.get(key)
-    if names is None:
-        names = find_names(content, is_system=is_system)
-    return None if names is None else _HeaderNames(key, names)
 
 
 def _hash_files(layout: Layout, candidates: Candidates, disk: Disk) -> str:

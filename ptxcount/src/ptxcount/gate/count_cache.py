@@ -25,6 +25,7 @@ from .launches import Launch
 _DAYS = 30
 #: Environment variables with options that nvcc adds, also for ptxas.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+#: A stored array among the arguments, such as ``x=@file.npy``.
 _STORED = re.compile(r"=@(.+?\.npy)")
 #: Fields of a launch that do not affect counts.
 _IRRELEVANT = ("folder", "name", "label", "limits", "line")
@@ -33,7 +34,7 @@ _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """Types of the results of `compute_counts`."""
+    """Results of `compute_counts`."""
 
     kernel: str
     totals: dict[str, int]

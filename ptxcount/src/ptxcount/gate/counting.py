@@ -49,10 +49,7 @@ _IDLE = "the launch accesses no memory, so there is nothing to check: correct gr
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
-    """Return the counts of launches, and a finding for each launch that has none.
-
-    The finding is `WRONG_KERNEL` if the kernel faults, else `NOT_COUNTED`.
-    """
+    """Return the counts, and for each launch without counts a finding: that the kernel is wrong, or not counted."""
     outcomes = [*_iter_outcomes(launches)]
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     return launch_counts, [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
@@ -124,10 +121,7 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 
 
 def _count_launch(launch: Launch) -> LaunchCounts:
-    """Count a launch, or take its counts from the cache; add the text of the source lines, which are not in the cache.
-
-    Raises as `ptxcount.count`.
-    """
+    """Count a launch, or take its counts from the cache; add the current text of lines. Raise as `ptxcount.count`."""
     recipe = _make_recipe(launch)
     compilation, name = _compile_once(recipe)
     cached = count_cache.load_or_count(

@@ -99,10 +99,10 @@ def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
 
 
 def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
-    """Sum a count over the accesses of a source line that ``prefix`` selects, and for which it is not 0.
+    """Sum a count, its ideal and the requests over those accesses of a source line that have the count.
 
-    Prefixes are as in the keys of `totals`: ``load_`` for loads of global memory, ``shared_load_``, ``constant_`` for
-    all accesses to constant memory, and empty for all accesses. The ideal and the requests are of the same accesses.
+    ``prefix`` selects accesses: ``load_`` loads of global memory, ``shared_load_`` loads of shared memory,
+    ``constant_`` all accesses to constant memory, and an empty prefix all accesses.
     """
     accesses = []
     for access in row["accesses"]:
@@ -156,7 +156,7 @@ def _find_ideal(limit: LineLimit) -> str:
 
 
 def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str, Any]]) -> str:
-    """Describe the access that exceeds a limit most; return "" if none does."""
+    """Describe the access that exceeds a limit most; empty if none does."""
     worst_ratio, text = limit.number, ""
     for access in accesses:
         requests = access["requests"] if limit.name in _PER_REQUEST else 1

@@ -219,10 +219,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Counts, now: Counts, lines: Iterable[dict[str, Any]], places: Sequence[Place]
 ) -> str:
-    """Describe a count per request, before and now: " (4 to 8 per request, ideal 4)"; "" if it is no such count.
-
-    The ideal is that of the lines at ``places``.
-    """
+    """Describe a count per request, with the ideal of the lines at ``places``: " (4 to 8 per request, ideal 4)"."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -268,19 +265,14 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
 
 
 def _list_edited(current_lines: Lines, pinned_lines: Lines) -> tuple[list[str], list[str]]:
-    """Return the keys of new lines, and those of removed lines.
-
-    A new line and a removed line with equal counts are left out: the line was edited without a change of its counts.
-    """
-    new_keys = []
+    """Return the keys of new and of removed lines. Pairs with equal counts are left out: only their text changed."""
+    new_keys = [key for key in current_lines if key not in pinned_lines]
     removed_keys = [key for key in pinned_lines if key not in current_lines]
-    for key, counts in current_lines.items():
-        if key not in pinned_lines:
-            equal_key = next((old_key for old_key in removed_keys if pinned_lines[old_key] == counts), None)
-            if equal_key is None:
-                new_keys.append(key)
-            else:
-                removed_keys.remove(equal_key)
+    for key in [*new_keys]:
+        equal_keys = [old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]]
+        if equal_keys:
+            new_keys.remove(key)
+            removed_keys.remove(equal_keys[0])
     return new_keys, removed_keys
 
 

@@ -39,10 +39,7 @@ def _count_units(access: Access) -> int:
 
 
 def _count_ideal(access: Access) -> int:
-    """Return the ideal cost of an access in its unit: with packed bytes, no bank conflicts, one constant address.
-
-    Local memory has no ideal: return its cost.
-    """
+    """Return the ideal cost: packed bytes, no bank conflicts, one constant address. For local memory, the cost."""
     if access.space == "constant":
         return access.requests
     ideal = access.sectors if access.space == "local" else min(access.sectors, access.ideal_sectors)

@@ -53,10 +53,7 @@ def describe_element(kind: str, structs: Structs, types: Mapping[str, str] = TYP
 
 
 def _guess_width(lengths: list[int]) -> int:
-    """Guess the threads along x from the lengths of a shared array: [64] -> 64, and without padding, [32, 33] -> 32.
-
-    Return 0 for a row of two or more axes whose length is no power of 2.
-    """
+    """Guess the threads along x from the lengths of a shared array: [64] -> 64, and without padding, [32, 33] -> 32."""
     if len(lengths) == 1:
         return lengths[0]
     rows, columns = lengths[-2:]
@@ -113,7 +110,7 @@ class KernelUses:
                 indices.append(self.body[starts.pop() : place])
         return indices
 
-    def _find_tile(self, axis: str) -> int:
+    def find_tile(self, axis: str) -> int:
         """Return the first constant N in an index ``blockIdx.x * N + threadIdx.x``; 0 if there is none."""
         tile = (
             rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
@@ -151,22 +148,18 @@ class KernelUses:
 
     def find_block(self) -> tuple[int, int]:
         """Guess the block size along x and y; a size is 0 if the text does not suggest one."""
-        width = self._find_tile("x") or self._find_most_arrivals() or self._find_shortest_shared_row()
+        width = self.find_tile("x") or self._find_most_arrivals() or self._find_shortest_shared_row()
         return width, self._find_row_step()
 
     def _find_most_arrivals(self) -> int:
-        """Return the largest constant number of arrivals of an mbarrier, from 33 to 1024; 0 if there is none.
-
-        Each thread of a block may arrive. Smaller numbers are of one thread per warp, or of one warp.
-        """
+        """Return the largest number of arrivals of an mbarrier, if these may be of all threads of a block; else 0."""
         counts = [evaluate_constant(count, self.source) or 0 for count in _ARRIVALS.findall(self.body)]
         return max((count for count in counts if WARP < count <= MAX_THREADS), default=0)
 
     def _find_shortest_shared_row(self) -> int:
-        """Return the shortest row of a shared array that ``threadIdx.x`` indexes; 0 without such an array.
+        """Return the length of the shortest row of a shared array that ``threadIdx.x`` indexes; else 0.
 
-        Rows may be longer than the block is wide, as with a halo. Rows of `THREADS` elements, the default block size,
-        or more are ignored.
+        Longer rows may have a halo. From the default block size on, a length says nothing.
         """
         widths = [
             _guess_width(self._evaluate_lengths(lengths))
@@ -176,16 +169,13 @@ class KernelUses:
         return min((width for width in widths if 0 < width < THREADS), default=0)
 
     def _find_row_step(self) -> int:
-        """Return the step of the last loop over rows of a tile, 8 for ``j += 8``; without a loop, the tile's rows.
-
-        Return 0 if the step, or the number of rows, is unknown.
-        """
+        """Return the step of the last loop over rows of a tile, as in ``j += 8``. Without a loop, return all rows."""
         steps = []
         for counter, _, increment in _LOOP.findall(self.declaration.body):
             step = re.fullmatch(rf"\s*{counter}\s*\+=\s*(\w+)\s*", increment)
             if step and re.search(rf"threadIdx\.y\+{counter}\b|\b{counter}\+threadIdx\.y", self.body):
                 steps.append(evaluate_constant(step[1], self.source) or 0)
-        return steps[-1] if steps else self._find_tile("y")
+        return steps[-1] if steps else self.find_tile("y")
 
     @cached_property
     def iteration_counts(self) -> frozenset[str]:

@@ -89,13 +89,14 @@ class Pattern:
     @property
     def _starts_inside_sector(self) -> bool:
         """True if the same active lanes would take fewer sectors in aligned warps."""
-        width, is_descending = self.access.width, self.lane_stride == -self.access.width
-        step = -width if is_descending else width
+        width = self.access.width
+        # Warps in descending order are aligned if the element of lane 0 ends a sector.
+        step, lane_0_bytes = (-width, width) if self.lane_stride == -width else (width, 0)
         addresses = np.ma.array(self.addresses, mask=~self.lanes)
         starts = addresses - np.arange(32) * step
         # Addresses of compacted lanes do not follow the lane numbers: there the lowest address is the start.
         is_by_lane = starts.min(axis=1) == starts.max(axis=1)
-        first = np.where(is_by_lane, starts.min(axis=1) + width * is_descending, addresses.min(axis=1))
+        first = np.where(is_by_lane, starts.min(axis=1) + lane_0_bytes, addresses.min(axis=1))
         aligned = count_sectors(self.addresses - first[:, None] % SECTOR, self.lanes, width)
         return bool(aligned.sum() < count_sectors(self.addresses, self.lanes, width).sum())
 
@@ -183,7 +184,6 @@ def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sam
 
 
 def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
-    """Return the common distance in bytes between the samples of a pair; None if there is none."""
     distances = [
         (after.addresses - before.addresses)[before.lanes & after.lanes]
         for before, after in pairs

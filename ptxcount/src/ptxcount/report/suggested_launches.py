@@ -202,16 +202,14 @@ class _ArgumentGuesser:
         elif step == 1:  # a block for each row
             grid = [self._extent]
         else:
-            elements = self._extent ** (2 if self._is_matrix else 1)
+            elements = self._extent**2 if self._is_matrix else self._extent
             grid = [-(-elements // (step or math.prod(block)))]
         return ",".join(map(str, grid))
 
     def _count_blocks(self, step: int) -> int:
-        """Return the number of blocks that cover the extent of an axis, ``step`` elements apart."""
         return -(-self._extent // step)
 
     def _guess_rows(self, block: tuple[int, ...]) -> int:
-        """Guess the rows that a block covers."""
         if len(block) == 1:
             return 1
         return _TILE if self._declaration.tiled else block[1]

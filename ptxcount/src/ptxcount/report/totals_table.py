@@ -97,7 +97,6 @@ def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, tota
 
 
 def _describe_aggregation(atomics: Amounts) -> str:
-    """Describe if lanes on one address count separately, or ptxas aggregates the atomics of a warp."""
     has_shared_addresses = atomics.together > atomics.requests  # otherwise there is nothing to aggregate
     aggregated = atomics.aggregated if has_shared_addresses else 0
     if aggregated == atomics.requests:

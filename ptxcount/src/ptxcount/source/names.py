@@ -36,10 +36,10 @@ def find_entry(ptx: str, name: str | None) -> str:
     if name is not None and (name in names or not matches):
         return name
     if len(matches) != 1:
-        problem = "no kernel is named" if name is None else f"{name!r} names {len(matches)} kernels"
+        problem = "the source has" if name is None else f"{name!r} names"
         texts = [demangle(match) for match in matches]
         shown = matches if len({*texts}) < len(texts) else texts
-        raise LaunchError(f"{problem}; name one of {', '.join(shown)} (--entry)")
+        raise LaunchError(f"{problem} {len(matches)} kernels; name one of {', '.join(shown)} (--entry)")
     return matches[0]
 
 

@@ -81,19 +81,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     if len(arguments) < len(annotations):
         count = count_noun(len(annotations), "argument")
         raise LaunchError(f"this kernel of cuTile takes {count}, not {len(arguments)}: pass constants, too")
-    constraints: list[Any] = []
-    flat: list[Any] = []
-    for argument, annotation in zip(arguments, annotations, strict=False):
-        if getattr(annotation, "constant", False):
-            constraints.append(compilation.ConstantConstraint(argument))
-        elif isinstance(argument, np.ndarray):
-            constraints.append(_constrain_array(argument, tile, compilation))
-            lengths, strides = describe_shape(argument, "i4", "i4")
-            flat += [argument, *lengths, *strides]
-        else:
-            scalar = np.asarray(argument, {int: "i4", float: "f4"}.get(type(argument)))[()]
-            constraints.append(compilation.ScalarConstraint(_find_type(scalar.dtype, tile)))
-            flat.append(scalar)
+    constraints, flat = _constrain_arguments(arguments, annotations, tile, compilation)
     conventions = compilation.CallingConvention
     has_constant_length = any(1 in argument.shape for argument in arguments if isinstance(argument, np.ndarray))
     convention = conventions.cutile_python_v2() if has_constant_length else conventions.cutile_python_v1()
@@ -119,6 +107,26 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
             "ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
         )
     return AdaptedKernel(ptx, entry, [*flat, *maps])
+
+
+def _constrain_arguments(
+    arguments: Sequence[Any], annotations: Sequence[Any], tile: Any, compilation: Any
+) -> tuple[list[Any], list[Any]]:
+    """Return cuTile's constraint for each argument; and the arguments of the PTX: arrays, their lengths, numbers."""
+    constraints: list[Any] = []
+    flat: list[Any] = []
+    for argument, annotation in zip(arguments, annotations, strict=False):
+        if getattr(annotation, "constant", False):
+            constraints.append(compilation.ConstantConstraint(argument))
+        elif isinstance(argument, np.ndarray):
+            constraints.append(_constrain_array(argument, tile, compilation))
+            lengths, strides = describe_shape(argument, "i4", "i4")
+            flat += [argument, *lengths, *strides]
+        else:
+            scalar = np.asarray(argument, {int: "i4", float: "f4"}.get(type(argument)))[()]
+            constraints.append(compilation.ScalarConstraint(_find_type(scalar.dtype, tile)))
+            flat.append(scalar)
+    return constraints, flat
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:

@@ -15,12 +15,9 @@ from .triton_descriptors import expand_descriptors, is_descriptor
 
 #: Dtypes -> Triton's type names, where these are not a letter and the number of bits.
 _TYPES = {
-    "bool": "u1",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e4m3b11fnuz": "fp8e4b15",
+    "bool": "u1", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e4m3b11fnuz": "fp8e4b15",
     "float8_e5m2": "fp8e5",
-}
+}  # fmt: skip
 #: Declaration of a parameter that Triton appends: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
@@ -70,6 +67,7 @@ def adapt_jit_function(
     values, options = _bind_values(kernel, keywords)
     if block is not None:
         options.setdefault("num_warps", int(np.prod(block)) // 32)
+    # The three inputs of Triton's compiler: types by name; constants and attributes by the path to a parameter.
     signature: dict[str, str] = {}
     constants: dict[tuple[int, ...], Any] = {}
     attributes: dict[tuple[int, ...], list[list[Any]]] = {}
