@@ -33,7 +33,7 @@ def _make_parser() -> argparse.ArgumentParser:
     init_parser = commands.add_parser("init", help=text, description=f"{text}; replace the guessed sizes")
     init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu", help="file with __global__ functions")
     init_parser.add_argument(
-        "-I", "--include", action="append", default=[], metavar="DIR", help="include folder for nvcc"
+        "-I", "--include", action="append", default=[], metavar="FOLDER", help="include folder for nvcc"
     )
     init_parser.add_argument("--flags", default="", metavar="FLAGS", help="options for nvcc, as --flags='-std=c++20'")
     parsers = {}

@@ -126,7 +126,7 @@ class KernelUses:
     def find_step(self, axis: str, block: tuple[int, ...]) -> int:
         """Return the number of elements between the first elements of neighbouring blocks along an axis.
 
-        Return 0 if the text does not determine the number; 1 if the threads of a block loop over a row of the block;
+        Return 0 if the text does not determine the number; 1 if the threads of a block loop over a row of their own;
         `_WHOLE_ARRAY` if they loop over the array.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
@@ -169,7 +169,7 @@ class KernelUses:
         return min((width for width in widths if 0 < width < THREADS), default=0)
 
     def _find_row_step(self) -> int:
-        """Return the step of the last loop over rows of a tile, as in ``j += 8``. Without a loop, return all rows."""
+        """Return the step of the last loop over rows of a tile, as in ``j += 8``; else the tile's rows, or 0."""
         steps = []
         for counter, _, increment in _LOOP.findall(self.declaration.body):
             step = re.fullmatch(rf"\s*{counter}\s*\+=\s*(\w+)\s*", increment)
