@@ -49,6 +49,8 @@ _MISSING = re.compile(
 _REMOVED = re.compile(r'error: namespace "((?:cub|thrust)(?:::\w+)*)" has no member "(\w+)"')
 #: Error of ptxas for an instruction of another architecture, such as sm_90a.
 _OTHER_TARGET = re.compile(r"not supported on \.target '(sm_(?:9|1\d)\d)'")
+#: Error of nvcc for an architecture that it does not compile for.
+_UNKNOWN_ARCH = re.compile(r"Unsupported gpu architecture '(\w+)'")
 _GUIDE = "https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html"
 #: Maximum number of files searched for a header.
 _MAX_FILES = 50_000
@@ -68,6 +70,8 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
         )
     if target := _OTHER_TARGET.search(messages):
         return f"some instructions exist only for {target[1]}a, not for {target[1]}; compile with --arch {target[1]}a"
+    if unknown := _UNKNOWN_ARCH.search(messages):
+        return f"this nvcc does not compile for {unknown[1]}; give an architecture that nvcc --list-gpu-code prints"
     if missing := _MISSING.search(messages):
         return _advise_on_header(missing[1] or missing[2], source, root or Path.cwd())
     return ""
