@@ -131,11 +131,11 @@ class LaunchCounters:
 
     @property
     def polls(self) -> int:
-        """Number of loads and atomics, as requests, by which spin-waits ask again. No total includes them."""
+        """Number of requests by which spin-waits repeat a load or an atomic. No total includes them."""
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
-        """Describe the costs that the counts leave out, and the memory that ptxas really uses as local memory.
+        """Describe the costs that the counts leave out, and how much local memory ptxas really uses.
 
         Returns
         -------

@@ -31,7 +31,8 @@ def format_markdown(
             continue
         changes = [*iter_changes(counts.lines, pinned_lines)]
         changed += [(counts, change) for change in changes]
-        same_count += not changes
+        if not changes:
+            same_count += 1
     changed.sort(key=lambda changed_count: changed_count[1].before / max(changed_count[1].now, 1))
     lists = {"not counted": failed, "new": sorted(new)}
     if not failed:  # a missing launch may be a failed one

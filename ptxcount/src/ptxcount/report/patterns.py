@@ -126,10 +126,10 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
     ``arrays`` has the address, size and name of each array. ``words`` are the texts of the arguments: the label in a
     text, such as x in ``x=float32[4]``, replaces the name ``argument 0``.
     """
-    samples = [] if access.space == "local" else access.samples
-    address = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
-    if address is None:
+    samples = [sample for sample in access.samples if sample.lanes.any()]
+    if access.space == "local" or not samples:
         return ""
+    address = int(samples[0].addresses[samples[0].lanes][0])
     name = next((array_name for first, size, array_name in arrays if first <= address < first + size), "")
     if name.startswith("_Z"):  # a variable of the module
         return demangle(name).rpartition("::")[2]

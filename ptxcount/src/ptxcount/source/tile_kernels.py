@@ -181,14 +181,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     if name not in declarations:
         raise LaunchError(f"the source from tilelang declares no kernel {name}, only {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
-    map_calls = {map_name: call for map_name, call in _find_map_calls(kernel).items() if map_name in names}
-    wanted = [map_calls[parameter].array if parameter in map_calls else parameter for parameter in names]
-    if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
-        raise LaunchError(
-            f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
-        )
-    maps = {map_name: _make_map(arguments[call.array], call) for map_name, call in map_calls.items()}
-    ordered = [{**arguments, **maps}[parameter] for parameter in names]
+    ordered = _order_arguments(kernel, name, names, arguments)
     attributes = functions[name].attrs
     extents = attributes["thread_extent"]
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
@@ -196,7 +189,22 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     cluster = [*map(int, attributes["cluster_dims"])] if "cluster_dims" in attributes else None
     target = kernel.target.attrs if hasattr(kernel, "target") else {}
     arch = str(target["arch"]) if "arch" in target else None
-    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names, cluster=cluster)
+    return AdaptedKernel(
+        kernel.kernel_source, name, ordered, flags, arch, block=block, dynamic_shared=shared, names=names,
+        cluster=cluster,
+    )  # fmt: skip
+
+
+def _order_arguments(kernel: Any, name: str, parameters: list[str], arguments: object) -> list[Any]:
+    """Return the arguments in the order of the parameters; for a tensor map, make it from the array that it copies."""
+    map_calls = {map_name: call for map_name, call in _find_map_calls(kernel).items() if map_name in parameters}
+    wanted = [map_calls[parameter].array if parameter in map_calls else parameter for parameter in parameters]
+    if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
+        raise LaunchError(
+            f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
+        )
+    maps = {map_name: _make_map(arguments[call.array], call) for map_name, call in map_calls.items()}
+    return [{**arguments, **maps}[parameter] for parameter in parameters]
 
 
 def _find_map_calls(kernel: Any) -> dict[str, _MapCall]:
