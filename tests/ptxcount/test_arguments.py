@@ -58,7 +58,7 @@ def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: 
     source, header = tmp_path / "k.cu", tmp_path / "k.h"
     source.write_text('#include "k.h"\n')
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
-    message = rf"^the arguments are {labels}; the kernel takes out, in, n in this order$"
+    message = rf"^the arguments are named {labels}; the kernel takes out, in, n in this order; reorder or rename them$"
     with pytest.raises(LaunchError, match=message) if labels else nullcontext():
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [source, header])
 
@@ -139,13 +139,16 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("x", "or int32:7"),
     ("float32[4]", "an array needs a name: name=float32[4]"),
     ("1024", "or int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
-    ("int32:x", "invalid literal"),
+    ("int32:x", "'x' is not an integer that int32 can hold"),
+    ("float32:two", "'two' is not a number that float32 can hold"),
+    ('s={"n"}', "it is not valid JSON: Expecting ':' delimiter: line 1 column 5 (char 4); write, for example, {"),
     *((f"o={name}[4]", f"'{name}' is not a known dtype; write a NumPy dtype with its size, such as float32")
       for name in ("int99", "object", "longdouble", "float")),
     ("bytes:0", "'bytes' is not a known dtype"), ("a=float32[4]=twos", "the fill twos is unknown; fills are "),
     ("a=float32[4]=ones(1)", "fills are"), ("a=float32[4]=permutation", "fills are"),
     ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
-    (f"o=float32[{'9' * 5000}]", "Exceeds the limit"), (f"int64:{'9' * 5000}", "Exceeds the limit"),
+    (f"o=float32[{'9' * 5000}]", "Exceeds the limit"),
+    (f"int64:{'9' * 5000}", "9...' is not an integer that int64 can hold"),
 ]  # fmt: skip
 
 

@@ -70,10 +70,10 @@ TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32
 REFUSED = [
     ("nowhere.cu --entry k --grid 1 --block 1", "LaunchError: nowhere.cu does not exist"),
     ("nowhere.ptx --entry k --grid 1 --block 1", "LaunchError: nowhere.ptx does not exist"),
-    ("", "LaunchError: give a FILE; subcommands are init, pin, check, compare\n"),
-    ("--entry k", "LaunchError: give a FILE; subcommands are init, pin, check, compare\n"),
-    ("checks", "LaunchError: checks does not exist; subcommands are init, pin, check, compare\n"),
-    ("nowhere.cu --entry k int32:1", "LaunchError: the following arguments are required: --grid, --block"),
+    ("", "LaunchError: FILE is missing; give a file, or a subcommand: init, pin, check, compare\n"),
+    ("--entry k", "LaunchError: FILE is missing; give a file, or a subcommand: init, pin, check, compare\n"),
+    ("checks", "LaunchError: checks does not exist; give a file, or a subcommand: init, pin, check, compare\n"),
+    ("nowhere.cu --entry k int32:1", "LaunchError: --grid and --block must be given; to list the kernels, omit"),
     ("{sums} --entry sums --grid 1 --block 1", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
     ("{sums} --entry sums --grid 1 --block 1 {given}", "LaunchError: there is no kernel 'sums'; the file has row_sums"),
     ("{one} x", "argument 'x': neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),
@@ -126,7 +126,10 @@ def test_options_without_grid(
 
 
 def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for page, problem in ((tmp_path / "none" / "page.html", "is in no existing folder"), (tmp_path, "is a folder")):
+    for page, problem in (
+        (tmp_path / "none" / "page.html", "is in a folder that does not exist"),
+        (tmp_path, "is a folder"),
+    ):
         assert main([SUMS, *ROW_SUMS.split(), "--step-limit", "9", "--html", str(page)]) == 2
         expected = f"OutputError: --html {page} {problem}; give a file in an existing folder\n"
         assert capsys.readouterr().err == expected

@@ -82,6 +82,13 @@ def test_unknown_header_has_advice(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.splitlines()[-1].endswith("add its folder: -IFOLDER")
 
 
+def test_unknown_architecture_has_advice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.cu").touch()
+    assert main([str(tmp_path / "k.cu"), "--arch", "sm_1"]) == 1
+    advice = "this nvcc does not compile for sm_1; give an architecture that nvcc --list-gpu-code prints\n"
+    assert capsys.readouterr().err.endswith(advice)
+
+
 def test_removed_names_have_advice() -> None:
     error = 'k.cu(3): error: namespace "{}" has no member "{}"'
     assert advise(error.format("cub", "Max"), None).startswith("this release of CUDA has no cub::Max; https://")

@@ -157,6 +157,8 @@ REFUSED = [
     (f"{LAUNCH}limits = {{ load_sectors = inf }}", 1, "limit load_sectors is inf; give a finite number"),
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
     (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
+    (f"{LAUNCH}limits = {{ stack_frame_bytes_per_request = 1 }}", 1,
+     "stack_frame_bytes has no value per request; remove _per_request"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
     ("launch = 1", 1, "only tables [[launch]] are allowed"),

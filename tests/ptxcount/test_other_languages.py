@@ -193,7 +193,7 @@ def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
 
 def test_cubin_needs_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "elftools.elf.elffile", None)
-    with pytest.raises(LaunchError, match="ptxcount reads its PTX with pyelftools: pip install pyelftools"):
+    with pytest.raises(LaunchError, match="reading the PTX in it needs pyelftools; run: pip install pyelftools"):
         arrays.count(make_cubin(""))
 
 

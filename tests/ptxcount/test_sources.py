@@ -32,8 +32,8 @@ def test_trailing_nul_is_ignored(name: str, tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(("name", "content", "message"), [
-    ("kernel.cubin", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file"),
-    ("kernel.cu", b"\x7fELF\x02\x01\x01\x33", "is a cubin or another object file"),
+    ("kernel.cubin", b"\x7fELF\x02\x01\x01\x33", "is an object file without embedded PTX"),
+    ("kernel.cu", b"\x7fELF\x02\x01\x01\x33", "is an object file without embedded PTX"),
     ("kernel.fatbin", b"\x50\xed\x55\xba\x01\x00", "is a fatbin, not a source"),
     ("kernel.cu", None, "is a named pipe (FIFO); give a regular file"),
     ("kernel.ptx", None, "is a named pipe (FIFO); give a regular file"),

@@ -197,8 +197,11 @@ def test_words_make_textures_and_surfaces() -> None:
     assert (surface.channels, surface.layout, surface.extents) == (2, "rows", (4,))
     for word, message in (
         ("t=texture(blue):f4[8]", "texture: 'blue' is not known"),
-        ("s=surface(wrap):f4[8]", "surface: 'wrap' is not known; allowed are array, rows, and numbers"),
-        ("m=tensor(8,linear):f4[8]", "tensor: 'linear' is not known; allowed are swizzle=BYTES, and numbers"),
+        ("s=surface(wrap):f4[8]", "surface: 'wrap' is not known; allowed are array, rows, and the number of channels"),
+        (
+            "m=tensor(8,linear):f4[8]",
+            "'linear' is not known; allowed are swizzle=BYTES, and the lengths of the box",
+        ),
         ("t=texture(swizzle=32):f4[8]", "texture: 'swizzle=32' is not known"),
     ):
         with pytest.raises(LaunchError, match=message):

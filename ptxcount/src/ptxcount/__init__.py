@@ -21,17 +21,9 @@ if TYPE_CHECKING:
     from .util.findings import Finding
 
 __all__ = [
-    "Access",
-    "Amounts",
-    "Finding",
-    "Im2colMap",
-    "LaunchCounters",
-    "Surface",
-    "TensorMap",
-    "Texture",
-    "count",
+    "Access", "Amounts", "Finding", "Im2colMap", "LaunchCounters", "Surface", "TensorMap", "Texture", "count",
     "format_counters",
-]
+]  # fmt: skip
 __all__ += errors.__all__
 
 #: Modules of the names that are imported on first use, because they import NumPy.

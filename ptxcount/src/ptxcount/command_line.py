@@ -52,7 +52,7 @@ A name before = labels an argument in the report. It may not be the name of anot
 
 
 class OutputError(LaunchError):
-    """An impossible output: ``--json`` or ``--html`` without a launch, or an ``--html`` that is no file in a folder."""
+    """``--json`` or ``--html`` without a launch, or an ``--html`` that cannot be written."""
 
 
 class _ArgumentParser(argparse.ArgumentParser):
@@ -67,7 +67,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
         epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run; "
-        "2 --json or --html without a grid, or --html in no folder.",
+        "2 --json or --html cannot be written, because there is no --grid or no such folder.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -89,12 +89,12 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-I", action="append", default=[], dest="include", metavar="FOLDER", help="include folder for nvcc"
     )
-    parser.add_argument("--flags", metavar="FLAGS", help="options for nvcc, in quotes")
+    parser.add_argument("--flags", metavar="FLAGS", help="options for nvcc, as --flags='-O3 -std=c++20'")
     parser.add_argument("--arch", help=f"architecture to compile for, such as sm_100 (default: {ARCH})")
     parser.add_argument(
         "--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)"
     )
-    text = f"maximum instructions of the blocks that are executed together (default: {STEP_LIMIT})"
+    text = f"maximum PTX instructions of a group of blocks, which ptxcount runs together (default: {STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     parser.add_argument(
         "--time-limit",
@@ -139,7 +139,7 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _make_report(words: Sequence[str]) -> str:
-    """Return the text to print: the listing or JSON of a launch, or without ``--grid`` the file's kernels."""
+    """Return the text to print: the listing or JSON of a launch; without ``--grid``, the file's kernels."""
     options = _make_parser().parse_intermixed_args(attach_flags(words))
     _check_options(options)
     if options.grid is None:
@@ -151,18 +151,19 @@ def _make_report(words: Sequence[str]) -> str:
 def _check_options(options: argparse.Namespace) -> None:
     file = options.file
     if file is None or not (file.suffix or file.exists()):
-        problem = "give a FILE" if file is None else f"{file} does not exist"
-        raise LaunchError(f"{problem}; subcommands are {', '.join(GATE_COMMANDS)}")
+        problem = "FILE is missing" if file is None else f"{file} does not exist"
+        raise LaunchError(f"{problem}; give a file, or a subcommand: {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
         raise LaunchError(f"{file} is PTX; remove --flags, --arch and -I, which are for CUDA C++")
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     if missing and (len(missing) == 1 or options.words):
-        raise LaunchError(f"the following arguments are required: {', '.join(missing)}")
+        advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
+        raise LaunchError(f"{' and '.join(missing)} must be given; {advice}")
     outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
     if missing and outputs:
         raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
     if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
-        problem = "is a folder" if options.html.is_dir() else "is in no existing folder"
+        problem = "is a folder" if options.html.is_dir() else "is in a folder that does not exist"
         raise OutputError(f"--html {options.html} {problem}; give a file in an existing folder")
 
 
@@ -188,15 +189,15 @@ def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounter
         **{name: getattr(options, name) for name in _COUNT_OPTIONS},
     )
     if any(access.space == "local" for access in counters.accesses):
-        resources = list_machine_accesses(compilation.ptx, entry, flags, options.arch)  # the first is the stack frame
-        counters = replace(counters, stack_frame=resources[0]["bytes"] if resources else None)
+        rows = list_machine_accesses(compilation.ptx, entry, flags, options.arch)
+        counters = replace(counters, stack_frame=rows[0]["bytes"] if rows else None)
     return compilation, entry, counters
 
 
 def _render(options: argparse.Namespace, compilation: Compilation, entry: str, counters: LaunchCounters) -> str:
     """Return the listing or, with ``--json``, the JSON; with ``--html``, also write the page."""
     file = options.file
-    # PTX can name any file as its source: only files of the current folder are shown.
+    # PTX can name any file as its source, so only files of the current folder are shown.
     sources = [Path()] if is_ptx(file) else compilation.files
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"

@@ -28,7 +28,7 @@ _SHOWN = 60
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
-    """Make a kernel's arguments from their texts, in order; errors are those of `make_argument`."""
+    """Make a kernel's arguments from their texts, in order. Raise as `make_argument`."""
     arguments: list[KernelArgument] = []
     for word in words:
         arguments.append(make_argument(word, sum(map(total_bytes, arguments)), folder))
@@ -36,9 +36,9 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
 
 
 def name_arguments(words: Sequence[str]) -> list[str]:
-    """Return the names that errors give the arguments: ``x (argument 0)``, or ``argument 0`` without a label."""
-    labels = [match["name"] if (match := _NAMED.fullmatch(word)) else "" for word in words]
-    return [f"{label} (argument {n})" if label else f"argument {n}" for n, label in enumerate(labels)]
+    """Name the arguments for errors: ``x=int32:7`` is "x (argument 0)", and ``int32:7`` is "argument 0"."""
+    matches = enumerate(map(_NAMED.fullmatch, words))
+    return [f"{named['name']} (argument {n})" if named else f"argument {n}" for n, named in matches]
 
 
 def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str, KernelArgument]:
@@ -96,6 +96,9 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
             return _fill_array(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
         if match := _SCALAR.fullmatch(value):
             return _parse_number(match["value"], _find_dtype(match["dtype"]))
+    except json.JSONDecodeError as error:
+        example = 'write, for example, {"n": "int32:7"}'
+        raise LaunchError(f"argument {_shorten(word)}: it is not valid JSON: {error}; {example}") from None
     except (ValueError, ArithmeticError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
@@ -165,12 +168,16 @@ def _load_array(file: Path, used_bytes: int) -> Argument:
 
 
 def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
-    if dtype.kind in "iu":
-        lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
-        if not lowest <= int(text) <= highest:
-            raise OverflowError(f"{text} is out of range; {dtype} has {lowest} to {highest}")
-    with np.errstate(all="ignore"):
-        value: np.generic = np.array([text]).astype(dtype)[0]
+    try:
+        if dtype.kind in "iu":
+            lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
+            if not lowest <= int(text) <= highest:
+                raise OverflowError(f"{text} is out of range; {dtype} has {lowest} to {highest}")
+        with np.errstate(all="ignore"):
+            value: np.generic = np.array([text]).astype(dtype)[0]
+    except ValueError:
+        kind = "an integer" if dtype.kind in "iu" else "a number"
+        raise ValueError(f"{_shorten(text)} is not {kind} that {dtype} can hold") from None
     return value
 
 
@@ -186,7 +193,7 @@ def _make_members(value: object, used_bytes: int, folder: Path | None) -> Kernel
 
 
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
-    """Make a texture, a surface or a tensor map of ``array``; raise `LaunchError` for no array or an unknown word."""
+    """Make a texture, a surface or a tensor map: ``texture(wrap,2):f4[64]`` has the words ["wrap", "2"]."""
     from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 - few kernels take any
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
 
@@ -209,8 +216,9 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
         elif word in options_by_word:
             options |= [options_by_word[word]]
         else:
+            numbers_text = "the number of channels" if options_by_word else "the lengths of the box"
             allowed = ", ".join(options_by_word or ["swizzle=BYTES"])  # a tensor map has no other words
-            raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, and numbers")
+            raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, and {numbers_text}")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:

@@ -1,4 +1,4 @@
-"""Exit of commands: an exit code, and at most one line on standard error."""
+"""Ends of commands: exit codes, interrupts, and temporary folders."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ from ..util.environment import set_variables
 def run_command(name: str, command: Callable[[], int], failure: int) -> int:
     """Run a command and return its exit code: 130 after Ctrl-C, 141 after a closed pipe, ``failure`` after `OSError`.
 
-    An interrupt, or an `OSError` other than a closed pipe, prints ``name: text`` on standard error, unless the name is
-    empty.
+    Ctrl-C and `OSError` print a line on standard error that begins with ``name``. A closed pipe, or an empty name,
+    prints nothing.
     """
     try:
         try:
@@ -85,7 +85,6 @@ def scratch_folder(prefix: str) -> Iterator[None]:
 
 @contextmanager
 def _handle_signal(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle a signal with ``handler`` within the block, if this is the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -24,14 +24,15 @@ from .transactions import (
     count_store_wavefronts,
 )
 
-#: Caveats for atomics that compile to CAS loops: 16-bit; and in shared memory float and 64-bit, except swaps.
+#: Caveats for atomics that compile to CAS loops: 16-bit ones; in shared memory also float and 64-bit, except swaps.
 RETRY_CAVEAT = "retries between warps are not counted"
 CAS_LOOP_CAVEAT = "a compare-and-swap loop on the 32-bit word: one load, then one request per round"
 #: Caveat for atomic swaps that the kernel itself repeats until they succeed.
 WINNER_CAVEAT = "the number of tries depends on which lane or warp wins; here threads try in the order of their indices"
 _WAVEFRONTS = ("wavefronts", "conflict_free")
 _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
-#: Counting rules by space, or by space and kind; each with the names of the counts that it returns.
+#: Counting rules by state space, or by space and kind, each with the names of the counts that it returns. ``loop`` are
+#: the loads of an atomic's CAS loop.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "shared loop": (count_loop_loads, ("requests", *_WAVEFRONTS)),
     "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
@@ -43,7 +44,7 @@ _SUMMED_COUNTS = (
     "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "aggregated", "loops",
     "ideal_sectors", "ideal_lines", "polls", "addresses",
 )  # fmt: skip
-#: Counts of one warp-aggregated request, instead of those that its rule returns.
+#: Counts of a warp-aggregated request that replace those of the counting rule. It is in `requests` already.
 _AGGREGATED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
 
@@ -65,14 +66,14 @@ class Access:
         Counts with Nsight Compute's definitions (atomics: see `caveat`). Wavefronts are set for shared memory; sectors
         for all other memory except constant. ptxas may still keep a local array in registers.
     lines : int
-        For global and distributed shared memory: the 128-byte lines, summed over the requests.
+        For global and distributed shared memory: the distinct 128-byte lines of each request, summed.
     conflict_free : int
         The wavefronts without bank conflicts.
     useful_bytes : int
         ``width`` times active threads, without bytes that ``cp.async`` fills with zeros. For bulk copies, the bytes
         of global memory that are copied.
     addresses : int
-        For constant memory, and parameters indexed by a register: distinct addresses, summed over the requests. A
+        For constant memory, and parameters indexed by a register: the distinct addresses of each request, summed. A
         16-byte access is two requests.
     together : int
         Atomics: the maximum number of lanes on one address, summed over the requests.
@@ -86,13 +87,14 @@ class Access:
         textures, surfaces and bulk copies: the sectors of all useful bytes, and no lines. 0 for other memory than
         global and distributed shared.
     polls : int
-        The repeated requests of spin-waits: loads until another thread writes the address, and tries for a lock. The
-        number depends on the order in which ptxcount runs blocks. No other count includes polls.
+        Requests of spin-waits after the first: loads of an address until another thread writes there, and atomics that
+        try again for a lock. The number depends on the order in which ptxcount runs blocks. No other count includes
+        polls.
     shifted_sectors : list of int
         Bulk copies without a tensor map: the sectors if the shared buffer were moved by 0, 16, 32 ... 112 bytes. Else
         empty.
     samples : list of Sample
-        The addresses of some warps in the first executions by the first group of blocks.
+        The addresses of some warps. ptxcount runs blocks in groups; samples are from the first group's executions.
     has_enough_samples : bool
         True when enough samples are stored, or another group of blocks has started.
     """
@@ -158,10 +160,11 @@ class Access:
         cost: AtomicCost | None = None,
         is_replay: bool = False,
     ) -> None:
-        """Count one execution by a chunk of ``shape`` (blocks, threads), from byte addresses and the active mask.
+        """Count one execution by a group of blocks of ``shape`` (blocks, threads).
 
-        ``cost`` is the cost of an atomic instruction, also for the loads of its CAS loop. With ``is_replay``, the
-        hardware replays a counted request: `useful_bytes` and `samples` stay.
+        ``address`` has byte addresses, and ``active`` is the mask of active threads. ``cost`` is the cost of an atomic
+        instruction, also for the loads of its CAS loop. With ``is_replay``, the hardware replays a counted request:
+        `useful_bytes` and `samples` stay.
         """
         min_lanes = 0 if cost is None else cost.min_aggregated_lanes
         if min_lanes < 2:
@@ -178,7 +181,7 @@ class Access:
         self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool,
         *, is_aggregated: bool,
     ) -> None:  # fmt: skip
-        """Count an execution in which all requests are warp-aggregated, or none."""
+        """Count an execution as `record`; ``is_aggregated`` holds for all of its requests."""
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count
@@ -190,19 +193,22 @@ class Access:
             self.aggregated += count if is_aggregated else 0
             self.loops += cost.loops * count
             if self.space == "shared":
-                most_lanes, *rounds = sum_rules(count_shared_atomics, address, active, shape, self.width)
+                most_lanes, *sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
+                rounds, ideal_rounds = sums[:3], sums[3:]
                 self.together += most_lanes
-                for name, choices in (("wavefronts", rounds[:3]), ("conflict_free", rounds[3:])):
-                    separate = count * cost.before + choices[cost.rounds_index] * cost.per_round
-                    added = count * cost.per_aggregated if is_aggregated else separate
-                    setattr(self, name, getattr(self, name) + added)
+                if is_aggregated:
+                    self.wavefronts += count * cost.per_aggregated
+                    self.conflict_free += count * cost.per_aggregated
+                else:
+                    self.wavefronts += count * cost.before + rounds[cost.rounds_index] * cost.per_round
+                    self.conflict_free += count * cost.before + ideal_rounds[cost.rounds_index] * cost.per_round
                 return
         rules = _RULES.get(f"{self.space} {self.kind}") or _RULES.get(self.space)
         if self.space == "shared":
             rules = (self.wavefront_rule, _WAVEFRONTS) if cost is None else _RULES["shared loop"]
         if rules is not None:
-            sums = sum_rules(rules[0], address, active, shape, self.width)
-            for name, number in zip(rules[1], sums, strict=True):
+            rule, names = rules
+            for name, number in zip(names, sum_rules(rule, address, active, shape, self.width), strict=True):
                 added = count * _AGGREGATED[name] if is_aggregated and name in _AGGREGATED else number
                 setattr(self, name, getattr(self, name) + added)
         if self.space == "local":
@@ -218,7 +224,7 @@ class Access:
         self.ideal_sectors = -(-self.useful_bytes // SECTOR)
 
     def add_shifted(self, sectors: list[int]) -> None:
-        """Add a bulk copy's sectors, one number for each shift of the copy's shared buffer, to `shifted_sectors`."""
+        """Add the sectors of a bulk copy to `shifted_sectors`; the list has a number for each shift."""
         self.shifted_sectors = [sum(pair) for pair in zip_longest(self.shifted_sectors, sectors, fillvalue=0)]
 
 

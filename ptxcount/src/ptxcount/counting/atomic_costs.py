@@ -5,11 +5,15 @@ from typing import NamedTuple
 from ..lanes.warps import LANES
 from ..ptx.program import Type
 
+#: Values of `AtomicCost.rounds_index`.
+_BANKS, _ROUNDS, _WORDS_OF_LOAD = range(3)
+
 
 class AtomicCost(NamedTuple):
     """Cost of one atomic instruction (measured: 160 kernels of one warp on an H200)."""
 
-    #: Index of the number of rounds in counts 1 to 3, and 4 to 6, of `transactions.count_shared_atomics`.
+    #: Index of the number of rounds among the three that `transactions.count_shared_atomics` returns: counts 1 to 3,
+    #: and without conflicts, counts 4 to 6.
     rounds_index: int
     #: Wavefronts per round.
     per_round: int = 1
@@ -28,12 +32,10 @@ class AtomicCost(NamedTuple):
         return self.rounds_index == _ROUNDS
 
 
-#: Values of `AtomicCost.rounds_index`.
-_BANKS, _ROUNDS, _WORDS_OF_LOAD = range(3)
-#: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. Key: operation, bytes, and
-#: True if its result is used. First number: for a uniform value. Second: for a value per lane. 0, and operations that
-#: are not listed: never aggregated. (Machine code of nvcc 13.0.88 for sm_90, 544 kernels; the same for global and
-#: shared memory.)
+#: Minimum active lanes for warp aggregation by ptxas, if it can prove a uniform address. A key has the operation, its
+#: bytes, and True if its result is used. The first number is for a uniform value, the second for a value per lane; 0
+#: means never. Operations that are not listed are never aggregated. (Machine code of nvcc 13.0.88 for sm_90, 544
+#: kernels; the same for global and shared memory.)
 _AGGREGATED_LANES = {
     ("add", 4, False): (1, 1), ("add", 4, True): (1, LANES), ("add", 8, False): (1, 0), ("add", 8, True): (1, 0),
     **{(name, 4, False): (1, 1) for name in ("min", "max", "and", "or", "xor")},
@@ -46,10 +48,11 @@ def find_atomic_cost(
     """Find an atomic's wavefronts in shared memory, and its warp aggregation in shared and global memory.
 
     ``returns``: the result is used. ``adds_one``: the atomic adds the literal 1. ``uniform_value``,
-    ``uniform_address``: ptxas can prove that the value, or the address, is uniform in a warp. PTX does not determine
-    the instruction that ptxas chooses. These rules match the choice of ptxas in the measured kernels. ``exch`` and
-    ``cas`` of 64 and 128 bits are single instructions, not CAS loops (sm_75 to sm_120, nvcc 13.0.88; 240 launches of
-    one warp on an H200).
+    ``uniform_address``: ptxas can prove that the value, or the address, is uniform in a warp.
+
+    PTX does not determine the instruction that ptxas chooses. These rules match its choice in the measured kernels.
+    ``exch`` and ``cas`` of 64 and 128 bits are single instructions, not CAS loops (sm_75 to sm_120, nvcc 13.0.88; 240
+    launches of one warp on an H200).
     """
     can_aggregate = uniform_address and kind.kind in ("u", "s", "b")
     lanes_if_uniform, lanes_if_divergent = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))

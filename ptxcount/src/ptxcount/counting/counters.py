@@ -9,7 +9,7 @@ from .access import Access
 
 __all__ = ["AMOUNTS", "KINDS", "LOCAL_CAVEATS", "Access", "Amounts", "LaunchCounters"]
 
-#: Caveats of local memory, by stack frame size in bytes.
+#: Caveats of local memory, by stack frame size in bytes; None for an unknown size.
 LOCAL_CAVEATS = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
 KINDS = ("load", "store", "atomic")
 #: Counts that `Amounts` sums over accesses.
@@ -56,7 +56,8 @@ class LaunchCounters:
     threads : int
         Threads of the grid.
     accesses : list of Access
-        One per instruction, state space and kind, in PTX order. ``cp.async``, for example, has two.
+        One per instruction, state space and kind, in PTX order. ``cp.async``, for example, has two: it loads from
+        global memory, and copies to shared memory.
     thread_instructions, warp_instructions : int
         PTX instructions executed, by threads and by warps.
     findings : list of Finding
@@ -70,8 +71,8 @@ class LaunchCounters:
         Minimum sectors read from DRAM, if an L2 miss fetches 64 bytes, the default of
         ``cudaLimitMaxL2FetchGranularity``, or 128 by ``.L2::128B`` or ``.L2::256B``. None if not counted.
     merged : dict of str to tuple
-        For ``load`` and ``store``: the requests and wavefronts of shared memory after merging by ptxas (`merging`). A
-        kind without accesses that can merge is missing.
+        For ``load`` and ``store``: the requests and wavefronts of shared memory after ptxas merges accesses. A kind
+        without accesses that can merge is missing.
     stack_frame : int or None
         Bytes of local memory per thread, from ptxas; None if ptxas was not run, as by `count`, or failed.
     """
@@ -130,11 +131,11 @@ class LaunchCounters:
 
     @property
     def polls(self) -> int:
-        """Number of repeated requests (loads and atomics) of spin-waits; no total includes them."""
+        """Number of requests by which spin-waits repeat a load or an atomic. No total includes them."""
         return sum(access.polls for access in self.accesses)
 
     def caveats(self) -> dict[str, str]:
-        """Return the costs that the counts leave out, and what ptxas makes of local memory.
+        """Describe the costs that the counts leave out, and how much local memory ptxas really uses.
 
         Returns
         -------
@@ -151,7 +152,7 @@ class LaunchCounters:
         return caveats | {f"local {access.kind}": text for access in self.accesses if access.space == "local"}
 
     def machine_code_accesses(self) -> list[Access]:
-        """Return the accesses of the machine code: without local memory if ptxas reports no stack frame."""
+        """Return the accesses that remain in machine code: without local memory if ptxas reports a stack frame of 0."""
         return [access for access in self.accesses if access.space != "local" or self.stack_frame != 0]
 
     def by_line(self) -> dict[tuple[str | None, int | None], list[Access]]:

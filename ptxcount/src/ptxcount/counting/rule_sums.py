@@ -1,4 +1,4 @@
-"""Apply the counting rules to all requests of a chunk; equal address patterns of blocks are evaluated once."""
+"""Apply the counting rules to all requests of a group of blocks; equal patterns of blocks are evaluated once."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -19,11 +19,11 @@ Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
 
 
 def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
-    """Apply the rules to all requests of a chunk of ``shape`` (blocks, threads); return the sum of each count.
+    """Apply the rules to all requests of blocks of ``shape`` (blocks, threads); return the sum of each count.
 
     ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts do not change if
     all addresses move by a multiple of 128 bytes. If blocks differ only by such a move, the rules are applied to one of
-    them, and its counts are multiplied.
+    them, and its counts are multiplied. The residues are the blocks' addresses modulo 128.
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
@@ -37,14 +37,14 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
             if not is_active.all():
                 rows, lanes = rows[is_active], lanes[is_active]
             lanes = np.ascontiguousarray(lanes).reshape(-1, LANES)
-        return [int(table.sum()) for table in rules(rows.reshape(-1, LANES), lanes, width)]
+        return [int(counts.sum()) for counts in rules(rows.reshape(-1, LANES), lanes, width)]
     residues, residue_index, block_counts = _group_residues(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     offsets = columns - columns.min() // _PERIOD * _PERIOD
     if lanes is None or active.size == 1:  # all threads are active
         tables = _tabulate_residues(rules, residues, offsets, threads, width)
         return [count * (blocks // split.block.size) for count in (tables.sum(axis=2) @ block_counts).tolist()]
-    exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None
+    exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None  # the last warp has fewer threads
     residue_index, lanes = spread(residue_index, (blocks,)), spread(lanes, (blocks, *offsets.shape))
     is_full = (lanes if exists is None else lanes | ~exists).all(axis=2)
     block, warp = np.nonzero(occupancy.warps & ~is_full)
@@ -59,7 +59,7 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
 
 
 def _tabulate_residues(rules: Rules, residues: Array, offsets: Array, threads: int, width: int) -> Array:
-    """Apply the rules to each warp of one block per residue; the result has the shape (counts, residues, warps)."""
+    """Apply the rules to one block per residue, with all threads active; return an array (counts, residues, warps)."""
     rows, exists = residues[:, None, None] + offsets, None
     if threads % LANES:
         exists = spread(lanes_by_warp(_ALL_THREADS, threads), rows.shape)
@@ -67,7 +67,6 @@ def _tabulate_residues(rules: Rules, residues: Array, offsets: Array, threads: i
 
 
 def _apply_rules(rules: Rules, addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Apply the rules; return an array (counts, requests). The results of small inputs are cached."""
     addresses = addresses.astype(np.int64, copy=False)
     if addresses.size <= _MAX_CACHED:
         return _apply_cached(rules, width, addresses.tobytes(), None if lanes is None else lanes.tobytes())

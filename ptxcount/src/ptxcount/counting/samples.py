@@ -12,10 +12,10 @@ EXECUTIONS = 4
 
 
 class Sample(NamedTuple):
-    """One execution of an instruction: byte addresses and active lanes of the sampled warps, (blocks, warps, 32).
+    """One execution of an instruction by a group of ``block_count`` blocks.
 
-    ``blocks`` are block indices in a chunk of ``block_count`` blocks. The first two blocks, and the first two warps,
-    are adjacent.
+    Byte addresses and active lanes of the sampled warps have the shape (blocks, warps, 32). ``blocks`` are the sampled
+    blocks' indices in the group. The first two blocks, and the first two warps, are adjacent.
     """
 
     addresses: Array
@@ -25,16 +25,17 @@ class Sample(NamedTuple):
 
 
 def _choose_blocks(active: Array, blocks: int) -> list[int]:
-    """Choose up to three blocks: a busy one, the next, and a distant one."""
+    """Choose up to three blocks: the one with the most active threads, the next, and a distant one."""
     busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
     busy = min(busy, max(blocks - 2, 0))  # the last block has no next one
     return list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))
 
 
 def sample_warps(address: Value, active: Array, shape: tuple[int, int], earlier: list[Sample]) -> list[Sample]:
-    """Sample up to four warps of up to three blocks of a chunk; return one `Sample`, or none without an active lane.
+    """Sample up to four warps of up to three blocks; return a list with one `Sample`, or without an active lane, none.
 
-    The blocks are those of ``earlier`` samples. A chunk with another number of blocks gives no sample.
+    ``shape`` is (blocks, threads). The sampled blocks are those of ``earlier`` samples: these must be of as many
+    blocks, otherwise there is no new sample.
     """
     blocks, threads = shape
     if earlier and earlier[0].block_count != blocks:

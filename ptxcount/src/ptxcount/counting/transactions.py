@@ -45,8 +45,8 @@ def _count_true(flags: Array) -> Array:
 def _count_segments(units: Array, lanes: Array | None, *sizes: int) -> list[Array]:
     """Count the distinct aligned segments that the active lanes of each request touch.
 
-    ``units`` are addresses or indices, (requests, lanes). Sizes are powers of two, in the same unit. The result has one
-    array per size, with one number per request.
+    ``units`` are addresses or indices, (requests, lanes). Segment sizes are powers of two, in the same unit. The result
+    has one array per size, with one number per request.
     """
     if units.size and int(units.min()) >> 32 == (int(units.max()) + LINE) >> 32:  # no lane is on the line of -1
         units = units.astype(np.int32)  # 32-bit arithmetic takes half the time
@@ -164,7 +164,7 @@ def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_
 
 
 def count_conflict_free(addresses: Array, lanes: Array | None, width: int) -> Array:
-    """Count the conflict-free wavefronts: the groups of lanes with an active lane."""
+    """Count the wavefronts that remain without conflicts: one per group of lanes with an active lane."""
     active = np.ones(addresses.shape, bool) if lanes is None else lanes
     lane_count = BANKS * WORD // max(width, WORD)
     return np.asarray(active.reshape(len(active), -1, lane_count).any(axis=2).sum(axis=1))
@@ -189,7 +189,7 @@ def count_load_wavefronts(addresses: Array, lanes: Array | None, width: int) -> 
         paired = np.flatnonzero(pairs[0].all(axis=1) | pairs[1].all(axis=1))
         if paired.size:
             in_larger_groups = _count_grouped_wavefronts(addresses[paired], active[paired], width, 2 * BANKS)
-            is_fewer = in_larger_groups < wavefronts[paired]  # otherwise, a larger group would report a conflict
+            is_fewer = in_larger_groups < wavefronts[paired]
             paired = paired[is_fewer]
             wavefronts[paired] = in_larger_groups[is_fewer]
             conflict_free[paired] = count_conflict_free(addresses, active, width // 2)[paired]
@@ -204,7 +204,7 @@ def _group_lanes(keys: Array, lanes: Array | None) -> tuple[Array, Array, Array]
 
 
 def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
-    """Return the largest count of each request; 0 without one. ``row`` is the request of each count."""
+    """Return the largest count of each request; 0 for a request without counts. ``row`` has each count's request."""
     maxima = np.zeros(requests, np.int64)
     np.maximum.at(maxima, row, counts)
     return maxima
@@ -213,15 +213,16 @@ def _find_maxima(requests: int, row: Array, counts: Array) -> Array:
 def count_global_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Return five counts of a global atomic.
 
-    The first is the maximum number of lanes on one address. The second counts as sectors: the same maximum within each
-    sector, summed over the sectors. Then follow the lines, ideal sectors and ideal lines of `count_global`.
+    0. The maximum number of lanes on one address.
+    1. Sectors: this maximum within each sector, summed over the sectors.
+    2. to 4. Lines, ideal sectors and ideal lines, as `count_global`.
     """
     row, address, counts = _group_lanes(addresses, lanes)
-    is_first = np.ones(len(row), bool)
+    is_first = np.ones(len(row), bool)  # of a sector
     is_first[1:] = (row[1:] != row[:-1]) | (address[1:] // SECTOR != address[:-1] // SECTOR)
     first = np.flatnonzero(is_first)
-    sums = np.bincount(row[first], np.maximum.reduceat(counts, first), len(addresses)).astype(np.int64)
-    return [_find_maxima(len(addresses), row, counts), sums, *count_global(addresses, lanes, width)[1:]]
+    sectors = np.bincount(row[first], np.maximum.reduceat(counts, first), len(addresses)).astype(np.int64)
+    return [_find_maxima(len(addresses), row, counts), sectors, *count_global(addresses, lanes, width)[1:]]
 
 
 def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
@@ -250,9 +251,8 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 
 
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
-    """Return three counts of the loads in a CAS loop.
+    """Return three counts of the loads in a CAS loop: loads after the first; wavefronts; and conflict-free wavefronts.
 
-    They are: the loads after the first, the wavefronts of all loads, and the wavefronts without bank conflicts.
     ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
     ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
     """
@@ -267,7 +267,7 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
 def _iter_rounds(addresses: Array, lanes: Array | None, width: int) -> Iterator[Array]:
     """Yield the mask of the pending lanes in each round of a compare-and-swap loop, (requests, 32).
 
-    In each round, the lowest pending lane tries: one per bank, in each group of lanes that are served together. It
+    In each round, the lowest pending lane of each bank tries, in each group of lanes that are served together. A lane
     fails if a lane of an earlier group tries the same word in this round; otherwise it is done. (Measured on an H200:
     84 launches of one warp, all counters equal.)
     """

@@ -74,9 +74,9 @@ class _LaunchPatterns:
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
-        """Return the global accesses to the same array with the same lane stride, at most 127 bytes away.
+        """Return the global accesses to the same array with the same lane stride, less than a line away.
 
-        Each has its signed distance in bytes before it. A global access is its own neighbour, at distance 0.
+        Each comes with its distance in bytes from this access. A global access is its own neighbour, at distance 0.
         """
         neighbours = []
         for neighbour in self.patterns:
@@ -131,7 +131,7 @@ def find_advice(
 
 
 def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise against bank conflicts; None for fewer than one in two requests."""
+    """Advise against bank conflicts; None if there are fewer than one per two requests."""
     if pattern.access.bank_conflicts < pattern.access.requests * 0.5:
         return None
     shared_patterns = [candidate for candidate in launch.patterns if candidate.access.space == "shared"]
@@ -161,7 +161,7 @@ _SCATTERED = (
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Return the cause of wasted sectors; None if the runs of lanes at consecutive elements fill a sector."""
+    """Return the cause of wasted sectors; None if each run of lanes at consecutive elements fills a sector."""
     if pattern.lane_distance >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return _Verdict(code, f"{pattern.lane_text} are {pattern.lane_distance} bytes apart{text}")
@@ -177,7 +177,7 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
-    """Return the first cause that matches a lane stride; the cause's text continues "lanes are 64 bytes apart"."""
+    """Return the first cause that explains a lane stride; its text continues "lanes are 64 bytes apart"."""
     access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
     # Accesses less than one stride away; `offsets` are the distances to those of the same kind and width.
     fields = [(offset, field.access) for offset, field in launch.find_neighbours(pattern) if abs(offset) < stride]
@@ -208,8 +208,8 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     """Tell if warps at consecutive elements touch an extra sector because they start inside one.
 
-    Not all accesses of a stencil can be aligned. So return False if successive executions overlap, or if an access with
-    the same array and lane stride is mostly aligned or starts up to 127 bytes lower.
+    Not all accesses of a stencil can be aligned. So return False if successive executions overlap, or if another access
+    of `find_neighbours` begins lower, or if one with this array and lane stride is mostly aligned.
     """
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16

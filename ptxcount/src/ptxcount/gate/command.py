@@ -22,7 +22,7 @@ from .launches import FILE, Launch, TableError, read_launches
 
 #: The command in messages; `_report_findings` appends the folder.
 _PIN = "ptxcount pin"
-#: Codes of findings that name the changed inputs -> the text instead if no input changed.
+#: Codes of findings that name the changed inputs -> the text if no input changed.
 _CAUSED = {**dict.fromkeys((RISE, FALL), "no file of the project changed, only the count"), WRONG_KERNEL: ""}
 
 
@@ -33,7 +33,7 @@ def _make_parser() -> argparse.ArgumentParser:
     init_parser = commands.add_parser("init", help=text, description=f"{text}; replace the guessed sizes")
     init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu", help="file with __global__ functions")
     init_parser.add_argument(
-        "-I", "--include", action="append", default=[], metavar="DIR", help="include folder for nvcc"
+        "-I", "--include", action="append", default=[], metavar="FOLDER", help="include folder for nvcc"
     )
     init_parser.add_argument("--flags", default="", metavar="FLAGS", help="options for nvcc, as --flags='-std=c++20'")
     parsers = {}
@@ -55,12 +55,12 @@ def _make_parser() -> argparse.ArgumentParser:
     parsers["check"].add_argument(
         "--advise",
         action="store_true",
-        help="print advice on inefficient accesses; ADVICE.md of ptxcount's sources describes it",
+        help="print advice on inefficient accesses; ADVICE.md in ptxcount's sources describes its codes",
     )
     parsers["check"].add_argument(
         "--changed",
         metavar="REVISION",
-        help=f"like --advise, but only on accesses whose counts differ from REVISION's {pins.FILE}",
+        help=f"print advice only on accesses whose counts differ from {pins.FILE} in the git revision REVISION",
     )
     parsers["check"].add_argument(
         "--format", choices=FORMATS, default="text", help="format of the findings (default: %(default)s)"
@@ -80,7 +80,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run_words(words: Sequence[str]) -> int:
-    """Run a command line and return its exit code; report an error of ``pin`` and ``check`` as a finding."""
+    """Run a command line and return its exit code. An error of ``pin`` or ``check`` is reported as a finding."""
     options = _make_parser().parse_args(attach_flags(words))
     commands = {"pin": _pin_counts, "check": _check_counts, "compare": _compare_revision}
     try:
@@ -133,7 +133,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
         return code
     try:
         lock = pins.read_lock(options.folder) or pins.NO_LOCK
-    except LaunchError as error:
+    except LaunchError as error:  # the invalid file is replaced
         print(escape_unprintable(str(error)))
         lock = pins.NO_LOCK
     known = [counts for counts in launch_counts if lock.find_launch(counts) is not None]
@@ -147,12 +147,7 @@ def _pin_counts(options: argparse.Namespace) -> int:
     if is_refused:
         print(f"{pins.FILE} was not changed: {_PIN} --accept{_format_folder(options)} also writes counts that rose")
         return 2 if failures else 1
-    changes = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
-    if not failures:
-        changes += [f"gone: {label}" for label in lock.list_removed(launch_counts)]
-    if lock.nvcc not in ("", nvcc_release()):
-        changes.append(f"nvcc: {lock.nvcc} before, {nvcc_release() or 'none'} now")
-    for change in changes:
+    for change in _list_changes(lock, launch_counts, is_complete=not failures):
         print(escape_unprintable(f"{pins.FILE}: {change}"))
     _report_findings(_merge_repeated(unwaived), [], options)
     if excesses := [finding for finding in unwaived if finding.level == "error"]:
@@ -161,6 +156,16 @@ def _pin_counts(options: argparse.Namespace) -> int:
     if failures:
         print(f"{pins.FILE} was written without new counts of failed launches: {failed}")
     return 2 if failures else 0
+
+
+def _list_changes(lock: pins.Lock, launch_counts: Sequence[LaunchCounts], *, is_complete: bool) -> list[str]:
+    """List the changes since a lock file, except changed counts: new launches, launches that are gone, another nvcc."""
+    changes = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
+    if is_complete:  # otherwise a missing launch may be one that failed
+        changes += [f"gone: {label}" for label in lock.list_removed(launch_counts)]
+    if lock.nvcc not in ("", nvcc_release()):
+        changes.append(f"nvcc: {lock.nvcc} before, {nvcc_release() or 'none'} now")
+    return changes
 
 
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
@@ -173,7 +178,6 @@ def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[
 
 
 def _check_counts(options: argparse.Namespace) -> int:
-    """Print findings on limits, differences from the lock file, wrong kernels and advice; return the exit code."""
     lock = pins.read_lock(options.folder)
     changed_lock = pins.read_lock_at(options.changed) if options.changed else None
     launches = read_launches(options.folder)
@@ -184,12 +188,7 @@ def _check_counts(options: argparse.Namespace) -> int:
         findings += limits.check_limits(counts, directives)
         if lock is not None:
             findings += pins.compare_launch(counts, lock)
-        advice = [warning for warning in counts.warnings if warning.is_advice]
-        if changed_lock is not None:
-            findings += _restrict_findings(advice, _find_changed_lines(counts, changed_lock))
-        elif options.advise:
-            findings += advice
-        findings += [warning for warning in counts.warnings if not warning.is_advice]
+        findings += _select_warnings(counts, changed_lock, wants_advice=options.advise)
     if is_complete:
         findings += directives.iter_unused_limits()
         gone = [] if lock is None else lock.list_removed(launch_counts)
@@ -206,15 +205,28 @@ def _check_counts(options: argparse.Namespace) -> int:
         release = nvcc_release() or "none"
         text = f"counts were pinned with nvcc {lock.nvcc}, but nvcc is {release} now: this may change counts"
         reported.append(Diagnostic(pins.FILE, 1, OTHER_COMPILER, text, "note"))
-    remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept"
-    reported = [
-        finding._replace(message=finding.message + remedy) if finding.code == RISE else finding for finding in reported
-    ]
-    code = _report_findings(reported, launch_counts, options)
+    code = _report_findings([*map(_add_remedy, reported)], launch_counts, options)
     if code == 0:
         stream = sys.stdout if options.format == "text" else sys.stderr  # other formats are for programs
         stream.write(f"{count_noun(len(launches), 'launch')} passed\n")
     return code
+
+
+def _select_warnings(counts: LaunchCounts, changed_lock: pins.Lock | None, *, wants_advice: bool) -> list[Diagnostic]:
+    """Return the advice to print, then all other warnings. A ``changed_lock`` restricts advice to changed lines."""
+    advice = [warning for warning in counts.warnings if warning.is_advice]
+    if changed_lock is not None:
+        advice = [*_restrict_findings(advice, _find_changed_lines(counts, changed_lock))]
+    elif not wants_advice:
+        advice = []
+    return advice + [warning for warning in counts.warnings if not warning.is_advice]
+
+
+def _add_remedy(finding: Diagnostic) -> Diagnostic:
+    if finding.code != RISE:
+        return finding
+    remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept"
+    return finding._replace(message=finding.message + remedy)
 
 
 def _name_causes(

@@ -45,11 +45,12 @@ class Compiled(NamedTuple):
 
 
 class _Snapshot(msgspec.Struct):
-    """All that a compilation depends on, recorded before nvcc runs: files, header names, candidates, compilers."""
+    """All that a compilation depends on, recorded before nvcc runs."""
 
     layout: Layout
-    #: Names of headers that a file may include, by the hash of the file's content.
+    #: Names of headers that a file may include, by a hash of the file. Headers of the compilers have another key.
     names: dict[str, list[str]]
+    #: Absent files that nvcc would read if present.
     candidates: Candidates
     #: Hash of the compilers.
     tools_state: str
@@ -101,7 +102,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 
 
 def _read_entry(file: Path) -> _Entry | None:
-    """Read an entry; None if a compiler changed or a file is missing. Raise `OSError`, or an error of `msgspec`."""
+    """Read an entry; return None if a compiler changed, or a file cannot be read. Raise as `msgspec` if invalid."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
     if entry.tools_state != _hash_tools(entry.layout):
         return None
@@ -135,20 +136,18 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
         if layout is None:
             return None
         places = find_folders(layout.files, layout.folders)
-        names: dict[str, list[str]] = {}
-        names_of_file = {}
+        known_names = {} if entry is None else entry.names
+        names, names_of_file = {}, {}
         for file in layout.files:
-            content, is_system = Path(file).read_bytes(), places[file][0] in layout.system_folders
+            content = Path(file).read_bytes()
+            is_system = places[file][0] in layout.system_folders
             key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
-            header_names = entry.names.get(key) if entry else None
-            if header_names is None:
-                header_names = find_names(content, is_system=is_system)
-            if header_names is None:
+            header_names = known_names[key] if key in known_names else find_names(content, is_system=is_system)
+            if header_names is None:  # a macro may compute a name
                 return None
-            names_of_file[file] = names[key] = header_names
+            names[key] = names_of_file[file] = header_names
         candidates = list_candidates(layout, names_of_file, recipe.flags)
-        state = _hash_files(layout, candidates, Disk())
-        return _Snapshot(layout, names, candidates, _hash_tools(layout), state)
+        return _Snapshot(layout, names, candidates, _hash_tools(layout), _hash_files(layout, candidates, Disk()))
     return None
 
 

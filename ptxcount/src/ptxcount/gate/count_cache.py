@@ -25,6 +25,7 @@ from .launches import Launch
 _DAYS = 30
 #: Environment variables with options that nvcc adds, also for ptxas.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
+#: A stored array among the arguments, such as ``x=@file.npy``.
 _STORED = re.compile(r"=@(.+?\.npy)")
 #: Fields of a launch that do not affect counts.
 _IRRELEVANT = ("folder", "name", "label", "limits", "line")
@@ -33,7 +34,7 @@ _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """Types of the results of `compute_counts`."""
+    """Results of `compute_counts`."""
 
     kernel: str
     totals: dict[str, int]
@@ -104,7 +105,8 @@ def hash_own_code() -> str:
 def nvcc_release() -> str:
     """Return the release of nvcc, such as 13.0.88; empty if nvcc is missing or prints no release.
 
-    The release is cached on disk until the file of nvcc changes; not for a script, which may call another nvcc.
+    The release is cached on disk until the file of nvcc changes. If nvcc is a script, which may call another nvcc, the
+    release is not cached.
     """
     try:
         nvcc = str(find_nvcc())

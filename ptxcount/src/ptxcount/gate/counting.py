@@ -49,7 +49,7 @@ _IDLE = "the launch accesses no memory, so there is nothing to check: correct gr
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
-    """Return the counts, and a finding for each launch without counts: PC006 if the kernel faults, else PC009."""
+    """Return the counts, and for each launch without counts a finding: that the kernel is wrong, or not counted."""
     outcomes = [*_iter_outcomes(launches)]
     launch_counts = [outcome for outcome in outcomes if isinstance(outcome, LaunchCounts)]
     return launch_counts, [outcome for outcome in outcomes if isinstance(outcome, Diagnostic)]
@@ -99,7 +99,7 @@ def _make_recipe(launch: Launch) -> Recipe:
 
 
 def _compile_all(recipes: Iterable[Recipe]) -> None:
-    """Compile several recipes in parallel; counting a launch then repeats, and reports, its failed compilation."""
+    """Compile several recipes in parallel, for `_compile_once`. Ignore errors: counting compiles again, and reports."""
 
     def try_compile(recipe: Recipe) -> None:
         with suppress(Exception):
@@ -121,7 +121,7 @@ def _compile_all(recipes: Iterable[Recipe]) -> None:
 
 
 def _count_launch(launch: Launch) -> LaunchCounts:
-    """Count a launch, or take the counts from the cache; add the current source lines. Raise as `ptxcount.count`."""
+    """Count a launch, or take its counts from the cache; add the current text of lines. Raise as `ptxcount.count`."""
     recipe = _make_recipe(launch)
     compilation, name = _compile_once(recipe)
     cached = count_cache.load_or_count(
@@ -185,7 +185,7 @@ _resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
 def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
-    """Return the file, line and text of a kernel's declaration as a dict; if none is found, line 1 of the source."""
+    """Return the file, line and text of a kernel's declaration. If there is none, return line 1 of the source."""
     name = source_name(kernel)
     for file in files:
         if name in (lines := _read_declarations(root / file)):

@@ -80,9 +80,9 @@ class Directives:
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
     ) -> Iterator[Diagnostic]:
-        """Yield the findings without a waiver; then findings on waivers that lack a reason or match no finding.
+        """Yield the findings without a waiver; then a finding on each waiver without a reason, or without a finding.
 
-        Waivers may lack a finding on lines that are not in ``counted_lines``.
+        A waiver without a finding is reported only on ``counted_lines``: elsewhere, its launch may have failed.
         """
         used_codes: set[tuple[Waiver, str]] = set()
         for finding in findings:
@@ -109,7 +109,7 @@ class Directives:
             if match is None:
                 continue
             code_lines = (n for n in range(number, len(lines) + 1) if not lines[n - 1].lstrip().startswith("//"))
-            target_line = next(code_lines, number)
+            target_line = next(code_lines, number)  # this line, or the next that is no comment
             if waiver := _WAIVER.fullmatch(match[1]):
                 words = tuple(word.strip() for word in waiver[1].split(","))
                 codes = _find_waiver_codes(words, file, number)

@@ -33,7 +33,7 @@ _BUILT_IN = "Using built-in specs."
 #: Texts up to the end of a line that may be part of a directive. Separate patterns match fastest.
 _DIRECTIVES = (re.compile(rb"#[^\n]*"), re.compile(rb"%:[^\n]*"), re.compile(rb"include[^\n]*"))
 _SPLICE = re.compile(rb"\\[ \t]*\r?\n")
-#: Texts in quotes or angle brackets; they may overlap.
+#: Texts in quotes or angle brackets. They may overlap: ``"a"b"`` has a and b.
 _NAME = re.compile(rb'["<](?=([^"<>\n]{1,255})[">])')
 #: Header names computed by macros, trigraphs, and macros of date and time.
 _COMPUTED = re.compile(
@@ -74,13 +74,19 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
         # gcc does not resolve symbolic links: it searches next to the path where it found a header.
         process = run_nvcc(["env", "LC_ALL=C", *command, "-v", "-Xcompiler", "-v,-fno-canonical-system-headers"])
         files = [str(file) for file in read_rule(rule)]
-    messages = process.stderr.decode("utf-8", "surrogateescape")
+    if process.returncode or not files:
+        return None
+    return _parse_layout(process.stderr.decode("utf-8", "surrogateescape"), nvcc, files, words)
+
+
+def _parse_layout(messages: str, nvcc: Path, files: list[str], compiler_options: list[str]) -> Layout | None:
+    """Parse the messages of ``nvcc -v``; None if a compiler is a wrapper, or may read files that it does not name."""
     settings = dict(_SETTING.findall(messages))
     # Each call of the host compiler prints its name, the name of its program cc1plus, and that it reads no specs file.
     host_compilers = [shlex.split(call)[0] for call in _PREPROCESSOR.findall(messages)]
     gcc_names, preprocessors = _COMPILER.findall(messages), _CC1PLUS.findall(messages)
     is_plain = messages.count(_BUILT_IN) == len(gcc_names) == len(preprocessors) == len(host_compilers) > 0
-    if process.returncode or not files or not is_plain or len({*host_compilers}) > 1:
+    if not is_plain or len({*host_compilers}) > 1:
         return None
     here, path = settings["_HERE_"], settings["PATH"]
     programs = [shutil.which(name, path=path) or "" for name in {*host_compilers, *gcc_names}]
@@ -95,7 +101,8 @@ def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
         f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc",
     ]
     tools = sorted({str(nvcc), *nvcc_files, *programs, *preprocessors})
-    return Layout(files, folders, _list_system_folders(folders, words), host_compilers[0], path, tools)
+    system_folders = _list_system_folders(folders, compiler_options)
+    return Layout(files, folders, system_folders, host_compilers[0], path, tools)
 
 
 def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]) -> list[str]:
@@ -119,7 +126,7 @@ def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
 
 
 def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return, by file, the innermost of ``folders`` that contains the file, and the file's path there.
+    """Return, by file, the innermost of ``folders`` that contains the file, and the file's path in it.
 
     With the folder /inc: {"/inc/sys/a.h": ("/inc", "sys/a.h"), "/k.cu": ("", "")}. Symbolic links are resolved: gcc
     spells the paths of system files differently from the folders' paths.
@@ -136,10 +143,11 @@ def find_folders(files: Iterable[str], folders: Iterable[str]) -> dict[str, tupl
 class Candidates(msgspec.Struct, frozen=True):
     """Files that nvcc would read if present."""
 
-    #: Include folders. nvcc searches each for all names in ``searched``, which are by subfolder.
+    #: Include folders. nvcc searches each of them for all names in ``searched``.
     folders: list[str]
+    #: Names of files, by subfolder of an include folder.
     searched: dict[str, list[str]]
-    #: Names of files next to an including file, by folder.
+    #: Names of files that a file next to them may include, by folder.
     beside: dict[str, list[str]]
 
 
@@ -151,7 +159,8 @@ def list_candidates(layout: Layout, names_of_file: Mapping[str, Iterable[str]], 
     beside: dict[str, set[str]] = defaultdict(set)
     places = find_folders(names_of_file, layout.folders)
     for file, names in names_of_file.items():
-        searched |= {*names, *filter(None, places[file][1:])}  # also the file: it may appear in an earlier folder
+        path_in_folder = places[file][1]  # empty for a file in no include folder
+        searched |= {*names, *filter(None, [path_in_folder])}  # also the file: it may appear in an earlier folder
         for subfolder, local_names in _group_names(names).items():
             beside[_join(str(Path(file).parent), subfolder)] |= {*local_names}
     # A header in an option is searched in the current folder first.

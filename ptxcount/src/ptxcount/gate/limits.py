@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..util.errors import LaunchError
 from .counting import LaunchCounts
 from .diagnostics import LIMIT, LINE_LIMIT, Diagnostic
-from .directives import DirectiveError, Directives
+from .directives import DirectiveError, Directives, LineLimit
 from .launches import TableError
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
@@ -43,7 +43,7 @@ def check_limits(counts: LaunchCounts, directives: Directives) -> list[Diagnosti
 
 
 class _LineSum(NamedTuple):
-    """A count, its ideal, and the requests, summed over those accesses of a source line that have the count."""
+    """A count, its ideal, and the requests, each a sum over accesses of a source line."""
 
     file: str
     line: int
@@ -56,35 +56,37 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     """Yield a finding for each exceeded limit in the launch's table; raise `LaunchError` for an invalid limit.
 
     A limit names a count of ``totals()``, or ``bank_conflicts`` for those of all shared accesses. The suffix
-    ``_per_request`` is allowed for counts of accesses.
+    ``_per_request`` is allowed for counts of accesses that have requests.
     """
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _OPTIONAL_COUNTS}
-    shared = {name: value for name, value in totals.items() if name.startswith("shared_")}
-    shared_requests = sum(value for name, value in shared.items() if name.endswith("requests"))
-    totals["bank_conflicts"] = sum(value for name, value in shared.items() if name.endswith("bank_conflicts"))
+    totals["bank_conflicts"] = _sum_shared(totals, "bank_conflicts")
     for name, limit in counts.launch.limits.items():
         count, is_per_request = name.removesuffix("_per_request"), name.endswith("_per_request")
-        match = _COUNT.fullmatch(count)
-        is_of_accesses = match is not None or count == "bank_conflicts"
-        prefix, amount = match.groups() if match else ("", count)
-        if count not in totals or (is_per_request and not is_of_accesses):
+        if count not in totals:
             raise LaunchError(f"limit {name!r} names no count; {_suggest_limit(count, name, [*totals])}")
-        requests = 1
-        if is_per_request:
-            requests = totals.get(f"{prefix}requests", shared_requests) or 1
+        match = _COUNT.fullmatch(count)
+        prefix, amount = match.groups() if match else ("", count)
+        requests = _sum_shared(totals, "requests") if count == "bank_conflicts" else totals.get(f"{prefix}requests")
+        if is_per_request and requests is None:
+            raise LaunchError(f"limit {name!r}: {count} has no value per request; remove _per_request")
+        divisor = (requests or 1) if is_per_request else 1
         lines = [_sum_line(row, prefix, amount) for row in counts.lines]
-        ideal = sum(line.ideal for line in lines) / requests if f"{prefix}ideal_{amount}" in totals else None
-        value, allowed = totals[count] / requests, _resolve_limit(name, limit, ideal)
+        ideal = sum(line.ideal for line in lines) / divisor if f"{prefix}ideal_{amount}" in totals else None
+        value, allowed = totals[count] / divisor, _resolve_limit(name, limit, ideal)
         if value <= allowed:
             continue
         text = f"{name} is {value:g}; at most {allowed:g} are allowed"
         file, line_number = counts.launch.file, 1
-        if lines and is_of_accesses:
+        if lines and (match or count == "bank_conflicts"):  # a count of accesses
             is_relative = isinstance(limit, str)  # then report the line with the largest excess
             worst = max(lines, key=lambda line: line.amount - (line.ideal if is_relative else 0))
             file, line_number = worst.file, worst.line
             text += f"; at this line it is {worst.amount / max(worst.requests, 1):g}" if is_per_request else ""
         yield Diagnostic(file, line_number, LIMIT, text, launch=counts.launch.label)
+
+
+def _sum_shared(totals: dict[str, int], amount: str) -> int:
+    return sum(value for name, value in totals.items() if name.startswith("shared_") and name.endswith(amount))
 
 
 def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
@@ -97,9 +99,10 @@ def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
 
 
 def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
-    """Sum a count, its ideal and the requests over accesses of a source line.
+    """Sum a count, its ideal and the requests over those accesses of a source line that have the count.
 
-    ``prefix`` chooses the accesses as in the keys of `totals`: ``shared_load_``, ``shared_``, or empty for all.
+    ``prefix`` selects accesses: ``load_`` loads of global memory, ``shared_load_`` loads of shared memory,
+    ``constant_`` all accesses to constant memory, and an empty prefix all accesses.
     """
     accesses = []
     for access in row["accesses"]:
@@ -107,8 +110,10 @@ def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
         prefixes = ("", f"{space}_", f"{space}_{kind}_".removeprefix("global_"))
         if prefix in prefixes and access.get(amount):
             accesses.append(access)
-    sums = (sum(access.get(name, 0) for access in accesses) for name in (amount, f"ideal_{amount}", "requests"))
-    return _LineSum(row["file"], row["line"] or 1, *sums)
+    count, ideal, requests = (
+        sum(access.get(name, 0) for access in accesses) for name in (amount, f"ideal_{amount}", "requests")
+    )
+    return _LineSum(row["file"], row["line"] or 1, count, ideal, requests)
 
 
 def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
@@ -121,31 +126,43 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
 
 
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
-    """Yield a finding, on the worst access, for each limit in the source that accesses of this launch exceed.
+    """Yield a finding for each limit in the source that an access of this launch exceeds.
 
     Raises `DirectiveError` for a limit on an unknown count, or relative to an ideal that the count lacks.
     """
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
-            name, ideal_name = limit.name, _IDEALS.get(limit.name)
-            if ideal_name is None:
-                text = f"limit {name!r} names no count; allowed are {', '.join(_IDEALS)}"
-                raise DirectiveError(limit.file, limit.line, text)
-            if limit.relative and not ideal_name:
-                relative = " and ".join(count for count, ideal_count in _IDEALS.items() if ideal_count)
-                text = f"{name} have no ideal; give a number, or limit {relative} relative to the ideal"
-                raise DirectiveError(limit.file, limit.line, text)
+            ideal_name = _find_ideal(limit)
             # A limit on bank conflicts also applies to an access to shared memory that has none.
-            present_name = "wavefronts" if name == "bank_conflicts" else name
+            present_name = "wavefronts" if limit.name == "bank_conflicts" else limit.name
             accesses = [access for access in row["accesses"] if access.get(present_name)]
             if accesses:
                 directives.used_limits.add(limit)
-            worst_ratio, text = limit.number, ""
-            for access in accesses:
-                requests = access["requests"] if name in _PER_REQUEST else 1
-                value, unit = access[name] / requests, access[ideal_name] / requests if limit.relative else 1.0
-                if unit and value / unit > worst_ratio:
-                    worst_ratio = value / unit
-                    text = f"{name} are {value:g}; at most {limit.number * unit:g} are allowed"
-            if text:
+            if text := _describe_excess(limit, ideal_name, accesses):
                 yield Diagnostic(row["file"], row["line"], LINE_LIMIT, text, launch=counts.launch.label)
+
+
+def _find_ideal(limit: LineLimit) -> str:
+    """Return the name of the ideal of a limit's count, or ""; raise `DirectiveError` for an invalid limit."""
+    name, ideal_name = limit.name, _IDEALS.get(limit.name)
+    if ideal_name is None:
+        text = f"limit {name!r} names no count; allowed are {', '.join(_IDEALS)}"
+        raise DirectiveError(limit.file, limit.line, text)
+    if limit.relative and not ideal_name:
+        relative = " and ".join(count for count, ideal_count in _IDEALS.items() if ideal_count)
+        text = f"{name} have no ideal; give a number, or limit {relative} relative to the ideal"
+        raise DirectiveError(limit.file, limit.line, text)
+    return ideal_name
+
+
+def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str, Any]]) -> str:
+    """Describe the access that exceeds a limit most; empty if none does."""
+    worst_ratio, text = limit.number, ""
+    for access in accesses:
+        requests = access["requests"] if limit.name in _PER_REQUEST else 1
+        value = access[limit.name] / requests
+        unit = access[ideal_name] / requests if limit.relative else 1.0
+        if unit and value / unit > worst_ratio:
+            worst_ratio = value / unit
+            text = f"{limit.name} are {value:g}; at most {limit.number * unit:g} are allowed"
+    return text

@@ -18,8 +18,8 @@ def format_markdown(
 ) -> str:
     """Format the changes since a lock file as Markdown: a title, and a code block.
 
-    The block lists failed, new and removed launches, then changed counts, the largest relative rise first. ``release``
-    is the release of the current nvcc; empty without nvcc.
+    The block lists launches that failed, are new or are gone; then changed counts, the largest relative rise first.
+    ``release`` is the release of the current nvcc; empty without nvcc.
     """
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]
     same_count, new = 0, list[str]()
@@ -31,7 +31,8 @@ def format_markdown(
             continue
         changes = [*iter_changes(counts.lines, pinned_lines)]
         changed += [(counts, change) for change in changes]
-        same_count += not changes
+        if not changes:
+            same_count += 1
     changed.sort(key=lambda changed_count: changed_count[1].before / max(changed_count[1].now, 1))
     lists = {"not counted": failed, "new": sorted(new)}
     if not failed:  # a missing launch may be a failed one
@@ -51,7 +52,7 @@ def format_markdown(
 
 
 def _describe_lines(changes: Sequence[Change]) -> str:
-    """Count the source lines with counts that rose, and with counts that fell: "2 lines rose, 1 fell"."""
+    """Count the source lines with a count that rose, and those with one that fell: "2 lines rose, 1 fell"."""
     rising = {(change.file, change.line) for change in changes if change.now > change.before}
     falling = {(change.file, change.line) for change in changes if change.now < change.before}
     return f"{count_noun(len(rising), 'line')} rose, {len(falling)} fell"

@@ -41,10 +41,11 @@ Place = tuple[str, int]
 
 
 class Change(NamedTuple):
-    """A changed count, such as ``global load sectors``, of one unedited source line, or of all edited lines in total.
+    """A changed count, such as ``global load sectors``, of a source line; or of all edited lines in total.
 
-    ``places`` lists the edited lines; ``file`` and ``line`` are those of the edited line with the largest count. If
-    lines were only removed, ``places`` has one remaining line of the file instead.
+    For a line with unchanged text, ``file`` and ``line`` are its place, and ``places`` is empty. Otherwise ``places``
+    lists the edited lines, and ``file`` and ``line`` are those of the edited line with the largest count. If lines were
+    only removed, ``places`` has one remaining line of the file instead.
     """
 
     file: str
@@ -218,7 +219,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Counts, now: Counts, lines: Iterable[dict[str, Any]], places: Sequence[Place]
 ) -> str:
-    """Describe a count per request: " (4 to 8 per request, ideal 4)", with the ideal of the lines at ``places``."""
+    """Describe a count per request, with the ideal of the lines at ``places``: " (4 to 8 per request, ideal 4)"."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -238,21 +239,14 @@ def _describe_cost(
 def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
     """Yield the differences between the counts of a launch (``lines``) and its pinned counts.
 
-    Lines with the same text are compared with each other. A new line with the counts of a removed line is no change.
-    All other new and removed lines are compared in total. Counts from ptxas are compared only if ``lines`` and
-    ``pinned_lines`` have them.
+    Lines with the same text are compared with each other. All other lines are compared in total, without those of
+    `_list_edited`. Counts from ptxas are compared only if ``lines`` and ``pinned_lines`` have them.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))
     current_lines = _exclude_spaces(incomparable, current_lines)
     pinned_lines = _exclude_spaces(incomparable, pinned_lines)
-    new_keys = [key for key in current_lines if key not in pinned_lines]
-    removed_keys = [key for key in pinned_lines if key not in current_lines]
-    for key in [*new_keys]:
-        equal_keys = [old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]]
-        if equal_keys:
-            new_keys.remove(key)
-            removed_keys.remove(equal_keys[0])
+    new_keys, removed_keys = _list_edited(current_lines, pinned_lines)
     for key, counts in current_lines.items():
         if key in pinned_lines:
             for name, old_count, count in _iter_differences(pinned_lines[key], counts):
@@ -270,8 +264,20 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
         yield Change(*place, name, old_count, count, new_places, cost)
 
 
+def _list_edited(current_lines: Lines, pinned_lines: Lines) -> tuple[list[str], list[str]]:
+    """Return the keys of new and of removed lines. Pairs with equal counts are left out: only their text changed."""
+    new_keys = [key for key in current_lines if key not in pinned_lines]
+    removed_keys = [key for key in pinned_lines if key not in current_lines]
+    for key in [*new_keys]:
+        equal_keys = [old_key for old_key in removed_keys if pinned_lines[old_key] == current_lines[key]]
+        if equal_keys:
+            new_keys.remove(key)
+            removed_keys.remove(equal_keys[0])
+    return new_keys, removed_keys
+
+
 def _choose_place(name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, Place]) -> Place:
-    """Return any current line, else line 1, of the file whose removed line had the largest count of this name."""
+    """Return a current line of the file whose removed line had the largest count of this name; else its line 1."""
     file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
     return next((place for place in places.values() if place[0] == file), (file, 1))
 

@@ -1,7 +1,7 @@
 """Cost summary of a launch: arrays sorted by cost, the source lines of each, and pictures of the worst lines."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +13,10 @@ from .picture import Picture, draw_access
 
 #: Minimum share of the launch's cost for a row of its own; smaller costs are summed up.
 _MIN_SHARE = 0.01
-#: Maximum number of pictures, and the minimum excess over the ideal, as a share of the launch's cost.
+#: Maximum number of pictures. A picture needs a cost above the ideal by this share of the launch's cost.
 _MAX_PICTURES = 3
 _MIN_EXCESS = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; for shared memory, a row is a wavefront and a column a bank."
-
 
 #: Units of cost, in the order of the listing.
 _UNITS = ("sectors", "wavefronts", "constant addresses")
@@ -28,13 +27,19 @@ def _format_amount(amount: object, unit: str) -> str:
     return f"{amount} {unit}" if str(amount) != "1" else f"1 {re.sub('(?<=ss)es$|s$', '', unit)}"
 
 
+def _find_unit(access: Access) -> str:
+    if access.space == "constant":
+        return "constant addresses"
+    return "sectors" if access.sectors else "wavefronts"
+
+
 def _count_units(access: Access) -> int:
-    """Return the cost of an access in the unit of its state space."""
-    return access.sectors + access.wavefronts + access.addresses  # all but one are 0
+    """Return the cost of an access in its unit: sectors, wavefronts or constant addresses; the other two are 0."""
+    return access.sectors + access.wavefronts + access.addresses
 
 
 def _count_ideal(access: Access) -> int:
-    """Return the least cost of an access in the unit of its state space; for local memory, the actual cost."""
+    """Return the ideal cost: packed bytes, no bank conflicts, one constant address. For local memory, the cost."""
     if access.space == "constant":
         return access.requests
     ideal = access.sectors if access.space == "local" else min(access.sectors, access.ideal_sectors)
@@ -53,22 +58,22 @@ class Cost(NamedTuple):
 
     @property
     def amount(self) -> int:
-        """Sectors, wavefronts, or constant addresses of the accesses."""
+        """The number of units: sectors, wavefronts, or constant addresses."""
         return sum(map(_count_units, self.accesses))
 
     @property
     def ideal(self) -> int:
-        """The least amount: packed bytes, no bank conflicts, one constant address per request; all local memory."""
+        """The amount at the ideal cost of each access, as from `_count_ideal`."""
         return sum(map(_count_ideal, self.accesses))
 
     @property
     def worst(self) -> Access:
-        """The access with the most sectors, wavefronts or constant addresses."""
+        """The access with the largest amount."""
         return max(self.accesses, key=_count_units)
 
     @property
     def description(self) -> str:
-        """The cost per request, the pattern of the worst access if known, and for a bulk copy a better shift."""
+        """The cost per request, the pattern of the worst access if known, and the advice of `advise_shift`."""
         requests = sum(access.requests for access in self.accesses)
         text = f"{self.worst.kind}: {_format_amount(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
         text += f", ideal {round(self.ideal / requests, 2):g}" if self.amount > self.ideal else ""
@@ -83,15 +88,14 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
     Costs of 0, uniform constants, and local memory that ptxas keeps in registers are left out. ``words`` are the texts
     of the arguments, which name the arrays.
     """
-    accesses_by_place: defaultdict[tuple[object, ...], list[Access]] = defaultdict(list)
+    costs_by_key: dict[tuple[object, ...], Cost] = {}
     for access in counters.machine_code_accesses():
-        if access.is_uniform_constant:
-            continue
-        unit = "constant addresses" if access.space == "constant" else "sectors" if access.sectors else "wavefronts"
-        array = find_array_name(access, counters.arrays, words) or f"{access.space} memory"
-        accesses_by_place[unit, array, access.source.file, access.source.line, access.kind].append(access)
-    costs = [Cost(str(unit), str(array), accesses) for (unit, array, *_), accesses in accesses_by_place.items()]
-    costs = [cost for cost in costs if cost.amount]
+        if not access.is_uniform_constant:
+            unit = _find_unit(access)
+            array = find_array_name(access, counters.arrays, words) or f"{access.space} memory"
+            key = (unit, array, access.source.file, access.source.line, access.kind)
+            costs_by_key.setdefault(key, Cost(unit, array, [])).accesses.append(access)
+    costs = [cost for cost in costs_by_key.values() if cost.amount]
     totals = sum_costs(costs)
 
     def sort_key(cost: Cost) -> tuple[int, int, str, int]:
@@ -118,7 +122,7 @@ def draw_pictures(costs: Sequence[Cost]) -> dict[int, Picture]:
         if len(pictures) == _MAX_PICTURES or excesses[n] < _MIN_EXCESS:
             break
         picture = draw_access(costs[n].worst)
-        if picture is None or len(picture.now) == len(picture.best):  # the typical request is ideal
+        if picture is None or len(picture.now) == len(picture.best):  # the drawn request is ideal
             continue
         if picture.format_text() not in [earlier.format_text() for earlier in pictures.values()]:
             pictures[n] = picture
@@ -134,7 +138,7 @@ def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: Fin
 
 
 def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
-    """Yield the lines of the summary: the total of each unit, the share of each array, each cost with its picture."""
+    """Yield the lines of the summary: a total per unit, a share per array, and each cost, with its picture if any."""
     unit = array = ""
     totals, omitted = sum_costs(costs), Counter[str]()
     for n, cost in enumerate(costs):
@@ -147,12 +151,8 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
             yield f"{totals[cost.unit, cost.array] / totals[cost.unit]:>5.0%}  {cost.array}"
         unit, array = cost.unit, cost.array
         source = cost.worst.source
-        place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
-        callers = sorted({access.source.caller for access in cost.accesses} - {""})
-        if callers:
-            place += f" (inlined at {', '.join(callers[:3])}{' ...' if len(callers) > 3 else ''})"
         line_text = find_line_text(source.file, source.line, find_lines)
-        yield f"{cost.amount / totals[cost.unit]:>10.0%}  {place}  {line_text}".rstrip()
+        yield f"{cost.amount / totals[cost.unit]:>10.0%}  {_format_place(cost)}  {line_text}".rstrip()
         yield f"            {cost.description}"
         if n in pictures:
             if len(cost.accesses) > 1:
@@ -160,3 +160,13 @@ def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: F
             yield from ("", *(f"            {row}".rstrip() for row in pictures[n].format_text().splitlines()), "")
     for unit_name, amount in omitted.items():
         yield f"       {_format_amount(amount, unit_name)} at lines with less than {_MIN_SHARE:.0%} each"
+
+
+def _format_place(cost: Cost) -> str:
+    """Format the source line of a cost, and up to three lines that call its inlined function."""
+    source = cost.worst.source
+    place = f"{Path(source.file).name}:{source.line}" if source.file else str(source)
+    callers = sorted({access.source.caller for access in cost.accesses} - {""})
+    if callers:
+        place += f" (inlined at {', '.join(callers[:3])}{' ...' if len(callers) > 3 else ''})"
+    return place

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from ..source.constants import evaluate_constant
 from ..source.cpp_types import TYPES, VECTORS, strip_qualifiers
-from ..source.declarations import Declaration, Member, find_structs
+from ..source.declarations import THREADS, Declaration, Member, find_structs
+from ..util.architectures import MAX_THREADS, WARP
 
 #: Data members of the structs of a source, by the struct's name.
 Structs = Mapping[str, list[Member]]
@@ -18,12 +19,12 @@ _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: More elements than any array has.
 _WHOLE_ARRAY = 1 << 62
-#: Number of arrivals of an mbarrier (``init``): the block size, if it exceeds a warp.
+#: Initialization of an mbarrier: ``init(&barrier, arrivals);``.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
 #: An index, which may contain indices; and all that may follow an array's name: indices, members, an assignment.
 _INDEX = r"\[(?:[^][]|\[(?:[^][]|\[[^][]*\])*\])*\]"
 _ACCESS = rf"((?:{_INDEX})*)(?:\.\w+)*((?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)?"
-#: A call that takes an element's address; and an address that is taken otherwise.
+#: Text before an element: a call that takes the element's address, as ``atomicAdd(&``; and any other ``&``.
 _INTRINSIC = re.compile(r"\b(atomic|__ld|__st)\w*\(&?$")
 _ADDRESS = re.compile(r"(?<!&)&(\w+=)?$")
 #: Maximum elements that pad a row or a column of a tile.
@@ -52,11 +53,13 @@ def describe_element(kind: str, structs: Structs, types: Mapping[str, str] = TYP
 
 
 def _guess_width(lengths: list[int]) -> int:
-    """Guess the threads along x from the lengths of a shared array, without padding: [32, 33] -> 32; 0 if unknown."""
+    """Guess the threads along x from the lengths of a shared array: [64] -> 64, and without padding, [32, 33] -> 32."""
     if len(lengths) == 1:
         return lengths[0]
-    width = min(lengths[-2:]) if abs(lengths[-1] - lengths[-2]) <= _MAX_PADDING else lengths[-1]
-    return 0 if width & (width - 1) else width
+    rows, columns = lengths[-2:]
+    width = min(rows, columns) if abs(rows - columns) <= _MAX_PADDING else columns
+    is_power_of_two = width & (width - 1) == 0
+    return width if is_power_of_two else 0
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,11 @@ class KernelUses:
         return indices
 
     def find_tile(self, axis: str) -> int:
-        """Return the constant N in an index such as ``blockIdx.x * N + threadIdx.x``; 0 if there is none."""
+        """Return the first constant N in an index ``blockIdx.x * N + threadIdx.x``; 0 if there is none."""
         tile = (
             rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
         )
+        # One of the two groups is empty.
         sizes = (evaluate_constant("".join(names), self.source) for names in re.findall(tile, self.body))
         return next(filter(None, sizes), 0)
 
@@ -120,9 +124,10 @@ class KernelUses:
         return re.search(rf"\bthreadIdx\.{axis}|\bblockDim\.{axis}", self.body) is not None
 
     def find_step(self, axis: str, block: tuple[int, ...]) -> int:
-        """Return the elements between neighbouring blocks along an axis; 0 if the text does not determine their number.
+        """Return the number of elements between the first elements of neighbouring blocks along an axis.
 
-        Return 1 if the threads of a block loop over the block's own row, `_WHOLE_ARRAY` if they loop over the array.
+        Return 0 if the text does not determine the number; 1 if the threads of a block loop over a row of their own;
+        `_WHOLE_ARRAY` if they loop over the array.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
         # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
@@ -138,35 +143,48 @@ class KernelUses:
         if any(re.search(rf"=threadIdx\.\w;[\w.]+<{re.escape(name)};", self.body) for name in names):
             return 1
         is_row = re.search(rf"=blockIdx\.{axis}[,;]", self.body) is not None
-        return 0 if is_row or names.isdisjoint(self._loop_bounds) else _WHOLE_ARRAY
+        loops_over_array = not (is_row or names.isdisjoint(self._loop_bounds))
+        return _WHOLE_ARRAY if loops_over_array else 0
 
     def find_block(self) -> tuple[int, int]:
         """Guess the block size along x and y; a size is 0 if the text does not suggest one."""
-        width, height = self.find_tile("x"), self.find_tile("y")
-        if not width:  # the number of arrivals of an mbarrier
-            arrivals = (evaluate_constant(count, self.source) or 0 for count in re.findall(_ARRIVALS, self.body))
-            width = max((count for count in arrivals if 32 < count <= 1024), default=0)
-        if not width:  # the length of a shared array that threads index
-            widths = [
-                _guess_width(self._evaluate_lengths(lengths))
-                for name, lengths in _SHARED.findall(self.declaration.body)
-                if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
-            ]
-            width = min((width for width in widths if 0 < width < 256), default=0)
-        for name, _, step in _LOOP.findall(self.declaration.body):  # rows of a tile, as in ``j += 8``
-            stride = re.fullmatch(rf"\s*{name}\s*\+=\s*(\w+)\s*", step)
-            if stride and re.search(rf"threadIdx\.y\+{name}\b|\b{name}\+threadIdx\.y", self.body):
-                height = evaluate_constant(stride[1], self.source) or 0
-        return width, height
+        width = self.find_tile("x") or self._find_most_arrivals() or self._find_shortest_shared_row()
+        return width, self._find_row_step()
+
+    def _find_most_arrivals(self) -> int:
+        """Return the largest number of arrivals of an mbarrier, if these may be of all threads of a block; else 0."""
+        counts = [evaluate_constant(count, self.source) or 0 for count in _ARRIVALS.findall(self.body)]
+        return max((count for count in counts if WARP < count <= MAX_THREADS), default=0)
+
+    def _find_shortest_shared_row(self) -> int:
+        """Return the length of the shortest row of a shared array that ``threadIdx.x`` indexes; else 0.
+
+        Longer rows may have a halo. From the default block size on, a length says nothing.
+        """
+        widths = [
+            _guess_width(self._evaluate_lengths(lengths))
+            for name, lengths in _SHARED.findall(self.declaration.body)
+            if re.search(rf"\b{name}(?:\[[^]]*\])*\[threadIdx\.x\]", self.body)
+        ]
+        return min((width for width in widths if 0 < width < THREADS), default=0)
+
+    def _find_row_step(self) -> int:
+        """Return the step of the last loop over rows of a tile, as in ``j += 8``; else the tile's rows, or 0."""
+        steps = []
+        for counter, _, increment in _LOOP.findall(self.declaration.body):
+            step = re.fullmatch(rf"\s*{counter}\s*\+=\s*(\w+)\s*", increment)
+            if step and re.search(rf"threadIdx\.y\+{counter}\b|\b{counter}\+threadIdx\.y", self.body):
+                steps.append(evaluate_constant(step[1], self.source) or 0)
+        return steps[-1] if steps else self.find_tile("y")
 
     @cached_property
     def iteration_counts(self) -> frozenset[str]:
-        """Names of `_loop_bounds` that neither bound threads nor multiply an index."""
+        """Names that bound only loops: no threads, and no factors of an index."""
         return frozenset(name for name in self._loop_bounds if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property
     def _loop_bounds(self) -> set[str]:
-        """Names that bound loops from a literal on, such as n in ``for (int i = 0; i < n; ++i)``."""
+        """Names that bound loops which begin at a literal, such as n in ``for (int i = 0; i < n; ++i)``."""
         conditions = (condition for _, condition, _ in _LOOP.findall(self.declaration.body))
         return {name for condition in conditions for name in re.findall(r"[<>]=?\s*(\w+)\s*$", condition)}
 
@@ -177,11 +195,18 @@ class KernelUses:
         return any(map(factor.search, self._index_expressions)) or re.search(of_block, self.body) is not None
 
     def is_bound(self, name: str) -> bool:
-        """Tell if a scalar bounds threads, as in ``if (i < n)``: it is compared with a variable, no loop counter."""
+        """Tell if a scalar bounds threads, as n in ``if (i < n)``.
+
+        The other side of such a comparison has a variable that is not the counter of a loop.
+        """
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
+        # The other side of a comparison, before "<n" or after "n>"; one of the two groups is empty.
         comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
-        sides = map("".join, re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))))
-        return any(not counters.issuperset(re.findall(r"[A-Za-z_]\w*", side)) for side in sides)
+        for sides in re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))):
+            variables = {*re.findall(r"[A-Za-z_]\w*", "".join(sides))}
+            if variables - counters:
+                return True
+        return False
 
     @cached_property
     def is_bounded(self) -> bool:
@@ -189,7 +214,7 @@ class KernelUses:
         return any(self.is_bound(name) for kind, name in self.declaration.parameters if name and "*" not in kind)
 
     def has_plain_indices(self, name: str) -> bool:
-        """Tell if no index of an array has a number, except tile sizes and single literals."""
+        """Tell if an array always has an index without numbers, except factors of ``blockIdx`` and single literals."""
         for index in re.findall(rf"(?<![.\w]){name}\b(\[[^]]*|.?)", self.body):
             without_exceptions = re.sub(r"blockIdx\.\w\*\w+|(?<=^\[)\d+$", "", index)
             if not index.startswith("[") or re.search(r"\d", without_exceptions):

@@ -18,10 +18,10 @@ def guess_block(
 ) -> tuple[int, ...]:
     """Guess the block size in threads, as one to three numbers: x, y, z.
 
-    ``planar``: the kernel uses y. ``max_threads`` and ``exact`` are ``.maxntid`` and ``.reqntid``, or 0 and None.
-    ``used`` is the block size along x and y that the source determines, or 0; it is ignored if it is too large.
+    ``planar``: the kernel uses y. ``max_threads`` is ``.maxntid``, or 0; ``exact`` is ``.reqntid``, or None. ``used``
+    is the block size along x and y that the source suggests, each 0 if unknown. A too large ``used`` is ignored.
     """
-    if exact:
+    if exact:  # without trailing ones
         last_axis = 2 if exact[1] > 1 else 1
         return exact if exact[2] > 1 else exact[:last_axis]
     threads = min(max_threads or THREADS, THREADS)
@@ -31,7 +31,7 @@ def guess_block(
 
 
 def guess_dynamic_shared(program: Program, name: str) -> int:
-    """Guess the bytes of dynamic shared memory: those that static arrays leave of 48 KiB, the limit without opt-in.
+    """Guess the bytes of dynamic shared memory: all that static arrays leave of `STATIC_SHARED`.
 
     Return 0 if the kernel has no dynamic array, or cannot be prepared.
     """

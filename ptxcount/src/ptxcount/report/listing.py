@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 WASTEFUL = 1.5
 #: Source lines shown before and after an access.
 _MARGIN = 2
-#: A function from a file's name in the PTX to its lines; None if they may not be shown.
+#: A function that returns the lines of a file that PTX names; None if the file is missing or may not be shown.
 FindLines = Callable[[str], "list[str] | None"]
 
 
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
-    """Format `LaunchCounters.totals` and more as JSON.
+    """Format a launch as JSON: the keys of `LaunchCounters.totals`, and further keys.
 
     ``caveats`` has costs that the counts leave out. ``findings`` has code, source and message of each finding.
-    ``lines`` has the accesses of each source line. The line's text is empty unless ``find_lines`` may show it, since
-    PTX may name any file of this machine. If present: ``merged`` has the counts of shared memory after merging by
-    ptxas, ``polls`` the repeated requests of spin-waits, ``stack_frame_bytes`` the local memory per thread,
-    ``distinct_sectors`` and ``fetched_sectors`` as in `LaunchCounters`.
+    ``lines`` has the accesses of each source line; the line's text is empty unless ``find_lines`` may show it.
+
+    Other keys are missing if they have no value. ``merged`` has the counts of shared memory after merging by ptxas,
+    ``polls`` the repeated requests of spin-waits, and ``stack_frame_bytes`` the local memory per thread.
+    ``distinct_sectors`` and ``fetched_sectors`` are as in `LaunchCounters`.
     """
     findings = [
         {"code": finding.code, "where": str(finding.source), "message": finding.message}
@@ -80,7 +81,7 @@ def find_line_text(file: str | None, line: int | None, find_lines: FindLines) ->
 
 
 def is_wasteful(access: Access) -> bool:
-    """Tell if an access has bank conflicts, or over 1.5 times its ideal in constant, global or cluster memory."""
+    """Tell if an access has bank conflicts, or costs over 1.5 times its ideal in constant, global or cluster memory."""
     wastes_sectors = access.space in ("global", "cluster") and access.sectors > WASTEFUL * access.ideal_sectors
     return access.bank_conflicts > 0 or wastes_sectors or access.addresses > WASTEFUL * access.requests
 
@@ -90,11 +91,11 @@ def advise_shift(access: Access) -> str:
 
     The GPU splits a copy at multiples of 128 bytes of the shared address. Shifts are multiples of 16 bytes.
     """
-    sectors = access.shifted_sectors or [0]  # without copies by a tensor map, which `access.sectors` includes
-    fewest = min(sectors)
-    if fewest == sectors[0]:
+    sectors = access.shifted_sectors
+    if not sectors or min(sectors) == sectors[0]:
         return ""
-    shift, saved = 16 * sectors.index(fewest), sectors[0] - fewest
+    # `access.sectors` also includes copies by a tensor map, so only the difference is used.
+    shift, saved = 16 * sectors.index(min(sectors)), sectors[0] - min(sectors)
     shifted, actual = (format_ratio(count, access.requests) for count in (access.sectors - saved, access.sectors))
     return f"; {shifted} instead of {actual} if the shared buffer is moved by {shift} bytes"
 
@@ -153,8 +154,6 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
 def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] | None) -> Iterator[str]:
     """Yield the listing of a file, from its accesses by line; without ``lines``, only the lines with accesses."""
-    from ..counting.access import sum_accesses  # noqa: PLC0415 -- with all of NumPy, as above
-
     yield f"{Path(name).name}:"
     shown = set(accesses)
     if lines is not None:
@@ -169,14 +168,20 @@ def _format_file(name: str, accesses: dict[int, list[Access]], lines: list[str] 
         mark = ">>" if any(map(is_wasteful, line_accesses)) else "  "
         text = lines[line - 1] if lines is not None and 1 <= line <= len(lines) else ""
         yield f"{mark}{line:>5}  {text}".rstrip()
-        # Compilers unroll loops: instructions of one kind share a row.
-        groups: dict[tuple[object, ...], list[Access]] = {}
-        for access in line_accesses:
-            key = (is_wasteful(access), access.space, access.kind, access.caveat)
-            groups.setdefault(key, []).append(access)
-        for (wasteful, *_), group in groups.items():
-            instructions = f" ({len(group)} instructions)" if len(group) > 1 else ""
-            yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(group))}{instructions}"
+        yield from _format_accesses(line_accesses)
+
+
+def _format_accesses(accesses: list[Access]) -> Iterator[str]:
+    """Yield a row for each kind of access at a line. Compilers unroll loops: instructions of one kind share a row."""
+    from ..counting.access import sum_accesses  # noqa: PLC0415 -- with all of NumPy, as above
+
+    accesses_by_kind: dict[tuple[object, ...], list[Access]] = {}
+    for access in accesses:
+        key = (is_wasteful(access), access.space, access.kind, access.caveat)
+        accesses_by_kind.setdefault(key, []).append(access)
+    for (wasteful, *_), similar in accesses_by_kind.items():
+        instructions = f" ({len(similar)} instructions)" if len(similar) > 1 else ""
+        yield f"{'>>' if wasteful else '  '}       ^ {describe_cost(sum_accesses(similar))}{instructions}"
 
 
 def format_page(text: str) -> str:
@@ -190,14 +195,14 @@ def format_page(text: str) -> str:
     return f'<!doctype html><html lang="en"><head>{head}</head><body><pre>{body}</pre></body></html>\n'
 
 
-#: Suffixes of files in a folder whose lines may be shown: PTX may name any file of this machine.
+#: Suffixes of files in a folder whose lines may be shown.
 _SOURCES = (".py", ".mojo", ".slang", ".cu", ".cuh", ".c", ".cc", ".cpp", ".h", ".hpp")
 
 
 def read_source_lines(sources: Iterable[Path]) -> FindLines:
-    """Return a function from a file's name to its lines, or None if the file is missing or may not be shown.
+    """Return a `FindLines` that shows only the files among ``sources``, and source files in folders among them.
 
-    Files among ``sources``, and source files in folders among them, may be shown. A ``#line`` may name any file.
+    PTX may name any file of this machine, as by ``#line`` in its source.
     """
     allowed = {source.resolve() for source in sources}
 
@@ -229,7 +234,7 @@ def format_counters(counters: LaunchCounters, sources: Iterable[Path | str] = ("
 
 
 def format_report(counters: LaunchCounters, find_lines: FindLines, *heads: str) -> str:
-    """Format ``heads``, then totals, source lines and findings; empty ones are left out."""
+    """Format the texts ``heads``, then totals, source lines and findings; leave empty parts out."""
     findings = "\n".join(map(str, counters.findings))
     parts = [*heads, format_table(counters), format_listing(counters, find_lines), findings]
     return "\n\n".join(filter(None, parts))

@@ -25,8 +25,8 @@ _COMMON_SHARE = 0.7
 class Pattern:
     """Pattern of the sampled addresses of an access; distances and strides are in bytes.
 
-    A stride is a distance that at least 70 % of the distances equal, else None. A lane stride may also be the median
-    distance, as from `_median_distance`.
+    A stride is the most frequent distance, if at least 70 % of the distances are equal to it; else None. A lane stride
+    may also be the median distance: see `_median_distance`.
     """
 
     access: Access
@@ -44,14 +44,14 @@ class Pattern:
     execution_stride: int | None
     #: Smallest distance between two distinct addresses of a request; 0 if each request has one address.
     shortest_distance: int
-    #: Average number of lanes in runs at consecutive elements.
+    #: Average length of runs: successive active lanes at consecutive elements.
     run_length: float
     #: Ratio of sectors to ideal sectors in the sampled requests.
     sector_ratio: float
 
     @property
     def wasteful(self) -> bool:
-        """True if `is_wasteful` holds for all requests, and the samples take at least 1.5 times their ideal sectors."""
+        """True if the whole access is wasteful, and its samples take at least 1.5 times their ideal sectors."""
         return self.sector_ratio >= WASTEFUL and is_wasteful(self.access)
 
     @property
@@ -69,7 +69,7 @@ class Pattern:
         within = ""
         if self.access.sectors > self.access.ideal_sectors:
             within = "; warps start inside a sector" if self._starts_inside_sector else "; inactive lanes leave gaps"
-        is_grouped = 2 <= self.run_length < lane_count / request_count
+        is_grouped = 2 <= self.run_length < lane_count / request_count  # several runs per request
         if self.lane_distance == self.access.width and not is_grouped:
             order = "" if self.lane_stride == self.access.width else " in descending order"
             return f"{self.lane_text} at neighbouring elements{order}{within}"
@@ -89,13 +89,14 @@ class Pattern:
     @property
     def _starts_inside_sector(self) -> bool:
         """True if the same active lanes would take fewer sectors in aligned warps."""
-        width, is_descending = self.access.width, self.lane_stride == -self.access.width
-        step = -width if is_descending else width
+        width = self.access.width
+        # Warps in descending order are aligned if the element of lane 0 ends a sector.
+        step, lane_0_bytes = (-width, width) if self.lane_stride == -width else (width, 0)
         addresses = np.ma.array(self.addresses, mask=~self.lanes)
         starts = addresses - np.arange(32) * step
         # Addresses of compacted lanes do not follow the lane numbers: there the lowest address is the start.
         is_by_lane = starts.min(axis=1) == starts.max(axis=1)
-        first = np.where(is_by_lane, starts.min(axis=1) + width * is_descending, addresses.min(axis=1))
+        first = np.where(is_by_lane, starts.min(axis=1) + lane_0_bytes, addresses.min(axis=1))
         aligned = count_sectors(self.addresses - first[:, None] % SECTOR, self.lanes, width)
         return bool(aligned.sum() < count_sectors(self.addresses, self.lanes, width).sum())
 
@@ -122,12 +123,13 @@ class Pattern:
 def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], words: Sequence[str] = ()) -> str:
     """Return the name of the array that an access touches; empty if unknown, and for local memory.
 
-    ``arrays`` has address, size and name of each. ``words`` are the texts of the arguments, whose labels are preferred.
+    ``arrays`` has the address, size and name of each array. ``words`` are the texts of the arguments: the label in a
+    text, such as x in ``x=float32[4]``, replaces the name ``argument 0``.
     """
-    samples = [] if access.space == "local" else access.samples
-    address = next((int(sample.addresses[sample.lanes][0]) for sample in samples if sample.lanes.any()), None)
-    if address is None:
+    samples = [sample for sample in access.samples if sample.lanes.any()]
+    if access.space == "local" or not samples:
         return ""
+    address = int(samples[0].addresses[samples[0].lanes][0])
     name = next((array_name for first, size, array_name in arrays if first <= address < first + size), "")
     if name.startswith("_Z"):  # a variable of the module
         return demangle(name).rpartition("::")[2]
@@ -137,7 +139,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
 
 
 def find_pattern(access: Access) -> Pattern | None:
-    """Return the pattern of an access; None if no sampled request has at least 8 active lanes."""
+    """Return the pattern of an access; None if no sampled request has at least `ENOUGH_LANES` active lanes."""
     if not access.samples:
         return None
     addresses = np.concatenate([sample.addresses.reshape(-1, 32) for sample in access.samples])
@@ -182,7 +184,6 @@ def _iter_neighbours(samples: Iterable[Sample], axis: int) -> Iterable[tuple[Sam
 
 
 def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
-    """Return the common distance in bytes between the samples of a pair; None if there is none."""
     distances = [
         (after.addresses - before.addresses)[before.lanes & after.lanes]
         for before, after in pairs
@@ -192,9 +193,10 @@ def _common_pair_distance(pairs: Iterable[tuple[Sample, Sample]]) -> int | None:
 
 
 def _median_distance(distances: Array) -> int | None:
-    """Return the median distance in bytes if it exceeds 64, and at least 70 % of distances are within a sector of it.
+    """Return the median distance in bytes if it is large, and at least 70 % of the distances are near it; else None.
 
-    Lanes in different loop iterations cause the other distances.
+    Lanes in different loop iterations cause other distances. Large is more than two sectors; near is less than one
+    sector away.
     """
     if not distances.size:
         return None

@@ -51,7 +51,7 @@ def _draw_rows(grid: Grid) -> list[str]:
 def draw_access(access: Access) -> Picture | None:
     """Draw the most typical sampled request of an access to global or shared memory.
 
-    Return None for other memory, for an atomic, without samples, or if no picture has the counted height.
+    Return None for other memory, for an atomic, without samples, or if no picture is as high as the counted cost.
     """
     draw = {"global": _draw_sectors, "shared": _draw_banks}.get(access.space)
     if draw is None or access.kind == "atomic" or not access.samples:

@@ -27,7 +27,7 @@ from .launch_guess import guess_block, guess_dynamic_shared
 #: Guessed extent of an axis, for 1-D, 2-D and 3-D kernels. With a bounds check, it is no multiple of the block, to test
 #: the check. It is a multiple of 8, so that rows of 4-byte elements stay sector-aligned.
 _THREADS, _BOUNDED_THREADS = {1: 65536, 2: 256, 3: 64}, {1: 65528, 2: 248, 3: 56}
-#: Array length without a bound; iterations of loops whose bound is unrelated to the thread index.
+#: Array length in a kernel without a bounds check; and iterations of a loop that is not over an array.
 _UNBOUNDED, _ITERATIONS = 1 << 20, 4
 #: Rows of a tile, if the text does not determine them.
 _TILE = 32
@@ -118,25 +118,23 @@ def _make_overview(
     for name, value in template_arguments.items():
         if value[:1].isdigit():
             source += f"\nconstexpr int {name} = {value};"
-    entry = program.entries[entry_name] if entry_name else None
-    sizes = [parameter.size or 8 for parameter in entry.parameters] if entry else []
     uses = KernelUses(declaration, source)
     guesser = _ArgumentGuesser(uses)
+    sizes: list[int] = []
+    max_threads, exact_block = declaration.max_threads, None
+    shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
+    if entry_name:
+        entry = program.entries[entry_name]
+        sizes = [parameter.size or 8 for parameter in entry.parameters]
+        max_threads, exact_block = entry.max_threads, entry.exact_block
+        shared = guess_dynamic_shared(program, entry_name)
     words = []
     for n, (kind, name) in enumerate(declaration.parameters):
         substituted = re.sub(r"\w+", lambda word: template_arguments.get(word[0], word[0]), kind)
         size = sizes[n] if n < len(sizes) else 8
         words.append(guesser.describe_argument(substituted, name or f"p{n}", size))
-    block = guess_block(
-        declaration.planar and (uses.is_used("y") or not uses.is_used("x")),
-        entry.max_threads if entry else declaration.max_threads,
-        entry.exact_block if entry else None,
-        uses.find_block(),
-    )
-    if entry_name:
-        shared = guess_dynamic_shared(program, entry_name)
-    else:
-        shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
+    needs_plane = declaration.planar and (uses.is_used("y") or not uses.is_used("x"))
+    block = guess_block(needs_plane, max_threads, exact_block, uses.find_block())
     return KernelOverview(
         declaration,
         kernel_name,
@@ -149,7 +147,7 @@ def _make_overview(
 
 
 def _bind_template(declaration: Declaration, instance: str) -> dict[str, str]:
-    """Return the arguments of a template instance by parameter, such as {"T": "float", "N": "16"}."""
+    """Return the arguments of a template instance by parameter: for ``k<float, 16>``, {"T": "float", "N": "16"}."""
     names = [parameter.partition("=")[0].split()[-1].lstrip(".") for parameter in declaration.template]
     return dict(zip(names, split_list(instance.partition("<")[2].removesuffix(">")), strict=False))
 
@@ -171,8 +169,9 @@ class _ArgumentGuesser:
         self.uses, self._declaration = uses, uses.declaration
         declaration = uses.declaration
         extents = [name for kind, name in declaration.parameters if _is_extent(kind) and self._is_size(name)]
+        #: Declarations made from PTX have line 0 and no body.
         self._is_matrix = declaration.planar or (declaration.line > 0 and len(extents) > 1)
-        #: A one-dimensional kernel may index a square matrix: then one scalar is both bound and pitch.
+        #: A one-dimensional kernel may index a square matrix: then one scalar bounds threads, and is a pitch.
         self._is_square = not self._is_matrix and any(uses.is_bound(name) and uses.is_pitch(name) for name in extents)
         self._is_3d = "blockIdx.z" in uses.body
         rank = 2 if self._is_matrix or self._is_square else 1
@@ -181,29 +180,39 @@ class _ArgumentGuesser:
         #: The guessed length of each axis of an array, and the lengths of all axes as a text, such as "248,248".
         self._extent = (_BOUNDED_THREADS if uses.is_bounded else _THREADS)[rank]
         self._shape = ",".join([str(self._extent)] * rank)
-        if declaration.line and not uses.is_bounded and not self._is_matrix:
+        if declaration.line > 0 and not uses.is_bounded and not self._is_matrix:
             self._shape = str(_UNBOUNDED)
 
     def _is_size(self, name: str) -> bool:
-        """Tell if an integer may be a size: no iteration count, and if the kernel is bounded, a bound or a pitch."""
+        """Tell if an integer may be a size. In a kernel with a bounds check, only bounds and pitches may."""
         uses = self.uses
-        return name not in uses.iteration_counts and (not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name))
+        if name in uses.iteration_counts:
+            return False
+        return not uses.is_bounded or uses.is_bound(name) or uses.is_pitch(name)
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
-        """Guess the grid, as on the command line, to cover the guessed extent."""
+        """Guess the grid that covers the guessed extent, as a text such as "8,8"."""
         step = self.uses.find_step("x", block)
         if self._declaration.planar or self._is_3d:
-            rows = (_TILE if self._declaration.tiled else block[1]) if len(block) > 1 else 1
-            steps = [step or block[0], self.uses.find_step("y", block) or rows, 1][: 2 + self._is_3d]
-            grid = [-(-self._extent // size) for size in steps]
-            if not self._declaration.planar:
-                grid[1] = 1
+            grid = [self._count_blocks(step or block[0]), 1]
+            if self._declaration.planar:
+                grid[1] = self._count_blocks(self.uses.find_step("y", block) or self._guess_rows(block))
+            if self._is_3d:
+                grid.append(self._extent)
         elif step == 1:  # a block for each row
             grid = [self._extent]
         else:
-            elements = self._extent ** (2 if self._is_matrix else 1)
+            elements = self._extent**2 if self._is_matrix else self._extent
             grid = [-(-elements // (step or math.prod(block)))]
         return ",".join(map(str, grid))
+
+    def _count_blocks(self, step: int) -> int:
+        return -(-self._extent // step)
+
+    def _guess_rows(self, block: tuple[int, ...]) -> int:
+        if len(block) == 1:
+            return 1
+        return _TILE if self._declaration.tiled else block[1]
 
     def _guess_number(self, name: str) -> int:
         uses = self.uses
@@ -252,7 +261,7 @@ class _ArgumentGuesser:
 
 
 def _parse_nested(word: str) -> Any:
-    """Convert an argument's text to its form within structs: '["a"]' -> {"*": ["a"]}, a pointer."""
+    """Convert an argument's text to its form within structs and lists: '["a"]' -> {"*": ["a"]}, a pointer."""
     if word.startswith("["):
         return {"*": json.loads(word)}
     return json.loads(word) if word.startswith("{") else word

@@ -19,14 +19,14 @@ def _format_row(*cells: object) -> str:
 
 
 class _Section(NamedTuple):
-    """A section of the table: a state space, the prefix of its totals, and two totals to show.
-
-    ``unit`` is a total; ``last_total`` is that of the last column, per request if it is an ideal.
-    """
+    """A section of the table, for one state space."""
 
     space: str
+    #: Prefix of the space's keys in `LaunchCounters.totals`, such as ``shared_``.
     prefix: str
+    #: Name of the total in the second column, such as ``sectors``.
     unit: str
+    #: Heading and total of the last column. A total that is an ideal is shown per request.
     heading: str
     last_total: str
 
@@ -79,7 +79,7 @@ def format_table(counters: LaunchCounters) -> str:
 
 
 def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, totals: Mapping[str, int]) -> Iterator[str]:
-    """Yield the row of a kind of access, such as loads; and a second row if merging by ptxas changes the counts."""
+    """Yield the row of loads, stores, atomics or copies; and a second row if merging by ptxas changes their counts."""
     space, prefix, unit, _, last_total = section
     requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
     if requests or kind in ("load", "store"):
@@ -97,8 +97,8 @@ def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, tota
 
 
 def _describe_aggregation(atomics: Amounts) -> str:
-    """Describe if lanes on one address count separately, or ptxas aggregates the atomics of a warp."""
-    aggregated = atomics.aggregated if atomics.together > atomics.requests else 0  # a lane alone is not aggregated
+    has_shared_addresses = atomics.together > atomics.requests  # otherwise there is nothing to aggregate
+    aggregated = atomics.aggregated if has_shared_addresses else 0
     if aggregated == atomics.requests:
         return "warp-aggregated by ptxas"
     text = "lanes on one address are serialized"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 #: The release of NVIDIA's packages in the extra ``nvcc``.
 RELEASE = "13.0.2"
-#: Patterns of header names -> the wheel with these headers, and its pip requirement for `RELEASE`.
+#: Patterns of header names -> the wheel with these headers, and the requirement of pip that installs it.
 HEADERS = {
     rf"({pattern})": (wheel, f"cuda-toolkit[{extra}]=={RELEASE}" if extra else wheel)
     for pattern, wheel, extra in (
@@ -49,6 +49,8 @@ _MISSING = re.compile(
 _REMOVED = re.compile(r'error: namespace "((?:cub|thrust)(?:::\w+)*)" has no member "(\w+)"')
 #: Error of ptxas for an instruction of another architecture, such as sm_90a.
 _OTHER_TARGET = re.compile(r"not supported on \.target '(sm_(?:9|1\d)\d)'")
+#: Error of nvcc for an architecture that it does not compile for.
+_UNKNOWN_ARCH = re.compile(r"Unsupported gpu architecture '(\w+)'")
 _GUIDE = "https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html"
 #: Maximum number of files searched for a header.
 _MAX_FILES = 50_000
@@ -57,8 +59,8 @@ _MAX_FILES = 50_000
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return a fix for a known error in nvcc's messages, such as a pip command; empty if no fix is known.
 
-    A missing header is searched for in the source's repository, then in installed packages. A folder of the repository
-    that is within ``root`` (default: the current folder) is given relative to ``root``.
+    A missing header is searched for in the repository of ``source``, then in installed packages. ``root`` is the folder
+    from which nvcc runs, by default the current one: folders of the repository are given relative to it.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())
@@ -67,12 +69,16 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
             "To compile with another release, set NVCC to its nvcc, as in NVCC=/usr/local/cuda-12.9/bin/nvcc"
         )
     if target := _OTHER_TARGET.search(messages):
-        return f"some instructions exist only on one architecture; compile with --arch {target[1]}a"
-    missing = _MISSING.search(messages)
-    if not missing:
-        return ""
-    header = missing[1] or missing[2]
-    if folder := next(_iter_folders_with(header, source, root or Path.cwd()), None):
+        return f"some instructions exist only for {target[1]}a, not for {target[1]}; compile with --arch {target[1]}a"
+    if unknown := _UNKNOWN_ARCH.search(messages):
+        return f"this nvcc does not compile for {unknown[1]}; give an architecture that nvcc --list-gpu-code prints"
+    if missing := _MISSING.search(messages):
+        return _advise_on_header(missing[1] or missing[2], source, root or Path.cwd())
+    return ""
+
+
+def _advise_on_header(header: str, source: Path | None, root: Path) -> str:
+    if folder := next(_iter_folders_with(header, source, root), None):
         return f"{header} is in {folder}; add {shlex.join([f'-I{folder}'])}"
     for pattern, (wheel, words) in HEADERS.items():
         if re.fullmatch(pattern, header):
@@ -81,12 +87,12 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
 
 
 def _iter_folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
-    """Yield include folders with a header: of the source's repository, of installed packages, then Python's own."""
+    """Yield include folders with a header: of the source's repository, of installed packages, and of Python."""
     if source is not None:
         folder = source.resolve().parent
         top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
         matches = [path for path in islice(_iter_files(top), _MAX_FILES) if f"/{path}".endswith(f"/{header}")]
-        matches.sort(key=lambda path: -len(os.path.commonpath([path, folder])))
+        matches.sort(key=lambda path: -len(os.path.commonpath([path, folder])))  # the nearest to the source first
         for path in matches:
             place = Path(path.removesuffix(header))
             yield place.relative_to(root) if place.is_relative_to(root) else place

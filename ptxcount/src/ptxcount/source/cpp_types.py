@@ -69,7 +69,7 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
     given, needed = str(argument.dtype), ""
     if is_pointer and not is_array:
-        if argument.nbytes != _ADDRESS:
+        if argument.nbytes != _ADDRESS:  # a scalar of this size may be an address
             needed = f"{label}={dtype or 'float32'}[N]"
     elif dtype and is_scalar_type and is_array:
         given, needed = "an array", f"{label}={example}"
@@ -104,7 +104,7 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
 
 
 def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
-    """Raise `LaunchError` if, in each possible parameter list, an argument has the name of another parameter."""
+    """Raise `LaunchError` if, in each of the possible parameter lists, an argument has another parameter's name."""
     labels = [word.partition("=")[0] if "=" in word else "" for word in words]
 
     def is_misplaced(order: Sequence[str]) -> bool:
@@ -112,8 +112,8 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
 
     if orders and all(map(is_misplaced, orders)):
         raise LaunchError(
-            f"the arguments are {', '.join(label or '-' for label in labels)}; "
-            f"the kernel takes {', '.join(orders[0])} in this order"
+            f"the arguments are named {', '.join(label or '-' for label in labels)}; "
+            f"the kernel takes {', '.join(orders[0])} in this order; reorder or rename them"
         )
 
 

@@ -35,15 +35,16 @@ def read_section(content: bytes, name: str) -> bytes:
 
 def read_embedded_ptx(cubin: bytes, name: str) -> str:
     """Return the PTX embedded in a cubin; raise `LaunchError` if there is none, or without pyelftools."""
-    problem = f"{name} is a cubin or another object file"
     try:
         content = read_section(cubin, _SECTION)
     except ImportError:
-        raise LaunchError(f"{problem}; ptxcount reads its PTX with pyelftools: pip install pyelftools") from None
+        raise LaunchError(
+            f"{name} is an object file, and reading the PTX in it needs pyelftools; run: pip install pyelftools"
+        ) from None
     text: str = content.replace(b"\0", b"\n").decode("utf-8", "replace").partition(_INTERMEDIATE)[0]
     if not text.strip():
         raise LaunchError(
-            f"{problem} without embedded PTX; build it with nvcc -lineinfo, or pass its CUDA C++ or PTX "
-            "(cuobjdump -ptx prints embedded PTX)"
+            f"{name} is an object file without embedded PTX; build it with nvcc -lineinfo -cubin, or pass CUDA C++ or "
+            "PTX (cuobjdump -ptx prints the PTX in a program)"
         )
     return text

@@ -116,7 +116,6 @@ def _name_source_lines(messages: str, target: Path) -> str:
 
 
 def _refuse_release() -> None:
-    """Raise `NvccNotFoundError` if CUDA_TOOLKIT names a release, which only kernelwatch can install."""
     if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
         raise NvccNotFoundError(
             f"CUDA_TOOLKIT is {release}; kernelwatch installs that release, but ptxcount does not; "

@@ -65,14 +65,14 @@ def find_declarations(text: str) -> list[Declaration]:
 def guess_instance(declaration: Declaration) -> str:
     """Guess an instance of a template, such as ``k<float, 16>``.
 
-    An integer N is `THREADS` if it has no default, and a one-dimensional kernel uses ``blockIdx.x * N``.
+    A parameter N without default is the block size, `THREADS`, if a one-dimensional kernel uses ``blockIdx.x * N``.
     """
     guesses = []
     for parameter in declaration.template:
         name = re.escape(parameter.split()[-1].lstrip("."))
         is_width = re.search(rf"blockIdx\s*\.\s*x\s*\*\s*{name}\b", declaration.body)
-        is_guessed = is_width and not (declaration.planar or "=" in parameter)
-        guesses.append(str(THREADS) if is_guessed else guess_template_argument(parameter))
+        is_block_size = is_width and not (declaration.planar or "=" in parameter)
+        guesses.append(str(THREADS) if is_block_size else guess_template_argument(parameter))
     return f"{declaration.name}<{', '.join(guesses)}>"
 
 
@@ -132,7 +132,7 @@ class _Signature(NamedTuple):
 
 
 def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declaration]:
-    """Yield the kernels that the tokens define; a token is a word and its offset in the text."""
+    """Yield the kernels that the tokens define. A token is a word and its offset in the text."""
     scopes: list[str] = []  # of the open braces: a namespace, or empty
     template: list[str] = []
     place = 0
@@ -194,7 +194,10 @@ def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
         word = tokens[place][0]
         if opening == "<" and word == "(":  # "<" and ">" may compare in parentheses
             place = _find_closing(tokens, place)
-        depth += (word == opening) - (word == _CLOSING[opening])
+        if word == opening:
+            depth += 1
+        elif word == _CLOSING[opening]:
+            depth -= 1
         if depth == 0:
             return place
         place += 1

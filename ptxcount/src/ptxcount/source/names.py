@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 #: An ABI tag of the Itanium C++ ABI. Numba gives its kernels tags, which name a version and options.
 _ABI_TAG = re.compile(r"\[abi:\w+\]")
+#: Changes of the nesting depth by a character.
+_BRACKETS = dict.fromkeys("([{", 1) | dict.fromkeys(")]}", -1)
+_ANGLES = {"<": 1, ">": -1}
 
 
 def find_entry(ptx: str, name: str | None) -> str:
@@ -33,10 +36,10 @@ def find_entry(ptx: str, name: str | None) -> str:
     if name is not None and (name in names or not matches):
         return name
     if len(matches) != 1:
-        problem = "no kernel is named" if name is None else f"{name!r} names {len(matches)} kernels"
+        problem = "the source has" if name is None else f"{name!r} names"
         texts = [demangle(match) for match in matches]
         shown = matches if len({*texts}) < len(texts) else texts
-        raise LaunchError(f"{problem}; name one of {', '.join(shown)} (--entry)")
+        raise LaunchError(f"{problem} {len(matches)} kernels; name one of {', '.join(shown)} (--entry)")
     return matches[0]
 
 
@@ -108,9 +111,9 @@ def split_list(text: str, separator: str = ",") -> list[str]:
     """
     parts, depth, angles = [""], 0, 0
     for sign in re.findall("<<|.", text, re.S):
-        depth += (sign in "([{") - (sign in ")]}")
+        depth += _BRACKETS.get(sign, 0)
         if depth == 0:
-            angles += (sign == "<") - (sign == ">")
+            angles += _ANGLES.get(sign, 0)
         if sign == separator and depth == angles == 0:
             parts.append("")
         else:
@@ -119,11 +122,11 @@ def split_list(text: str, separator: str = ",") -> list[str]:
 
 
 def _find_parameters(full: str) -> str:
-    """Return the list of parameters at the end of a demangled name: "k(int, float*)" -> "(int, float*)", or ""."""
+    """Return the list of parameters that ends a demangled name: "k(int, float*)" -> "(int, float*)"; else ""."""
     depth = 0
     for place in range(len(full) - 1, -1, -1):
-        depth += (full[place] == ")") - (full[place] == "(")
-        if depth == 0:
+        depth += {")": 1, "(": -1}.get(full[place], 0)
+        if depth == 0:  # the opening parenthesis, or the last character of a name without parameters
             return full[place:] if full.endswith(")") and place else ""
     return ""
 

@@ -63,14 +63,15 @@ def assemble(ptx: str, flags: str, arch: str) -> dict[str, KernelResources]:
     return parse_report((done.stdout + done.stderr).decode("utf-8", "replace"))
 
 
-#: Space and kind of a resource in the lock file -> the field of `KernelResources`.
+#: Space and kind of a row -> the field of `KernelResources`.
 _KINDS = {("stack", "frame"): "stack_frame", ("spill", "store"): "spill_stores", ("spill", "load"): "spill_loads"}
 
 
 def list_machine_accesses(ptx: str, entry: str, flags: str, arch: str | None) -> list[dict[str, Any]]:
-    """Return stack frame, spill stores and spill loads, in this order, as rows like the accesses of a source line.
+    """Return the local memory in a kernel's machine code: rows for stack frame, spill stores and spill loads.
 
-    A row has ``bytes`` per thread, and no counts. The list is empty without ptxas, or if ptxas fails.
+    A row is a dict like an access of `list_lines`, with ``bytes`` per thread instead of counts. The list is empty
+    without ptxas, or if ptxas fails.
     """
     resources = assemble(ptx, flags, find_chip(ptx, arch)).get(entry)
     if resources is None:

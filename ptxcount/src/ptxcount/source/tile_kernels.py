@@ -81,7 +81,38 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     if len(arguments) < len(annotations):
         count = count_noun(len(annotations), "argument")
         raise LaunchError(f"this kernel of cuTile takes {count}, not {len(arguments)}: pass constants, too")
-    maps = arguments[len(annotations) :]
+    constraints, flat = _constrain_arguments(arguments, annotations, tile, compilation)
+    conventions = compilation.CallingConvention
+    has_constant_length = any(1 in argument.shape for argument in arguments if isinstance(argument, np.ndarray))
+    convention = conventions.cutile_python_v2() if has_constant_length else conventions.cutile_python_v1()
+    signature = compilation.KernelSignature(constraints, convention)
+    cubin = io.BytesIO()
+    compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch, output_format="cubin")
+    ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
+    kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
+    map_count = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
+    given_maps = arguments[len(annotations) :]
+    maps = given_maps
+    if map_count and not given_maps:
+        from .cutile_maps import make_tensor_maps  # noqa: PLC0415 -- which few kernels take
+
+        maps = make_tensor_maps(cubin.getvalue(), flat, map_count)
+    if map_count != len(maps):
+        counts = f"{count_noun(len(annotations), 'argument')} and {count_noun(map_count, 'tensor map')}"
+        taken = f"cuTile's kernel for {arch} takes {counts}"
+        if given_maps:
+            raise LaunchError(f"{taken}, not {len(arguments)} arguments")
+        raise LaunchError(
+            f"{taken}, but its host function, which makes maps, did not run; pass each map after the arguments, as "
+            "ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
+        )
+    return AdaptedKernel(ptx, entry, [*flat, *maps])
+
+
+def _constrain_arguments(
+    arguments: Sequence[Any], annotations: Sequence[Any], tile: Any, compilation: Any
+) -> tuple[list[Any], list[Any]]:
+    """Return cuTile's constraint for each argument; and the arguments of the PTX: arrays, their lengths, numbers."""
     constraints: list[Any] = []
     flat: list[Any] = []
     for argument, annotation in zip(arguments, annotations, strict=False):
@@ -95,29 +126,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
             scalar = np.asarray(argument, {int: "i4", float: "f4"}.get(type(argument)))[()]
             constraints.append(compilation.ScalarConstraint(_find_type(scalar.dtype, tile)))
             flat.append(scalar)
-    conventions = compilation.CallingConvention
-    has_constant_length = any(1 in argument.shape for argument in arguments if isinstance(argument, np.ndarray))
-    convention = conventions.cutile_python_v2() if has_constant_length else conventions.cutile_python_v1()
-    signature = compilation.KernelSignature(constraints, convention)
-    cubin = io.BytesIO()
-    compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch, output_format="cubin")
-    ptx = read_embedded_ptx(cubin.getvalue(), "cuTile's output")
-    kernels = [kernel for name, kernel in parse_cached(ptx).entries.items() if entry in (None, name)]
-    map_count = sum(parameter.hidden for kernel in kernels for parameter in kernel.parameters)
-    if map_count and not maps:
-        from .cutile_maps import make_tensor_maps  # noqa: PLC0415 -- which few kernels take
-
-        maps = make_tensor_maps(cubin.getvalue(), flat, map_count)
-    if map_count != len(maps):
-        counts = f"{count_noun(len(annotations), 'argument')} and {count_noun(map_count, 'tensor map')}"
-        taken = f"cuTile's kernel for {arch} takes {counts}"
-        if len(arguments) > len(annotations):
-            raise LaunchError(f"{taken}, not {len(arguments)} arguments")
-        raise LaunchError(
-            f"{taken}, but its host function, which makes maps, did not run; pass each map after the arguments, as "
-            "ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
-        )
-    return AdaptedKernel(ptx, entry, [*flat, *maps])
+    return constraints, flat
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
@@ -172,14 +181,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     if name not in declarations:
         raise LaunchError(f"the source from tilelang declares no kernel {name}, only {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
-    map_calls = {map_name: call for map_name, call in _find_map_calls(kernel).items() if map_name in names}
-    wanted = [map_calls[parameter].array if parameter in map_calls else parameter for parameter in names]
-    if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
-        raise LaunchError(
-            f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
-        )
-    maps = {map_name: _make_map(arguments[call.array], call) for map_name, call in map_calls.items()}
-    ordered = [{**arguments, **maps}[parameter] for parameter in names]
+    ordered = _order_arguments(kernel, name, names, arguments)
     attributes = functions[name].attrs
     extents = attributes["thread_extent"]
     block = [int(extents[f"threadIdx.{axis}"]) for axis in "xyz" if f"threadIdx.{axis}" in extents]
@@ -187,7 +189,22 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
     cluster = [*map(int, attributes["cluster_dims"])] if "cluster_dims" in attributes else None
     target = kernel.target.attrs if hasattr(kernel, "target") else {}
     arch = str(target["arch"]) if "arch" in target else None
-    return AdaptedKernel(kernel.kernel_source, name, ordered, flags, arch, None, block, shared, names, cluster=cluster)
+    return AdaptedKernel(
+        kernel.kernel_source, name, ordered, flags, arch, block=block, dynamic_shared=shared, names=names,
+        cluster=cluster,
+    )  # fmt: skip
+
+
+def _order_arguments(kernel: Any, name: str, parameters: list[str], arguments: object) -> list[Any]:
+    """Return the arguments in the order of the parameters; for a tensor map, make it from the array that it copies."""
+    map_calls = {map_name: call for map_name, call in _find_map_calls(kernel).items() if map_name in parameters}
+    wanted = [map_calls[parameter].array if parameter in map_calls else parameter for parameter in parameters]
+    if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
+        raise LaunchError(
+            f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
+        )
+    maps = {map_name: _make_map(arguments[call.array], call) for map_name, call in map_calls.items()}
+    return [{**arguments, **maps}[parameter] for parameter in parameters]
 
 
 def _find_map_calls(kernel: Any) -> dict[str, _MapCall]:

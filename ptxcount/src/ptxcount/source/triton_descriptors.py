@@ -1,6 +1,6 @@
 """Tensor descriptors that a host passes to a kernel of Triton: ``TensorDescriptor`` of ``triton.tools``.
 
-From sm_90 on, a kernel takes a tensor map for each; for sm_80, the array and what describes it.
+From sm_90 on, a kernel takes a tensor map for each. For sm_80, it takes the array, its shape, its strides, and flags.
 """
 
 from __future__ import annotations

@@ -15,12 +15,9 @@ from .triton_descriptors import expand_descriptors, is_descriptor
 
 #: Dtypes -> Triton's type names, where these are not a letter and the number of bits.
 _TYPES = {
-    "bool": "u1",
-    "bfloat16": "bf16",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e4m3b11fnuz": "fp8e4b15",
+    "bool": "u1", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e4m3b11fnuz": "fp8e4b15",
     "float8_e5m2": "fp8e5",
-}
+}  # fmt: skip
 #: Declaration of a parameter that Triton appends: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
@@ -42,7 +39,7 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
 
 
 def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgument]) -> list[KernelArgument]:
-    """Append a null for each of Triton's one or two scratch pointers, if only these parameters have no argument.
+    """Append null pointers for Triton's one or two scratch pointers, if these are the only parameters without argument.
 
     nvcc declares no such parameter: the PTX is from Triton or a related tool.
     """
@@ -70,6 +67,7 @@ def adapt_jit_function(
     values, options = _bind_values(kernel, keywords)
     if block is not None:
         options.setdefault("num_warps", int(np.prod(block)) // 32)
+    # The three inputs of Triton's compiler: types by name; constants and attributes by the path to a parameter.
     signature: dict[str, str] = {}
     constants: dict[tuple[int, ...], Any] = {}
     attributes: dict[tuple[int, ...], list[list[Any]]] = {}
@@ -119,7 +117,7 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
 
 
 def _find_type(value: Any, parameter: Any) -> str:
-    """Return the type that Triton's launch gives to a value; ``constexpr`` for a value compiled into the kernel."""
+    """Return the type that Triton's launch gives to a value; ``constexpr`` if the value is compiled into the kernel."""
     if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
         return "constexpr"
     if isinstance(value, bool):

@@ -61,7 +61,9 @@ def adapt_warp(
     blocks = -(-math.prod(lengths) // size)
     names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in parameters)]
     shared = metadata.get(f"{match[1]}_smem_bytes", 0)
-    return AdaptedKernel(ptx, match[1], [bounds, *adapted], "", None, blocks, threads, shared, names)
+    return AdaptedKernel(
+        ptx, match[1], [bounds, *adapted], grid=blocks, block=threads, dynamic_shared=shared, names=names
+    )
 
 
 @lru_cache(maxsize=16)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from .errors import Source
 
-#: Policies for races: findings; findings also for stores that change nothing, and for volatile accesses in a warp; an
-#: error; no check.
+#: Policies for races. ``report``: findings; ``strict``: findings also for stores that change nothing, and for volatile
+#: accesses in a warp; ``error``: an exception; ``off``: no check.
 RACES = ("report", "strict", "error", "off")
-#: Policies for reads of shared or tensor memory that was not written: findings, an error, no check.
+#: Policies for reads of shared or tensor memory that was not written: findings, an exception, no check.
 UNWRITTEN = ("report", "error", "off")
 
 
