@@ -5,6 +5,7 @@
 
 import ctypes
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,12 @@ def test_unknown_release_of_numba_is_refused(arrays: Arrays, monkeypatch: pytest
 
 
 class Module:
-    """Stand-in for a module of Warp."""
+    """Stand-in for a module of Warp, which can be a key, unlike a `Record`."""
 
-    def __init__(self, options: dict[str, int]) -> None:
-        self.options = options
+    def __init__(self) -> None:
+        self.options = {"block_dim": 256}
 
     def get_module_hash(self, block: int) -> bytes:
-        """Return the hash of its code."""
         return bytes(1)
 
 
@@ -88,7 +88,7 @@ def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, ptx: str, **kinds: Any) ->
         path.with_name("module.meta").write_text('{"copy_1f_cuda_kernel_forward_smem_bytes": 512}')
         return [path]
 
-    module = Module({"block_dim": 256})
+    module = Module()
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
     parameters = [Record(label=label, type=kind) for label, kind in kinds.items()]
     kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters, kernel_dim=2))
@@ -100,32 +100,23 @@ ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
 
 
 class WarpArray(ctypes.Structure):
-    """The C type of an array of Warp."""
-
     _fields_ = (("data", ctypes.c_void_p), ("rest", ctypes.c_uint64 * 6))
 
 
 class Inner(ctypes.Structure):
-    """A struct within `Outer`."""
-
     _fields_ = (("scale", ctypes.c_uint16), ("offset", ctypes.c_float * 3), ("table", WarpArray))
 
 
 class Outer(ctypes.Structure):
-    """The C type of a struct with numbers, a struct and arrays."""
-
     _fields_ = (("n", ctypes.c_byte), ("bias", ctypes.c_double), ("inner", Inner), ("unset", WarpArray))
 
 
 def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = Outer(n=-1, bias=0.5, inner=Inner(scale=0x3E00, offset=(1, 2, 3)))
-    kinds = dict.fromkeys(("n", "bias", "scale", "offset"), Record()) | dict.fromkeys(
-        ("table", "unset"), Record(ndim=1)
-    )
-    of_inner, of_outer = (
-        Record(vars={name: Record(type=kinds.get(name)) for name, _ in kind._fields_}) for kind in (Inner, Outer)
-    )
-    of_outer.vars["inner"].type = of_inner
+    half_of_1_5 = 0x3E00
+    content = Outer(n=-1, bias=0.5, inner=Inner(scale=half_of_1_5, offset=(1, 2, 3)))
+    number, array = Record(type=Record()), Record(type=Record(ndim=1))
+    of_inner = Record(vars={"scale": number, "offset": number, "table": array})
+    of_outer = Record(vars={"n": number, "bias": number, "inner": Record(type=of_inner), "unset": array})
     interface = Record(__array_interface__=arrays.source.__array_interface__)
     numbers: dict[str, Any] = {"scale": 1.5, "offset": content.inner.offset}
     inner = Record(_cls=of_inner, table=interface, __ctype__=lambda: content.inner, **numbers)
@@ -137,7 +128,7 @@ def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pyte
     assert (arrays.output == arrays.source).all()
     struct: Any = adapt_kernel(kernel, None, [outer, arrays.output], "sm_90", 8, 32).arguments[1]
     assert (struct["n"], struct["bias"]) == (-1, 0.5)
-    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (0x3E00, [1, 2, 3])
+    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (half_of_1_5, [1, 2, 3])
     for other in (3, inner):
         with pytest.raises(LaunchError, match=r"argument s has the type .*; pass an array or a NumPy scalar"):
             ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
@@ -192,22 +183,18 @@ def test_wrong_launch_of_warp_is_refused(arrays: Arrays, warp_copy: Record) -> N
         ptxcount.count(warp_copy, None, 8, 32, both)
 
 
-def make_cute_function(tensor_bytes: int) -> Record:
-    return Record(kernel_info={}, __ptx__=write_copy([f".param .align 8 .b8|[{tensor_bytes}]"] * 2))
+#: Bytes of a tensor parameter, and the error; none for a pointer alone, or with a length. None: compiled without PTX.
+TENSORS = [
+    (8, ""), (16, ""), (24, "the kernel's tensor has 24 bytes; an array of 1 axes takes"),
+    (None, r'has no PTX: compile it with options="--keep-ptx"'),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("tensor_bytes", [8, 16])  # a pointer alone, or with a step
-def test_function_of_cute_takes_arrays(tensor_bytes: int, arrays: Arrays) -> None:
-    arrays.count(make_cute_function(tensor_bytes))
-
-
-@pytest.mark.parametrize(("function", "message"), [
-    (make_cute_function(24), "the kernel's tensor has 24 bytes; an array of 1 axes takes"),
-    (Record(kernel_info={}, __ptx__=None), r'has no PTX: compile it with options="--keep-ptx"'),
-])  # fmt: skip
-def test_function_of_cute_without_layout_or_ptx_is_refused(function: Record, message: str, arrays: Arrays) -> None:
-    with pytest.raises(LaunchError, match=message):
-        arrays.count(function)
+@pytest.mark.parametrize(("size", "error"), TENSORS)
+def test_function_of_cute_takes_arrays(size: int | None, error: str, arrays: Arrays) -> None:
+    ptx = write_copy([f".param .align 8 .b8|[{size}]"] * 2) if size else None
+    with pytest.raises(LaunchError, match=error) if error else nullcontext():
+        arrays.count(Record(kernel_info={}, __ptx__=ptx))
 
 
 def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
