@@ -112,9 +112,7 @@ def test_variable_beyond_memory_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert error.startswith(f"MemoryError: the arrays do not fit in this machine's memory: {extent**2} bytes ")
 
 
-def test_arrays_must_fit_in_memory_together(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arrays_must_fit_together(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     words, needed = [SUMS, *ROW_SUMS.split()], 32 * 4 + 32 * 4 * 4  # bytes of the sums and of the matrix
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0

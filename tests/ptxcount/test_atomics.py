@@ -156,8 +156,8 @@ def test_only_swaps_that_end_a_loop_have_the_caveat(swap: str, loop: str, is_ret
 def test_only_global_sums_flush_subnormals(space: str, expected: list[int], target: str) -> None:
     """Each of 32 lanes adds the smallest subnormal, 1 in the last bit; to global sums, a subnormal is 0.
 
-    The first of three numbers is subnormal. The others are the smallest normal one, and the negative one next to its
-    negative: sums of positive numbers grow by 32 in the last bits, and the negative number shrinks by as much.
+    The first of three numbers is subnormal. The others are the smallest normal number, and the negative of its upper
+    neighbour. In shared memory, the bits of positive numbers grow by 32, and those of the negative number fall by 32.
     """
     base = "%rd1" if space == "global" else "s"
     text = module(

@@ -167,9 +167,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("addresses", "active", "words"), PATTERNS)
-def test_pattern_describes_addresses_of_lanes(
-    addresses: np.ndarray, active: int | np.ndarray, words: str | None
-) -> None:
+def test_pattern_describes_addresses(addresses: np.ndarray, active: int | np.ndarray, words: str | None) -> None:
     access = Access(Source(1), "global", "load", 4)
     is_active = active > LANES if isinstance(active, int) else active
     access.record(addresses[None], is_active[None], (1, 32))
@@ -241,7 +239,7 @@ def test_ldmatrix_has_a_wavefront_for_eight_rows(is_matrix: bool, wavefronts: in
 
 
 def test_ideal_of_fetches_is_at_most_their_sectors() -> None:
-    """The texels of 32 lanes have 512 bytes, as many as 16 sectors; but lanes that fetch one texel share 8 sectors."""
+    """The lanes need 512 bytes, as many as 16 sectors. But lanes that fetch the same texels share 8 sectors."""
     access = Access(Source(1), "texture", "load", 16)
     access.add_untraced(8, 8, 32 * 16)
     (cost,) = list_costs(LaunchCounters(32, accesses=[access]))

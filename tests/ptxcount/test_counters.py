@@ -38,21 +38,21 @@ PLACES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 def test_rules_count_as_sets_do(name: str, width: int) -> None:
     rng = np.random.default_rng(width)
-    rule, total = getattr(transactions, name), sum_rules
+    rule = getattr(transactions, name)
     for turn in range(60):
         places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
         count = int(rng.integers(1, 33))
         lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
         lanes[count:], lanes[int(rng.integers(0, count))] = False, True
         expected = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
-        alone = places[None, :count], lanes[None, :count], (1, count)
-        masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
-        for address, active, shape in (alone, masked):
-            assert total(rule, address, active, shape, width) == expected
+        one_block = places[None, :count]
+        two_warps, first_active = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :]
+        assert sum_rules(rule, one_block, lanes[None, :count], (1, count), width) == expected
+        assert sum_rules(rule, two_warps, first_active, (1, 64), width) == expected
         if lanes[:count].all():
-            assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == expected
-            three = total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width)
-            assert three == [3 * amount for amount in expected]
+            everyone, three_blocks = np.ones((1, 1), bool), one_block.repeat(3, axis=0)
+            assert sum_rules(rule, one_block, everyone, (1, count), width) == expected
+            assert sum_rules(rule, three_blocks, everyone, (3, count), width) == [3 * amount for amount in expected]
 
 
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
@@ -69,14 +69,13 @@ def test_far_addresses_are_distinct(first: int, apart: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int) -> None:
-    kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
+    name, register = {1: ("u8", "%r4"), 4: ("u32", "%r4"), 8: ("u64", "%rd4")}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
         mul.wide.u32 %rd2, %r0, {width}; add.s64 %rd2, %rd2, %rd1;
     """
-    name, register = kind.split(" ")
     touched = 2 * len({(offset + width * t) // 32 for t in range(threads)})
-    for code, counts in (
+    for code, (read, written) in (
         (f"ld.global.{name} {register}, [%rd2+{offset}];", (touched, 0)),
         (f"st.global.{name} [%rd2+{offset}], {register};", (0, touched)),
         (f"red.global.add.{name} [%rd2+{offset}], {register};", (touched, touched)),
@@ -84,7 +83,7 @@ def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int
         if width > 1 or "red" not in code:
             arguments, text = [np.zeros(2048, np.uint8)], module(body + code, 1)
             counters = execute_snippet(text, arguments, threads=threads, blocks=2, distinct=True)
-            assert counters.distinct_sectors == counts
+            assert counters.distinct_sectors == (read, written)
 
 
 #: Bytes between threads of a warp -> sectors fetched if a miss returns 64 and 128 bytes.

@@ -168,8 +168,8 @@ def _inside() -> Any:
     return np.array([hits])
 
 
-QUANTISED = np.abs(ROWS).max(axis=1, keepdims=True) / np.float32(127)
-ONES, ZERO = np.ones(1, np.int32), np.zeros(1, np.int32)
+ROW_STEPS = np.abs(ROWS).max(axis=1, keepdims=True) / np.float32(127)
+ZERO = np.zeros(1, np.int32)
 F, INT = np.float32, np.int32
 BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
 DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
@@ -223,7 +223,7 @@ CASES: list[Case] = [
      lambda: ROWS / np.sqrt((ROWS.astype(float) ** 2).mean(axis=1, keepdims=True)), 4e-3),
     ("rotary", (5, 32), [ROWS[:, :64].copy(), INT(32)], _rotary, 1e-5),
     ("quantised", (5, 128), [np.zeros((5, 300), np.int8), np.zeros(5, F), ROWS, INT(300)],
-     lambda: np.rint(ROWS / QUANTISED).astype(np.int8), 0),
+     lambda: np.rint(ROWS / ROW_STEPS).astype(np.int8), 0),
     ("tiled_product", ((3, 3), (16, 16)), [np.zeros((40, 40), F), *MATRIX, INT(40)],
      lambda: MATRIX[0] @ MATRIX[1], 1e-5),
     ("byte_product", (64, 64), [np.zeros((64, 64), INT), *DIGITS.view(INT).copy(), INT(4)],

@@ -78,12 +78,12 @@ def test_struct_and_variable_reach_the_kernel(file: Path, tmp_path: Path, capsys
     page = tmp_path / "page.html"
     variable = f"taps=@{tmp_path / 'taps.npy'}"
     assert main([str(file), *words, "--variable", variable, "--html", str(page), "--json"]) == 0
+    assert not capsys.readouterr().err
     assert "p.y * taps[1];" in page.read_text()
-    assert "http" not in page.read_text()
-    assert "UnsetVariableError" not in capsys.readouterr().err
+    assert "http" not in page.read_text(), "the page loads nothing"
     out, taps = np.zeros(32), np.load(tmp_path / "taps.npy")
     ptxcount.count(file, "filled", 1, 32, [out, *make_arguments([f"p={struct}"])], variables={"taps": taps})
-    assert out.tolist() == [5.0] * 32
+    assert out.tolist() == [2.5 * 2] * 32
 
 
 def test_random_arrays_are_within_bounds() -> None:
@@ -100,10 +100,10 @@ def test_random_arrays_are_within_bounds() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
-    words = ("=float32[4]=random", "=float32[4]=random(1,2)", "=@gone.npy", "={", '={"a": "float[4]"}', "={}", "=[7]")
+    words = ("float32[4]=random", "float32[4]=random(1,2)", "@gone.npy", "{", '{"a": "float[4]"}', "{}", "[7]")
     for word in words:
         with pytest.raises(LaunchError):
-            make_arguments([f"x{word}"])
+            make_arguments([f"x={word}"])
 
 
 def test_only_object_like_macros_are_expanded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,9 +176,7 @@ def test_dispatcher_of_another_package_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
-def test_numba_compiles_for_types_or_signature(
-    signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numba_compiles_for_types(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'

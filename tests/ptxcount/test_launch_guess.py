@@ -12,7 +12,7 @@ from ptxcount.command_line import main
 from ptxcount.report.kernel_uses import KernelUses
 from ptxcount.report.launch_guess import guess_block
 from ptxcount.report.suggested_launches import list_kernels
-from ptxcount.source.declarations import find_declarations, find_structs, guess_instance, guess_template_argument
+from ptxcount.source.declarations import find_declarations, find_structs, guess_instance
 from tests.ptxcount.snippets import module
 
 BODY = "x[threadIdx.x] += 1;"
@@ -56,9 +56,7 @@ def test_suggested_launch_runs(
 @pytest.mark.parametrize(
     ("directive", "block"), [(".reqntid 8, 4, 2", "8,4,2"), (".reqntid 64", "64"), (".maxntid 96, 1, 1", "96")]
 )
-def test_directives_of_ptx_give_the_block(
-    directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_directive_gives_block(directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.ptx"
     file.write_text(module("", 1).replace("{", f"{directive}\n{{", 1))
     assert main([str(file)]) == 0
@@ -73,15 +71,9 @@ def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple
     assert guess_block(planar, most) == block
 
 
-@pytest.mark.parametrize(("parameter", "argument"), [
-    ("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4"),
-])  # fmt: skip
-def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
-    assert guess_template_argument(parameter) == argument
-
-
 @pytest.mark.parametrize(("template", "instance"), [
     ("typename... Ts", "v<float>"), ("bool B, typename T = double", "v<true, double>"), ("int N", "v<256>"),
+    ("typename T, int M", "v<float, 16>"), ("class T = int, unsigned M = 4", "v<int, 4>"),  # only N is the block
     ("int N = (2 * 8)", "v<(2 * 8)>"), ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
     ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
     ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),

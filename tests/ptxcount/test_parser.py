@@ -160,7 +160,7 @@ def test_lines_of_inline_assembly() -> None:
 
 
 def test_labels_may_repeat_in_scopes() -> None:
-    """Inline assembly has such scopes. The first adds 1 until the sum is 5; the second adds 100 until it is 200."""
+    """Inline assembly has such scopes. The first adds 1 up to 5; the second adds 100 until the sum is 200 or more."""
     text = """
     .entry k(.param .u64 out) {
         .reg .b32 %r<3>; .reg .b64 %rd1; .reg .pred p;
