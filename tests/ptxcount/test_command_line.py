@@ -12,18 +12,17 @@ from pathlib import Path
 import pytest
 
 from ptxcount.command_line import main
-from tests.ptxcount.commands import GIVEN, ROW_SUMS, SUMS, read_error
+from tests.ptxcount.commands import GIVEN, ROW_SUMS, SUMS, read_error, read_output
 from tests.ptxcount.snippets import module
 from tests.ptxcount.sources import ptx
 
-COUNTERS = ("load_requests", "load_sectors", "store_requests", "store_sectors")
-COUNTERS += ("shared_load_wavefronts", "shared_store_wavefronts")
+COUNTERS = ("load_requests", "load_sectors", "store_requests", "store_sectors", "shared_load_wavefronts",
+            "shared_store_wavefronts")  # fmt: skip
 ONE = ["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]
 
 
 def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
-    assert main([*words, "--json"]) == 0
-    totals: dict[str, int] = json.loads(capsys.readouterr().out)
+    totals: dict[str, int] = json.loads(read_output(capsys, *words, "--json"))
     assert not any(totals.pop(name) for name in ("caveats", "findings"))
     assert all(row["accesses"] for row in totals.pop("lines"))  # type: ignore[attr-defined]
     assert totals.pop("distinct_sectors")
@@ -73,8 +72,7 @@ def test_ptx_needs_no_nvcc(ptx_file: Path, capsys: pytest.CaptureFixture[str], m
 
 
 def test_parameters_of_8_bytes_are_listed_as_pointers(ptx_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(ptx_file)]) == 0
-    assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
+    assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in read_output(capsys, ptx_file)
 
 
 @pytest.mark.parametrize("option", ["--flags -O3", "--arch sm_80"])
@@ -188,8 +186,8 @@ def test_suggested_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     folder.mkdir()
     (folder / "scale.h").write_text("#define SCALE 2\n")
     source.write_text(BEGUN)
-    assert main([str(source), "-I", str(folder), "--arch", "sm_80"]) == 0
-    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
+    out = read_output(capsys, source, "-I", folder, "--arch", "sm_80")
+    (command,) = [line for line in out.splitlines() if line.startswith("  ptxcount ")]
     words = shlex.split(command)[1:]
     assert "sm_80" in words
     columns, warps = 248, 8  # as guessed
@@ -250,8 +248,7 @@ def test_only_files_that_nvcc_read_are_shown(
     source = tmp_path / "own" / "kernel.cu"
     kernel = 'extern "C" __global__ void k(float* o) {{\n#line 2 "{}"\no[0] = 1;\n}}\n'
     source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
-    assert main([str(source), "--flags", flags.format(folder=tmp_path), *ONE]) == 0
-    out = capsys.readouterr().out
+    out = read_output(capsys, source, "--flags", flags.format(folder=tmp_path), *ONE)
     assert f"{Path(named).name}:" in out
     assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
     assert ("the second line" in out) is shown

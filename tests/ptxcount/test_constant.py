@@ -14,6 +14,7 @@ from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import OutOfBoundsError, ReadOnlyError
 from tests.ptxcount import by_sets, sources
+from tests.ptxcount.commands import read_output
 
 TAPS = np.array([0.5, 1, -2, 4, 8, 4, -2, 1, 0.25], np.float32)
 
@@ -151,11 +152,9 @@ def test_scattered_constant_addresses_are_listed(
     source = tmp_path / "by_lane.cu"
     source.write_text(BY_LANE)
     words = [str(source), "--grid", "1", "--block", "32", "out=float32[32]", indices]
-    assert main(words) == 0
-    out = capsys.readouterr().out
+    out = read_output(capsys, *words)
     assert re.search(rf"(?m)^  load +1 +{addresses} .* 1.00$", out)
     assert ("constant load" in out) is bool(shown)
     assert [text for text in shown if text not in out] == []
-    assert main([*words, "--json"]) == 0
-    printed = json.loads(capsys.readouterr().out)
+    printed = json.loads(read_output(capsys, *words, "--json"))
     assert (printed["constant_requests"], printed["constant_addresses"]) == (1, addresses)

@@ -9,13 +9,13 @@ import pytest
 
 from ptxcount import count
 from ptxcount.cli.argument_words import make_arguments
-from ptxcount.command_line import main
 from ptxcount.counting.counters import Access, LaunchCounters
 from ptxcount.counting.transactions import count_load_wavefronts, count_store_wavefronts
 from ptxcount.report.costs import draw_pictures, format_costs, list_costs
 from ptxcount.report.patterns import find_array_name, find_pattern
 from ptxcount.report.picture import Picture, draw_access
 from ptxcount.util.errors import Source
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.snippets import module
 
 SOURCE = """\
@@ -72,8 +72,7 @@ def test_one_sector_is_singular() -> None:
 def test_listing_and_page_have_the_same_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, page = tmp_path / "k.cu", tmp_path / "page.html"
     source.write_text(SOURCE.replace("in[0] +", "in[0] +\t/* <b>\x1b[31m */"))
-    assert main([str(source), "--grid", "1", "--block", "32,32", *WORDS, "--html", str(page)]) == 0
-    out = capsys.readouterr().out
+    out = read_output(capsys, source, "--grid", "1", "--block", "32,32", *WORDS, "--html", page)
     lead = out[: out.index("\nglobal ")]
     assert PICTURE in lead
     assert [int(line) for line in re.findall(r"k\.cu:(\d+)", lead)] == [row[1] for row in COSTS]
@@ -273,8 +272,7 @@ def test_costs_include_local_memory(
         monkeypatch.setattr("ptxcount.source.ptxas.assemble", lambda *_: {})
     file = tmp_path / "local.ptx"
     file.write_text(module(LOCAL.format(place), 1, ".local .align 4 .b8 array[256];"))
-    assert main([str(file), "--grid", "1", "--block", "32", "out=uint32[32]"]) == 0
-    _, begin, *tables = capsys.readouterr().out.split("\n\n")
+    _, begin, *tables = read_output(capsys, file, "--grid", "1", "--block", "32", "out=uint32[32]").split("\n\n")
     table = next(part for part in tables if part.startswith("local "))
     assert begin.startswith(f"{sectors} sectors\n")
     assert ("local memory" in begin) is ("all of it" not in caveat)

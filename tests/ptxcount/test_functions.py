@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.command_line import main
 from ptxcount.isa import runtime_calls
 from ptxcount.util.errors import TrapError, UnsupportedInstructionError
 from tests.ptxcount import sources
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.snippets import execute_snippet, module
 
 THREADS = np.arange(96)
@@ -132,8 +132,7 @@ def test_printf_is_a_finding() -> None:
 def test_counts_with_findings_fit_their_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "say.cu").write_text(SOURCE)
     words = [str(tmp_path / "say.cu"), "--entry", "say", "--grid", "1", "--block", "8", "a=int32[8]", "--json"]
-    assert main(words) == 0
-    counts = json.loads(capsys.readouterr().out)
+    counts = json.loads(read_output(capsys, *words))
     schema = json.loads((files("ptxcount") / "count.schema.json").read_text(encoding="utf-8"))
     local = {f"local_store_{name}" for name in ("requests", "sectors", "useful_bytes")}  # address of the printed text
     assert {*counts} - {*schema["properties"]} == {*ptxcount.LaunchCounters(1).totals()} | local

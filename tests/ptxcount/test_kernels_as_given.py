@@ -16,6 +16,7 @@ import ptxcount
 from ptxcount.cli.argument_words import make_argument, make_arguments
 from ptxcount.command_line import main
 from ptxcount.util.errors import LaunchError
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.sources import compile_to_ptx
 
 SOURCE = """\
@@ -43,8 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(file)]) == 0
-    out = capsys.readouterr().out
+    out = read_output(capsys, file)
     assert f"{file}: 2 kernels" in out
     assert "phys::gather(T* __restrict__ out, const T* in, int n)  (line 6)" in out
     assert "filled(double* out, Point p)  (line 11)" in out
@@ -57,8 +57,7 @@ def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("name", ["gather<float>", "phys::gather<float,2>", "phys::gather< float , 2 >"])
 def test_entry_instantiates_a_template(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(file), "--entry", name, *GATHER.split(), "--json"]) == 0
-    counted = json.loads(capsys.readouterr().out)
+    counted = json.loads(read_output(capsys, file, "--entry", name, *GATHER.split(), "--json"))
     assert counted["load_sectors"] == 2 * counted["store_sectors"] == 256
     assert [(row["line"], row["text"][:17]) for row in counted["lines"]] == [(8, "if (i < n) out[i]")]
     assert counted["distinct_sectors"] == {"read": 256, "written": 128}
@@ -118,8 +117,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     error, warning = capsys.readouterr().err.splitlines()
     assert "the kernel takes out, in in this order" in error
     assert warning == "warning: argument names are unchecked: found no plain declaration of b; check their order"
-    assert main([str(source)]) == 0
-    listed = capsys.readouterr().out
+    listed = read_output(capsys, source)
     assert "a(float* out, const float* in)  (line 3)" in listed
     assert "b(8 bytes p0, 8 bytes p1)  (parameter names unknown" in listed
 

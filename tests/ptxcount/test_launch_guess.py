@@ -13,6 +13,7 @@ from ptxcount.report.kernel_uses import KernelUses
 from ptxcount.report.launch_guess import guess_block
 from ptxcount.report.suggested_launches import list_kernels
 from ptxcount.source.declarations import find_declarations, find_structs, guess_instance
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.snippets import module
 
 BODY = "x[threadIdx.x] += 1;"
@@ -45,8 +46,7 @@ def test_suggested_launch_runs(
 ) -> None:
     source = tmp_path / "k.cu"
     source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
-    assert main([str(source)]) == 0
-    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
+    (command,) = [line for line in read_output(capsys, source).splitlines() if line.startswith("  ptxcount ")]
     assert options in command
     # 48 KiB less ``own``, of 12 bytes, which fill 16
     assert ("--dynamic-shared 49136" in command) is ("extern" in declared)
@@ -59,8 +59,7 @@ def test_suggested_launch_runs(
 def test_directive_gives_block(directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.ptx"
     file.write_text(module("", 1).replace("{", f"{directive}\n{{", 1))
-    assert main([str(file)]) == 0
-    assert f"--block {block} " in capsys.readouterr().out
+    assert f"--block {block} " in read_output(capsys, file)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +86,12 @@ def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")
-    assert main(["init", str(source)]) == 0
-    text = capsys.readouterr().out
+    text = read_output(capsys, "init", source)
     guessed = {line.partition(" ")[0] for line in text.splitlines() if "# a guess" in line or "# guesses" in line}
     assert guessed == {"grid", "block", "dynamic_shared", "arguments"}
     assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
     assert "first of all if" in text
-    assert main([str(source)]) == 0
-    listed = capsys.readouterr().out
+    listed = read_output(capsys, source)
     assert "first of all if" in listed
     assert "are guesses" in listed
 
@@ -142,8 +139,8 @@ def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.Captu
     (kernel,) = list_kernels(file)
     assert kernel.arguments == [*(f"p{n}=float32[262144]" for n in range(7)), "p7=float32:1"]
     words = "int64:0 int64:0 int64:64 int64:4 x=float32[64] int64:64 int64:4 float32:2"
-    assert main([str(file), "--grid", "1", "--block", "32", *words.split()]) == 0
-    assert "0 requests: no thread reached a load or a store" in capsys.readouterr().out
+    out = read_output(capsys, file, "--grid", "1", "--block", "32", *words.split())
+    assert "0 requests: no thread reached a load or a store" in out
 
 
 def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
@@ -174,7 +171,8 @@ def test_guess_of_an_unknown_struct_is_its_bytes(tmp_path: Path) -> None:
     assert list_kernels(file)[0].arguments == ["q={}", "r=bytes:00000000"]
 
 
-#: Parameters and body of a kernel, and its guessed launch.
+#: Parameters and body of a kernel, and its guessed launch. Bounded kernels have 8 threads less an axis than the grid:
+#: 65528 of 2**16, 248 of 2**8, or 56 of 2**6.
 USES = (
     ("const float* x, float* o, int n) { if (I <= n) o[I] = x[I];",
      "--grid 256 --block 256 x=float32[65528] o=float32[65528] n=int32:65528"),
