@@ -42,15 +42,16 @@ def test_pin_needs_consent_to_higher_counts(
     assert code or repository.run("check") == (0, [])
 
 
-def test_full_disk_leaves_the_lock_file(repository: Repository) -> None:
+@pytest.mark.parametrize(("change", "words"), [row[:2] for row in PINS if row[-1]])
+def test_full_disk_leaves_the_lock_file(change: Change, words: list[str], repository: Repository) -> None:
     lock_file = repository.folder / "ptxcount.lock"
-    repository.write_kernel(1)
+    change(repository)
     old_text = lock_file.read_text()
     repository.run("check")  # compiles, which needs larger files
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
-        code, lines = repository.run("pin")
+        code, lines = repository.run("pin", *words)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert code == 2
@@ -103,7 +104,7 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
     ]
     launches = json.loads((repository.folder / "ptxcount.lock").read_text())["launches"]
     assert [key.partition(" (out=")[0] for key in launches] == [
-        f"{kernel} <<<(256, 1, 1), (256, 1, 1)>>>" for kernel in ("scale.cu: phys::scale<float>", "sum.cu: sum")
+        f"{name} <<<(256, 1, 1), (256, 1, 1)>>>" for name in ("scale.cu: phys::scale<float>", "sum.cu: sum")
     ]
 
 

@@ -144,4 +144,4 @@ def test_advised_registers_are_the_most_that_fit() -> None:
 
 
 def test_blocks_without_shared_memory_fit() -> None:
-    assert architectures.MULTIPROCESSORS["sm_75"].fit_blocks(64, 0) == 16
+    assert architectures.MULTIPROCESSORS["sm_75"].fit_blocks(threads=64, shared=0) == 16  # the most of any size

@@ -142,7 +142,7 @@ def test_merged_accesses_have_a_row_if_they_differ() -> None:
 
 
 def test_json_has_totals_and_caveats() -> None:
-    without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
+    without = replace(LAUNCH, accesses=LAUNCH.accesses[:4])
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL_CAVEATS[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
     assert [(line["line"], len(line["accesses"])) for line in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
@@ -198,7 +198,7 @@ def test_only_named_sources_are_shown(
         (tmp_path / name).write_text(f"content of {name[2:]}\n")
         accesses.append(Access(Source(1, str(tmp_path / name), 1), "global", "load", 4, requests=1, sectors=4, lines=1))
     monkeypatch.chdir(tmp_path / "a")
-    text = format_counters(LaunchCounters(32, accesses, 64, 2), sources)
+    text = format_counters(LaunchCounters(32, accesses), sources)
     assert [line.rpartition(" ")[2] for line in text.splitlines() if "content of" in line] == shown
 
 

@@ -49,7 +49,8 @@ def test_numba_cuda_mlir_gets_arrays_in_parts(arrays: Arrays, monkeypatch: pytes
     arrays.count(kernel)
     assert tools._cached_cc is None  # as before the compilation
     matrix = np.zeros((4, 6), np.float32)[:, :3]
-    offset, *lengths_and_steps, integer, flag = adapt_kernel(kernel, "s", [matrix, 2, True], "sm_90").arguments[2:]
+    arguments: Any = adapt_kernel(kernel, "s", [matrix, 2, True], "sm_90").arguments
+    _, _, offset, *lengths_and_steps, integer, flag = arguments
     assert (offset, lengths_and_steps) == (0, [4, 3, 6, 1])
     assert (integer, type(integer), flag, type(flag)) == (2, np.int64, True, np.bool_)
 
@@ -96,6 +97,7 @@ def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, ptx: str, **kinds: Any) ->
     return kernel
 
 
+#: Parameters of Warp: an array, and the bounds of a launch.
 ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
 
 
@@ -183,7 +185,8 @@ def test_wrong_launch_of_warp_is_refused(arrays: Arrays, warp_copy: Record) -> N
         ptxcount.count(warp_copy, None, 8, 32, both)
 
 
-#: Bytes of a tensor parameter, and the error; none for a pointer alone, or with a length. None: compiled without PTX.
+#: Bytes of a tensor parameter (None: compiled without PTX), and the error. A tensor of one axis is a pointer, or a
+#: pointer and a length.
 TENSORS = [
     (8, ""), (16, ""), (24, "the kernel's tensor has 24 bytes; an array of 1 axes takes"),
     (None, r'has no PTX: compile it with options="--keep-ptx"'),

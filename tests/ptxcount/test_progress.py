@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import numpy as np
@@ -57,20 +58,31 @@ def _add_one(name: str) -> str:
 def test_locks_are_exclusive(name: str) -> None:
     total, ptx = np.zeros(1, np.int32), _compile("int* lock, int* sum", *map(_add_one, LOCKS))
     ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 34, [np.zeros(64, np.int32), total], time_limit=30)
-    assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 68)
+    assert total[0] == (2 if "threadIdx.x) return" in LOCKS[name][0] else 2 * 34)
+
+
+def _count_patiently(monkeypatch: pytest.MonkeyPatch, count: Callable[[], LaunchCounters]) -> list[LaunchCounters]:
+    """Count with much patience for a poll, and with little."""
+    counters = []
+    for first_patience, later_patience in ((200, 4), (7, 3)):
+        monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", first_patience)
+        monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", later_patience)
+        counters.append(count())
+    return counters
 
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_retried_locks_are_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    ptx, runs = _compile("int* lock, int* sum", *map(_add_one, LOCKS)), []
-    for first_patience, later_patience in ((200, 4), (7, 3)):
-        monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", first_patience)
-        monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", later_patience)
-        arguments = [np.zeros(64, np.int32), np.zeros(1, np.int32)]
-        counters = ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 2, arguments)
-        assert LOCKS[name][2] in (counters.totals()["atomic_requests"], None)
-        runs.append((listing.list_lines(counters), counters.polls > 0))
-    assert runs[0] == runs[1]
+    def count() -> LaunchCounters:
+        ptx = _compile("int* lock, int* sum", *map(_add_one, LOCKS))
+        lock, total = np.zeros(64, np.int32), np.zeros(1, np.int32)
+        return ptxcount.count(ptx, f"k{[*LOCKS].index(name)}", 2, 2, [lock, total])
+
+    *_, atomic_requests = LOCKS[name]
+    patient, impatient = _count_patiently(monkeypatch, count)
+    assert listing.list_lines(patient) == listing.list_lines(impatient)
+    assert (patient.polls > 0) == (impatient.polls > 0)
+    assert atomic_requests is None or patient.totals()["atomic_requests"] == atomic_requests
 
 
 def test_changing_retries_are_no_polls() -> None:
@@ -142,16 +154,12 @@ def _count(name: str) -> LaunchCounters:
 
 @pytest.mark.parametrize("name", POLLS)
 def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, polls = [], []
-    for first_patience, later_patience in ((200, 4), (7, 3)):
-        monkeypatch.setattr("ptxcount.engine.schedule._FIRST_PATIENCE", first_patience)
-        monkeypatch.setattr("ptxcount.engine.schedule._LATER_PATIENCE", later_patience)
-        counters = _count(name)
-        assert (counters.totals()["load_requests"], counters.polls > 0) == POLLS[name][1:]
-        lines.append(listing.list_lines(counters))
-        polls.append(counters.polls)
-    assert lines[0] == lines[1]
-    assert (polls[0] != polls[1]) == POLLS[name][2]
+    _, load_requests, has_polls = POLLS[name]
+    patient, impatient = _count_patiently(monkeypatch, partial(_count, name))
+    assert patient.totals()["load_requests"] == load_requests
+    assert listing.list_lines(patient) == listing.list_lines(impatient)
+    assert (patient.polls > 0, impatient.polls > 0) == (has_polls, has_polls)
+    assert (patient.polls != impatient.polls) == has_polls
 
 
 def test_reports_have_the_number_of_polls() -> None:

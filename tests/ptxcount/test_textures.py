@@ -20,7 +20,7 @@ COUNT = 128
 
 
 def _index(place: int, extent: int, address: str) -> int | None:
-    """Return the element at an index along an axis; None out of bounds with a border."""
+    """Return the element that an index along an axis addresses; None if it is a border."""
     if address == "wrap":
         return place % extent
     if address == "mirror":

@@ -92,13 +92,13 @@ def test_sums_convert_like_arrays(source: str, target: str) -> None:
 @pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])
 def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
     rng = np.random.default_rng(1)
-    region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", True)
+    region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", writable=True)
     lanes = rng.permutation(32) if stride is None else np.arange(32) * stride - min(31 * stride, 0)
     thread = (lanes + np.array([0, 100, 7])[:, None]).reshape(1, -1)
     block = rng.integers(0, 4096 - int(thread.max()) - 1, (blocks, 1))
-    block[0] = 4096 - int(thread.max()) - 2
+    block[0] = 4096 - int(thread.max()) - 2  # its last thread reads the last two elements, at offsets 0 and 1
     address = Sum(block * size + region.base, thread * size)
-    part = ArrayPart(region, address, size, None, np.s_[:])
+    part = ArrayPart(region, address, size, places=None, chosen=np.s_[:])
     units = region.view_elements(size)
     for offset in (0, 1):
         assert (part.gather(offset) == units[block + thread + offset]).all()
@@ -121,7 +121,7 @@ def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int],
         BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags
     )
     column, row = np.array(blocks)[:, None] + BASE, np.array(threads)[None, :]
-    ArrayPart(region, Sum(column, row), 4, None, slice(None)).mark_sectors(written=written)
+    ArrayPart(region, Sum(column, row), 4, places=None, chosen=slice(None)).mark_sectors(written=written)
     assert region.read is not None
     touched = np.flatnonzero(flags if written else region.read[2])
     assert touched.tolist() == np.unique((column + row - BASE) // SECTOR).tolist()

@@ -43,8 +43,9 @@ class Step(NamedTuple):
     kind: str
     first: int
     stop: int
-    factor: int
-    shift: int
+    #: Thread t accesses word (factor * t + shift) % 64.
+    factor: int = 1
+    shift: int = 0
     #: The only active block; None if all are.
     only: int | None = None
 
@@ -71,11 +72,10 @@ def draw_program(rng: np.random.Generator, space: str, blocks: int) -> list[Step
     """Draw a program; some first write all shared memory, and some have a store, two barriers and a load."""
     program = []
     if space == "shared" and rng.integers(2):
-        program = [Step("store", 0, THREADS, 1, 0), Step("store", 0, 24, 1, THREADS), Step("block", 0, THREADS, 0, 0)]
+        program = [Step("store", 0, THREADS), Step("store", 0, 24, shift=THREADS), Step("block", 0, THREADS)]
     if rng.integers(2):
-        shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
-        program += [Step("store", 0, 32, 1, 0), Step(first_mask, 0, 32, 0, 0), Step(second_mask, 0, 32, 0, 0)]
-        program += [Step("load", 0, 1, 1, shift)]
+        shift, masks = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
+        program += [Step("store", 0, 32), *(Step(mask, 0, 32) for mask in masks), Step("load", 0, 1, shift=shift)]
     for kind in rng.choice(["load", "store", *ACCESSES[space], *MASKS, "block"], 6).tolist():
         ends = [0, 32, THREADS] if kind in MASKS else [0, 1, 2, 9, 32, 34, THREADS]
         first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
