@@ -1,6 +1,7 @@
 """Races and unwritten reads of random programs against lists of accesses, and barriers of a warp's lanes."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,52 +86,67 @@ def draw_program(rng: np.random.Generator, space: str, blocks: int) -> list[Step
     return program
 
 
+class Model:
+    """A launch as lists of accesses. It knows, for each thread, the accesses that are ordered before its next one."""
+
+    def __init__(self, blocks: int, space: str) -> None:
+        self.space, self.count = space, 0
+        self.preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
+        #: The number, thread and kind of the accesses to each word.
+        self.accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+        self.written: set[tuple[int, int]] = set()
+        #: Code -> number of the first step with this fault.
+        self.faults: dict[str, int] = {}
+
+    def order(self, threads: Sequence[int], earlier: set[int] | None = None) -> None:
+        """Order accesses before the next ones of threads; by default, those that precede one of these threads."""
+        united = set().union(*(self.preceding[thread] for thread in threads)) if earlier is None else earlier
+        for thread in threads:
+            self.preceding[thread] = united
+
+    def access(self, number: int, kind: str, pairs: list[tuple[int, int]]) -> None:
+        """Access words, as pairs of a thread and a word, in a step of a number."""
+        shared = self.space == "shared"
+        now = [(place, *pair) for place, pair in enumerate(pairs, self.count)]
+        self.count += len(now)
+        if kind == "store":  # threads of one store race with each other, too
+            for place, thread, word in now:
+                self.accesses[word].append((place, thread, kind))
+        for _, thread, word in now:
+            for place, earlier_thread, earlier_kind in self.accesses[word]:
+                apart = shared and earlier_thread // THREADS != thread // THREADS
+                is_ordered = place in self.preceding[thread] or {kind, earlier_kind} in ({"load"}, {"atomic"})
+                if earlier_thread != thread and not (apart or is_ordered):
+                    self.faults.setdefault(f"{self.space}-race", number)
+            if shared and kind != "store" and (thread // THREADS, word) not in self.written:
+                self.faults.setdefault("unwritten-read", number)
+        for place, thread, word in now:
+            self.preceding[thread] = self.preceding[thread] | {place}
+            if kind == "store":
+                self.written.add((thread // THREADS, word))
+            else:
+                self.accesses[word].append((place, thread, kind))
+
+
 def find_first_faults(program: list[Step], blocks: int, space: str) -> dict[str, int]:
     """Return by code the number of the first step that races, and of the first that reads unwritten shared memory."""
-    #: The accesses of all threads that are ordered before each thread's next one.
-    preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
-    #: The number, thread and kind of the accesses to each word.
-    accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    shared, count, written, faults = space == "shared", 0, set[tuple[int, int]](), dict[str, int]()
+    model, shared = Model(blocks, space), space == "shared"
     for number, step in enumerate(program):
         kind, threads = step.kind.replace("wide", "store"), step.list_threads(blocks)
         if kind in MASKS:
-            lane = {thread: thread % THREADS % LANES for thread in threads}
-            groups: dict[tuple[int, int], list[int]] = {}
+            groups: dict[tuple[int, int], list[int]] = defaultdict(list)
             for thread in threads:
-                groups.setdefault((thread - lane[thread], MASKS[kind][1](lane[thread])), []).append(thread)
+                lane = thread % THREADS % LANES
+                groups[thread - lane, MASKS[kind][1](lane)].append(thread)
             for group in groups.values():
-                united = set().union(*(preceding[thread] for thread in group))
-                for thread in group:
-                    preceding[thread] = united
+                model.order(group)
         elif kind == "block" or (not shared and kind in ("atomic", "acquire")):
             for block in range(blocks) if kind == "block" else {thread // THREADS for thread in threads}:
                 members = range(block * THREADS, (block + 1) * THREADS)
-                united = set().union(*(preceding[thread] for thread in members)) if shared else set(range(count))
-                for thread in members:
-                    preceding[thread] = united
+                model.order(members, None if shared else set(range(model.count)))
         else:
-            pairs = [(thread, word) for thread in threads for word in step.list_words(thread, shared=shared)]
-            now = [(place, *pair) for place, pair in enumerate(pairs, count)]
-            count += len(now)
-            if kind == "store":  # threads of one store race with each other, too
-                for place, thread, word in now:
-                    accesses[word].append((place, thread, kind))
-            for _, thread, word in now:
-                for place, earlier_thread, earlier_kind in accesses[word]:
-                    apart = shared and earlier_thread // THREADS != thread // THREADS
-                    is_ordered = place in preceding[thread] or {kind, earlier_kind} in ({"load"}, {"atomic"})
-                    if earlier_thread != thread and not (apart or is_ordered):
-                        faults.setdefault(f"{space}-race", number)
-                if shared and kind != "store" and (thread // THREADS, word) not in written:
-                    faults.setdefault("unwritten-read", number)
-            for place, thread, word in now:
-                preceding[thread] = preceding[thread] | {place}
-                if kind == "store":
-                    written.add((thread // THREADS, word))
-                else:
-                    accesses[word].append((place, thread, kind))
-    return faults
+            model.access(number, kind, [(t, word) for t in threads for word in step.list_words(t, shared=shared)])
+    return model.faults
 
 
 def run_program(program: list[Step], blocks: int, space: str, before: str) -> dict[str, int]:
