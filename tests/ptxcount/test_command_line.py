@@ -129,9 +129,7 @@ WITHOUT_GRID = [
 
 
 @pytest.mark.parametrize(("words", "code", "text"), WITHOUT_GRID)
-def test_options_without_grid(
-    words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_grid(words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "two.cu"
     file.write_text("".join(f"__global__ void {name}(float* x) {{ x[threadIdx.x] = 1; }}" for name in "ab"))
     assert main([str(file), *words.split()]) == code

@@ -12,9 +12,7 @@ import pytest
 from ptxcount.isa.table import COMBINATIONS, FLOAT_COMPARISONS, INTEGER_COMPARISONS, TRUE
 from tests.ptxcount.snippets import evaluate
 
-_PLAIN: dict[str, Callable[[Any, Any], bool]] = {
-    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
+_PLAIN: dict[str, Callable[[Any, Any], bool]] = {n: getattr(operator, n) for n in ("eq", "ne", "lt", "le", "gt", "ge")}
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1.5, 6e-8, -6e-8, 65504.0, math.inf, -math.inf, math.nan]
 #: Encoding and decoding of each float type; bits of bfloat16 are the upper half of a float32.
@@ -123,8 +121,9 @@ def _permute(a: int, b: int, c: int) -> int:
 
 
 def _logic(table: int) -> Callable[[int, int, int], int]:
-    return lambda a, b, c: _join(
-        [table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1 for i in range(32)], 1
+    """Return ``lop3``, whose table has a bit for each three bits of the operands."""
+    return lambda *words: _join(
+        [table >> _join([w >> n & 1 for w in words[::-1]], bits=1) & 1 for n in range(32)], bits=1
     )
 
 

@@ -77,9 +77,7 @@ MODES = [
 
 @pytest.mark.parametrize(("filter_", "address", "normalized"), MODES)
 @pytest.mark.parametrize(("entry", "shape"), [("fetch1", (19,)), ("fetch2", (7, 19)), ("fetch3", (5, 7, 19))])
-def test_fetches_as_in_the_cuda_guide(
-    entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool
-) -> None:
+def test_fetches_as_in_guide(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
     array = RNG.normal(size=shape).astype(np.float32)
     extents = [1 if normalized else n for n in shape]
     coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
