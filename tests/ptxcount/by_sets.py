@@ -44,9 +44,10 @@ def count_store_wavefronts(lanes: Lanes, width: int) -> list[int]:
 
 
 def count_load_wavefronts(lanes: Lanes, width: int) -> list[int]:
-    """Count as `count_store_wavefronts`, or with twice as many lanes a wavefront if that needs fewer.
+    """Return the wavefronts of a load from shared memory, and the fewest without bank conflicts.
 
-    8- and 16-byte loads can do that if lanes n and n ^ 1, or n and n ^ 2, share addresses.
+    A load is like a store. But a wavefront of an 8- or 16-byte load may serve twice as many lanes, if lanes n and n ^ 1
+    share addresses, or lanes n and n ^ 2.
     """
     for lane_distance in (1, 2) if width > 4 else ():
         pairs = [(lanes[n], lanes[n ^ lane_distance]) for n in range(32)]
@@ -90,7 +91,8 @@ def count_shared_atomics(lanes: Lanes, width: int) -> list[int]:
     Costs: most lanes on one bank, summed over groups; groups of lanes over all rounds of a loop; wavefronts of a store.
     """
     addresses = [a for a in lanes if a is not None]
-    (stored, groups), fewest = count_store_wavefronts(lanes, width), math.ceil(len(addresses) * width / 128)
+    stored, groups = count_store_wavefronts(lanes, width)
+    fewest = math.ceil(len(addresses) * width / 128)
     rounds = sum(count_store_wavefronts(pending, width)[1] for pending in _list_rounds(lanes, width))
     size = 128 // max(width, 4)
     served = [[a // 4 % 32 for a in lanes[k : k + size] if a is not None] for k in range(0, 32, size)]
@@ -152,26 +154,28 @@ class Watched(Access):
                 lanes += [None] * (32 - len(lanes))
                 lane_count = 32 - lanes.count(None)
                 if lane_count:
-                    counters["requests"] += max(self.width // {"local": 4, "constant": 8}.get(self.space, 32), 1)
-                    counters["useful_bytes"] += lane_count * self.width * (not again)
-                    once = turns is not None and 0 < turns.min_aggregated_lanes <= lane_count
-                    counters.update(self._counts(lanes, turns, once))
+                    bytes_per_request = {"local": 4, "constant": 8}.get(self.space, 32)  # of a lane
+                    counters["requests"] += max(self.width // bytes_per_request, 1)
+                    counters["useful_bytes"] += 0 if again else lane_count * self.width
+                    is_aggregated = turns is not None and 0 < turns.min_aggregated_lanes <= lane_count
+                    counters.update(self._counts(lanes, turns, is_aggregated))
 
-    def _counts(self, lanes: Lanes, turns: Any, once: bool) -> dict[str, int]:
+    def _counts(self, lanes: Lanes, turns: Any, is_aggregated: bool) -> dict[str, int]:
+        """Count an access of a warp. `turns` is the `AtomicCost` of an atomic, or None."""
         if turns is not None and self.kind == "load":
             names = ("requests", "wavefronts", "conflict_free")
-            return dict(zip(names, (0, 1, 1) if once else count_loop_loads(lanes, self.width), strict=True))
+            return dict(zip(names, (0, 1, 1) if is_aggregated else count_loop_loads(lanes, self.width), strict=True))
         loops = {} if turns is None else {"loops": int(turns.loops)}
         if turns is not None and self.space == "shared":
             atomic_counts = count_shared_atomics(lanes, self.width)
             costs = atomic_counts[1:4], atomic_counts[4:]
             wavefronts, fewest = (choices[turns.rounds_index] * turns.per_round for choices in costs)
-            if once:
+            if is_aggregated:
                 wavefronts = fewest = turns.per_aggregated
             return loops | {"together": atomic_counts[0], "wavefronts": wavefronts, "conflict_free": fewest}
         counted = _COUNTED.get(f"{self.space} {self.kind}") or _COUNTED.get(self.space)
         counts = dict(zip(counted[1], counted[0](lanes, self.width), strict=True)) if counted else {}
-        return counts | loops | ({"sectors": 1} if once else {})
+        return counts | loops | ({"sectors": 1} if is_aggregated else {})
 
 
 def differences(accesses: Sequence[Access]) -> list[str]:

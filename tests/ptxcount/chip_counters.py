@@ -21,19 +21,16 @@ class ChipLaunch(NamedTuple):
     variables: dict[str, Any] = {}
 
     def copy_arguments(self) -> list[Any]:
-        """Return a copy of the arguments."""
         return [copy.deepcopy(argument) for argument in self.arguments]
 
     def execute(self) -> LaunchCounters:
-        """Execute with a copy of the arguments."""
         options: dict[str, Any] = {"blocks": self.blocks, "variables": self.variables, "unwritten": "off"}
         return sources.execute(self.source, self.kernel, self.copy_arguments(), **options)
 
     def count_totals(self) -> dict[str, int]:
-        """Execute the launch; return its compared counters by name."""
         totals = self.execute().totals()
-        for what in ("requests", "sectors"):
-            totals[f"cluster_{what}"] = sum(totals.get(f"cluster_{kind}_{what}", 0) for kind in KINDS)
+        for amount in ("requests", "sectors"):
+            totals[f"cluster_{amount}"] = sum(totals.get(f"cluster_{kind}_{amount}", 0) for kind in KINDS)
         return {name: totals.get(name, 0) for name in self.counters}
 
 
@@ -48,7 +45,6 @@ class CounterPair(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """True if the numbers are equal."""
         return self.expectation == self.chip
 
 

@@ -1,4 +1,6 @@
-"""The command ``ptxcount``: arguments that count the kernel ``row_sums``, and the error of a failing command."""
+"""The command ``ptxcount``: arguments that count the kernel ``row_sums``, and outputs of commands."""
+
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,12 @@ from tests.ptxcount.sources import FOLDER
 SUMS = str(FOLDER / "row_sums.cu")
 GIVEN = "sums=float32[32] matrix=float32[32,4] int32:32 int32:4"
 ROW_SUMS = f"--entry row_sums --grid 1 --block 32 {GIVEN}"
+
+
+def read_output(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    """Return the standard output of a command; assert that it succeeds."""
+    assert main([*map(str, words)]) == 0
+    return capsys.readouterr().out
 
 
 def read_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:

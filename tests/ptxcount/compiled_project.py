@@ -41,7 +41,6 @@ class Project:
             self.write(name, text)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file; make its folder."""
         (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text)
 
@@ -67,7 +66,6 @@ class Project:
         return self.compiled > before
 
     def is_compiled_once(self) -> bool:
-        """Call `is_compiled` twice; return True if only the first call compiled."""
         return self.is_compiled() and not self.is_compiled()
 
     def query_layout(self, source: Path, flags: str, arch: str) -> inclusions.Layout | None:

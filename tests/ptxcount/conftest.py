@@ -25,13 +25,12 @@ _compilations: dict[object, tuple[Compilation | CompileError, Path]] = {}
 
 
 def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+    """Compile, unless an equal source with equal headers was compiled before, maybe in another folder."""
     folder = source.resolve().parent if isinstance(source, Path) else Path()
     elsewhere = "-include" in flags or "-I" in flags.replace("-I include", "")  # include lies beside the source
     if elsewhere or (isinstance(source, Path) and not source.is_file()):
         return _compile(source, flags, arch, instances)
-    variables = sorted(
-        variable for variable in os.environ.items() if variable[0] == "PATH" or variable[0].startswith("NVCC")
-    )
+    variables = sorted((name, value) for name, value in os.environ.items() if name.startswith(("PATH", "NVCC")))
     key: tuple[object, ...] = (source, flags, arch, *instances, *variables)
     if isinstance(source, Path):
         text = re.sub(rb"[ \t]*// ptxcount: .*", b"", source.read_bytes())

@@ -31,7 +31,7 @@ FELL = (
     "scale.cu:6: note: PC004 global load sectors fell from 256 to 128 (8 to 4 per request, ideal 4); "
     "run ptxcount pin to keep the lower count"
 )
-OTHER = LAUNCH.replace("= 4", "= 2")
+TWO_BLOCKS = LAUNCH.replace("= 4", "= 2")
 
 
 class Repository:
@@ -40,9 +40,9 @@ class Repository:
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._capsys = folder, capsys
         folder.mkdir(exist_ok=True)
-        self.launch(LAUNCH)
+        self.write_launches(LAUNCH)
 
-    def kernel(self, stride: int, *edits: tuple[str, str]) -> None:
+    def write_kernel(self, stride: int, *edits: tuple[str, str]) -> None:
         """Write the kernel with a stride, after replacements of its text."""
         text = KERNEL
         for old, new in edits:
@@ -50,17 +50,14 @@ class Repository:
             text = text.replace(old, new)
         (self.folder / "scale.cu").write_text(f"#define STRIDE {stride}\n{text}")
 
-    def launch(self, text: str) -> None:
-        """Write the launches."""
+    def write_launches(self, text: str) -> None:
         (self.folder / "ptxcount.toml").write_text(text)
 
-    def lock(self, old: str, new: str) -> None:
-        """Replace a text of the lock file."""
+    def edit_lock(self, old: str, new: str) -> None:
         file = self.folder / "ptxcount.lock"
         file.write_text(file.read_text().replace(old, new))
 
     def git(self, *words: str) -> str:
-        """Run git in the folder and return its output."""
         who = [word for name in ("name", "email") for word in ("-c", f"user.{name}=somebody")]
         done = subprocess.run(["git", *who, *words], cwd=self.folder, capture_output=True, text=True, check=True)
         return done.stdout.strip()
@@ -77,14 +74,31 @@ class Repository:
         return code, [line for line in lines if not line.endswith((" launch passed", " launches passed"))]
 
 
+#: A change of a repository; the functions below make some.
 Change = Callable[[Repository], object]
+
+
+def kernel(stride: int, *edits: tuple[str, str]) -> Change:
+    return lambda repository: repository.write_kernel(stride, *edits)
+
+
+def launch(text: str) -> Change:
+    return lambda repository: repository.write_launches(text)
+
+
+def lock(old: str, new: str) -> Change:
+    return lambda repository: repository.edit_lock(old, new)
+
+
+def pin(*words: str) -> Change:
+    return lambda repository: repository.run("pin", *words)
 
 
 @pytest.fixture
 def repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Repository:
     """Return a repository whose pinned kernel reads every second element."""
     pinned = Repository(tmp_path / "repository", capsys)
-    pinned.kernel(2)
+    pinned.write_kernel(2)
     assert pinned.run("pin") == (0, ["ptxcount.lock: new: scale<float>"])
     assert pinned.run("check") == (0, [])
     return pinned

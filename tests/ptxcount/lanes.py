@@ -8,7 +8,8 @@ from tests.ptxcount.snippets import module
 
 #: Initial value of the output.
 UNTOUCHED = 12345
-#: Code of a lane, into %r3 and %p2: %r0 is its number, %r1 100 more, %r2 its number over 3, %p1 set if %r2 is even.
+#: Code of a lane, with results in %r3 and %p2. Its number is %r0; %r1 is 100 more, %r2 a third of it, and %p1 is set if
+#: %r2 is even.
 OPERATIONS = {
     **{
         f"shfl {mode} {b} {c:#x}": f"shfl.sync.{mode}.b32 %r3|%p2, %r1, {b}, {c}, {{mask}};"

@@ -50,7 +50,8 @@ def make_elf(machine: int, sections: dict[str, tuple[int, bytes]]) -> bytes:
     contents = [*sections.values(), (3, names)]
     offset, table = 64, bytes(64)
     for name, (kind, content) in zip((*sections, ".shstrtab"), contents, strict=True):
-        place, size = names.index(b"\0" + name.encode() + b"\0") + 1, 24 if kind in (2, 4) else 0
+        place = names.index(b"\0" + name.encode() + b"\0") + 1
+        size = 24 if kind in (2, 4) else 0  # of an entry of a table of symbols or relocations
         table += struct.pack("<IIQQQQIIQQ", place, kind, 0, 0, offset, len(content), len(contents), 0, 1, size)
         offset += len(content)
     header = b"\x7fELF\2\1\1" + bytes(9) + struct.pack(

@@ -28,15 +28,14 @@ TYPED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("how", ["", 'extern "C" '])
-@pytest.mark.parametrize(("kind", "word", "needed"), TYPED)
+@pytest.mark.parametrize("linkage", ["", 'extern "C" '])
+@pytest.mark.parametrize(("number", "word", "needed"), [(number, *row[1:]) for number, row in enumerate(TYPED)])
 def test_types_must_match(
-    kind: str, word: str, needed: str, how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    number: int, word: str, needed: str, linkage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = tmp_path / "k.cu"
-    source.write_text("\n".join(f"{how}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
-    place = [row[:2] for row in TYPED].index((kind, word))
-    words = [str(source), *f"--entry k{place} --grid 1 --block 1".split()]
+    source.write_text("\n".join(f"{linkage}__global__ void k{n}({kind} a) {{}}" for n, (kind, *_) in enumerate(TYPED)))
+    words = [str(source), *f"--entry k{number} --grid 1 --block 1".split()]
     if needed:
         error = read_error(capsys, *words, word)
         assert error.startswith(f"LaunchError: argument {word} is ")
@@ -106,25 +105,27 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
             make_argument(f"a=@{name}", folder=tmp_path)
 
 
-def test_arrays_beyond_memory_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "huge.ptx"
-    source.write_text(module("mov.u64 %rd1, g;", 0, functions=".global .b8 g[4294967295][4294967295];"))
+def test_variable_beyond_memory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, extent = tmp_path / "huge.ptx", 2**32 - 1
+    source.write_text(module("mov.u64 %rd1, g;", 0, functions=f".global .b8 g[{extent}][{extent}];"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "1")
-    assert error.startswith("MemoryError: the arrays do not fit in this machine's memory: 18446744065")
-    words = [SUMS, *ROW_SUMS.split()]
-    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 640)  # each of the two arrays fits alone
+    assert error.startswith(f"MemoryError: the arrays do not fit in this machine's memory: {extent**2} bytes ")
+
+
+def test_arrays_must_fit_together(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    words, needed = [SUMS, *ROW_SUMS.split()], 32 * 4 + 32 * 4 * 4  # bytes of the sums and of the matrix
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0
     capsys.readouterr()
-    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 639)
-    problem = "memory: 640 bytes of memory are needed; this machine or its container allows 639; use smaller"
-    assert problem in read_error(capsys, *words)
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed - 1)
+    problem = f"{needed} bytes of memory are needed; this machine or its container allows {needed - 1}; use smaller"
+    assert f"memory: {problem}" in read_error(capsys, *words)
 
 
 KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 WHOLE = [(kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in KINDS]
-#: Word of an argument, and its value or its error.
+#: Word of an argument, and its value or its error. By default an array counts up; halves start again at 2048, above
+#: which they are not exact.
 ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
     ("a=f2[131072]", np.tile(np.arange(2048), 64).astype("f2")),

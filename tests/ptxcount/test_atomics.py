@@ -10,10 +10,11 @@ from ptxcount.counting.access import RETRY_CAVEAT, WINNER_CAVEAT
 from ptxcount.isa.atomic_operations import ATOMICS, apply_operation
 from tests.ptxcount.snippets import execute_snippet, module
 
-#: Code that computes %r1, the element of a lane, from its number %r0.
+#: Code that computes %r1, the element of a lane, from its number %r0; and the most lanes on one element.
 PLACES = {
-    "one address": "and.b32 %r1, %r0, 0;", "neighbours": "mov.u32 %r1, %r0;", "two a place": "shr.u32 %r1, %r0, 1;",
-    "stride 8": "shl.b32 %r1, %r0, 3;", "four places": "and.b32 %r1, %r0, 3;",
+    "one address": ("and.b32 %r1, %r0, 0;", 32), "neighbours": ("mov.u32 %r1, %r0;", 1),
+    "two a place": ("shr.u32 %r1, %r0, 1;", 2), "stride 8": ("shl.b32 %r1, %r0, 3;", 1),
+    "four places": ("and.b32 %r1, %r0, 3;", 8),
 }  # fmt: skip
 #: Atomic, its width, and counts for each of `PLACES`: sectors in global memory, wavefronts in shared memory. None: not
 #: measured (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-23).
@@ -50,19 +51,24 @@ def _count_atomic(
     return execute_snippet(module(body, 1), [memory], threads=threads, blocks=blocks).totals()
 
 
-@pytest.mark.parametrize("space", ["global", "shared"])
-@pytest.mark.parametrize(("atomic", "width", "sectors", "wavefronts"), READ)
-def test_one_warp_as_on_h200(
-    atomic: str, width: int, sectors: list[int | None], wavefronts: list[int | None], space: str
-) -> None:
-    for (place, code), read in zip(PLACES.items(), sectors if space == "global" else wavefronts, strict=True):
-        totals = _count_atomic(atomic, code, width, space)
+@pytest.mark.parametrize(("atomic", "width", "sectors"), [row[:3] for row in READ])
+def test_global_atomics_of_a_warp_as_on_h200(atomic: str, width: int, sectors: list[int | None]) -> None:
+    for (place, (code, most_lanes)), read in zip(PLACES.items(), sectors, strict=True):
+        totals = _count_atomic(atomic, code, width, "global")
+        assert read is None or totals["atomic_sectors"] == read, place
+        assert totals["atomic_together"] == most_lanes
+
+
+@pytest.mark.parametrize(("atomic", "width", "wavefronts"), [(*row[:2], row[3]) for row in READ])
+def test_shared_atomics_of_a_warp_as_on_h200(atomic: str, width: int, wavefronts: list[int | None]) -> None:
+    without_conflicts = wavefronts[1]  # neighbours are in different banks
+    assert without_conflicts is not None
+    for (place, (code, most_lanes)), read in zip(PLACES.items(), wavefronts, strict=True):
+        totals = _count_atomic(atomic, code, width, "shared")
         if read is not None:
-            assert totals["atomic_sectors" if space == "global" else "shared_atomic_wavefronts"] == read, place
-        if space == "shared" and read is not None and wavefronts[1] is not None:  # distinct neighbours
-            assert totals["shared_atomic_bank_conflicts"] == read - wavefronts[1], place
-        together = {"one address": 32, "two a place": 2, "four places": 8}.get(place, 1)  # lanes on one address
-        assert totals[f"{'shared_' * (space == 'shared')}atomic_together"] == together
+            assert totals["shared_atomic_wavefronts"] == read, place
+            assert totals["shared_atomic_bank_conflicts"] == read - without_conflicts, place
+        assert totals["shared_atomic_together"] == most_lanes
 
 
 #: Atomics of 64 bits on neighbours in shared memory. By number of lanes: wavefronts, the fewest, and loops. Machine
@@ -100,17 +106,22 @@ LOOPS = [
 
 @pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
 def test_each_round_of_a_loop_loads(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
-    for (place, code), expected in zip(PLACES.items(), loads, strict=True):
+    for (place, (code, _)), expected in zip(PLACES.items(), loads, strict=True):
         totals = _count_atomic(atomic, code, width, "shared")
         requests, wavefronts, conflicts = (
             totals.get(f"shared_load_{name}", 0) for name in ("requests", "wavefronts", "bank_conflicts")
         )
         assert (requests, wavefronts, wavefronts - conflicts) == expected, place
-    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
-    loads_of_warp = loads[0][0]
-    if atomic.startswith(("add.u64", "add.u32")):  # aggregated: one lane adds the sum, in a loop only for 64 bits
-        loads_of_warp = 1 if width == 8 else 0
-    assert totals.get("shared_load_requests", 0) == 3 * loads_of_warp
+
+
+@pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
+def test_loop_of_an_aggregated_sum_loads_once(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
+    """All lanes access one address. Aggregated: one lane adds the sum of all, in a loop only for 64 bits."""
+    blocks, loads_per_warp = 3, loads[0][0]
+    if atomic.startswith(("add.u64", "add.u32")):
+        loads_per_warp = 1 if width == 8 else 0
+    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=blocks)
+    assert totals.get("shared_load_requests", 0) == blocks * loads_per_warp
 
 
 def test_loop_among_swaps_has_its_caveat() -> None:
@@ -145,7 +156,8 @@ def test_only_swaps_that_end_a_loop_have_the_caveat(swap: str, loop: str, is_ret
 def test_only_global_sums_flush_subnormals(space: str, expected: list[int], target: str) -> None:
     """Each of 32 lanes adds the smallest subnormal, 1 in the last bit; to global sums, a subnormal is 0.
 
-    The first number is subnormal. The others are the smallest normal number and its negative neighbour.
+    The first of three numbers is subnormal. The others are the smallest normal number, and the negative of its upper
+    neighbour. In shared memory, the bits of positive numbers grow by 32, and those of the negative number fall by 32.
     """
     base = "%rd1" if space == "global" else "s"
     text = module(
@@ -160,10 +172,10 @@ def test_only_global_sums_flush_subnormals(space: str, expected: list[int], targ
     assert memory[4:].tolist() == expected
 
 
-@pytest.mark.parametrize("code", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("code", [code for code, _ in PLACES.values()], ids=PLACES)
 def test_used_sum_of_ones_costs_as_any_sum(code: str) -> None:
-    totals = [_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2")]
-    assert totals[0]["shared_atomic_wavefronts"] == totals[1]["shared_atomic_wavefronts"]
+    ones, others = (_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2"))
+    assert ones["shared_atomic_wavefronts"] == others["shared_atomic_wavefronts"]
 
 
 #: Atomics on an address that ptxas knows to be uniform: sectors and wavefronts of a warp. If it is 1 sector, machine
@@ -184,18 +196,19 @@ SUMMED = [
 
 @pytest.mark.parametrize(("atomic", "sectors", "wavefronts"), SUMMED)
 def test_uniform_address_may_be_aggregated(atomic: str, sectors: int, wavefronts: int) -> None:
-    width = 8 if "64" in atomic else 4
-    totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=3)
-    assert (totals["atomic_sectors"], totals["atomic_together"]) == (3 * sectors, 3 * 32)
-    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=3)
-    assert totals["shared_atomic_wavefronts"] == 3 * wavefronts
+    blocks, width = 3, 8 if "64" in atomic else 4
+    totals = _count_atomic(atomic, "mov.u32 %r1, %ctaid.x;", width, "global", blocks=blocks)
+    assert (totals["atomic_sectors"], totals["atomic_together"]) == (blocks * sectors, blocks * 32)
+    totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=blocks)
+    assert totals["shared_atomic_wavefronts"] == blocks * wavefronts
     if sectors == 1:
         assert not totals["shared_atomic_bank_conflicts"]
 
 
 def test_add_with_used_result_aggregates_only_full_warps() -> None:
-    totals = [_count_atomic("add.u32 %r5, [A], %r0", "mov.u32 %r1, 0;", 4, "global", n) for n in (20, 32)]
-    assert [counts["atomic_sectors"] for counts in totals] == [20, 1]
+    for threads, sectors in ((20, 20), (32, 1)):
+        totals = _count_atomic("add.u32 %r5, [A], %r0", "mov.u32 %r1, 0;", 4, "global", threads)
+        assert totals["atomic_sectors"] == sectors
 
 
 #: Computations of each lane's element, %r1, and whether ptxas aggregates the lanes (machine code of nvcc 13.0.88).
@@ -227,7 +240,7 @@ SEEN = {
 @pytest.mark.parametrize(("code", "is_seen"), SEEN.items())
 def test_lanes_aggregate_if_ptxas_knows_the_address(code: str, is_seen: bool) -> None:
     totals = _count_atomic("add.u32 _, [A], %r2", f"and.b32 %r3, %r0, 0; {code}", 4, "global", end="E: ")
-    lanes = 9 if "bra E" in code else 32
+    lanes = 9 if "bra E" in code else 32  # lanes 0 to 8 do not branch to the end
     assert totals["atomic_sectors"] == (1 if is_seen else lanes)
 
 
@@ -251,8 +264,8 @@ def test_atomics_execute_in_thread_order(name: str, dtype: str, below: int, meet
     rng = np.random.default_rng(below)
     operation = ATOMICS[name]
     index = MEETINGS[meeting](np.arange(3000))
-    limits = 700 if name in ("inc", "dec") else 0  # they wrap around at the operand
-    operands = [(limits + rng.integers(0, below, 3000)).astype(dtype) for _ in range(operation.operands)]
+    lowest = 700 if name in ("inc", "dec") else 0  # they wrap around at the operand
+    operands = [(lowest + rng.integers(0, below, 3000)).astype(dtype) for _ in range(operation.operands)]
     memory = rng.integers(0, 9, 3000).astype(dtype)
     expected = memory.copy()
     old = apply_operation(operation, memory, index, operands, returns=True)

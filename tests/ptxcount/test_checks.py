@@ -8,6 +8,7 @@ import pytest
 
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
+from ptxcount.machine.address_map import GUARD
 from ptxcount.util import errors
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module
@@ -62,9 +63,13 @@ def _line(entry: str) -> int:
     return next(n for n in range(start, len(lines)) if "MISTAKE" in lines[n]) + 1
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
-def test_fault_names_line_thread_and_address(case: tuple[Any, ...]) -> None:
-    entry, grid, block, arguments, error, faulty_block, thread, text = case
+@pytest.mark.parametrize(
+    ("entry", "grid", "block", "arguments", "error", "faulty_block", "thread", "text"), CASES, ids=[c[0] for c in CASES]
+)
+def test_fault_names_line_thread_and_address(
+    entry: str, grid: Index3, block: Index3, arguments: list[Any], error: type[errors.KernelFaultError],
+    faulty_block: Index3, thread: Index3, text: str,
+) -> None:  # fmt: skip
     policies: dict[str, Any] = {"step_limit": 5000, "races": "error", "unwritten": "error"}
     with pytest.raises(error) as caught:
         execute_kernel(sources.ptx("wrong"), entry, grid, block, arguments, **policies)
@@ -114,11 +119,6 @@ def test_invalid_launch_is_refused(place: int, value: Any, text: str) -> None:
         execute_kernel(sources.ptx("wrong"), *call)
 
 
-def test_too_much_shared_memory_is_refused() -> None:
-    with pytest.raises(errors.LaunchError, match="233473 bytes of shared memory"):
-        sources.execute("wrong", "trapped", [np.zeros(32, INT)], dynamic_shared=233473)
-
-
 @pytest.mark.parametrize(("lane", "barrier"), [(1, "syncwarp"), (32, "syncthreads")])
 def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
     source = f"""__global__ void k(int* o) {{
@@ -132,7 +132,9 @@ def test_race_advises_its_barrier(lane: int, barrier: str) -> None:
 
 def test_far_address_is_in_no_array() -> None:
     source = 'extern "C" __global__ void k(int* a, int* b, long i) { a[i] = 1; }'
-    text = f"in no array: {4393751543296 - 256} bytes after the end of the nearest array below, "
+    # array 0 begins GUARD + 512 bytes before array 1, of 256 bytes
+    distance = (4 << 40) - (GUARD + 512) - 256
+    text = f"in no array: {distance} bytes after the end of the nearest array below, "
     ptx = sources.compile_to_ptx(source)
     arguments: list[Any] = [np.zeros(64, INT), np.zeros(64, INT), np.int64(1 << 40)]
     for names, name in (([], "argument 1 of 256"), (["", "in (argument 1)", ""], r"'in' \(argument 1\) of 256")):
@@ -166,5 +168,6 @@ def test_lanes_may_exit_but_not_skip_a_barrier() -> None:
         strict = ptxcount.count(ptx, f"k{n}", 1, 64, [np.zeros(64, INT)], races="strict", unwritten="off").findings
         is_skipped = threads > 0 or "5; return" in body  # compilers merge the stores of two paths
         assert ("divergent-barrier" in {finding.code for finding in strict}) == is_skipped
-        found = ptxcount.count(ptx, f"k{n}", 1, 64, [np.zeros(64, INT)], races="off", unwritten="off").findings
-        assert [(finding.code, finding.times) for finding in found] == [("divergent-barrier", threads)] * (threads > 0)
+        lenient = ptxcount.count(ptx, f"k{n}", 1, 64, [np.zeros(64, INT)], races="off", unwritten="off").findings
+        expected = [("divergent-barrier", threads)] if threads else []
+        assert [(finding.code, finding.times) for finding in lenient] == expected

@@ -12,18 +12,17 @@ from pathlib import Path
 import pytest
 
 from ptxcount.command_line import main
-from tests.ptxcount.commands import GIVEN, ROW_SUMS, SUMS, read_error
+from tests.ptxcount.commands import GIVEN, ROW_SUMS, SUMS, read_error, read_output
 from tests.ptxcount.snippets import module
-from tests.ptxcount.sources import compile_to_ptx, ptx
+from tests.ptxcount.sources import ptx
 
-SIX = [f"{kind}_{amount}" for kind in ("load", "store") for amount in ("requests", "sectors")]
-SIX += ["shared_load_wavefronts", "shared_store_wavefronts"]
+COUNTERS = ("load_requests", "load_sectors", "store_requests", "store_sectors", "shared_load_wavefronts",
+            "shared_store_wavefronts")  # fmt: skip
 ONE = ["--entry", "k", "--grid", "1", "--block", "1", "o=float32[1]"]
 
 
 def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
-    assert main([*words, "--json"]) == 0
-    totals: dict[str, int] = json.loads(capsys.readouterr().out)
+    totals: dict[str, int] = json.loads(read_output(capsys, *words, "--json"))
     assert not any(totals.pop(name) for name in ("caveats", "findings"))
     assert all(row["accesses"] for row in totals.pop("lines"))  # type: ignore[attr-defined]
     assert totals.pop("distinct_sectors")
@@ -32,38 +31,54 @@ def _json(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, int]:
     return totals
 
 
+#: One warp reverses 32 numbers, through 128 bytes of dynamic shared memory.
+TURN = (
+    "namespace own { __global__ void turn(FLOAT* out, FLOAT by) { extern __shared__ FLOAT s[]; "
+    "s[threadIdx.x] = out[threadIdx.x]; __syncthreads(); out[threadIdx.x] = s[31 - threadIdx.x] * by; } }"
+)
+
+
 @pytest.mark.parametrize(("name", "flags"), [
     ("turn", ["--flags", "-DFLOAT=float -O3"]), ("own::turn", ["--flags=-DFLOAT=float"]),
     ("_ZN3own4turnEPff", ["--flags", "-DFLOAT=float"]),
 ])  # fmt: skip
-def test_entry_is_a_cpp_or_mangled_name(
-    name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_entry_is_any_name(name: str, flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "own.cu"
-    source.write_text(
-        "namespace own { __global__ void turn(FLOAT* out, FLOAT by) { extern __shared__ FLOAT s[]; "
-        "s[threadIdx.x] = out[threadIdx.x]; __syncthreads(); out[threadIdx.x] = s[31 - threadIdx.x] * by; } }"
-    )
+    source.write_text(TURN)
     words = [str(source), "--entry", name, "--grid", "1", "--block", "32,1", *flags]
     totals = _json(capsys, *words, "--dynamic-shared", "128", "out=float32[32]", "float32:2")
-    assert [totals[name] for name in SIX] == [1, 4, 1, 4, 1, 1]
-    error = read_error(capsys, *words, "out=float32[32]", "float32:2")
+    assert [totals[name] for name in COUNTERS] == [1, 4, 1, 4, 1, 1]
+
+
+def test_missing_dynamic_shared_memory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "own.cu"
+    source.write_text(TURN.replace("FLOAT", "float"))
+    error = read_error(capsys, str(source), "--grid", "1", "--block", "32", "out=float32[32]", "float32:2")
     assert "4 bytes at shared address 0; the block has 0 bytes of shared memory: give --dynamic-shared BYTES" in error
 
 
-def test_ptx_file_needs_no_nvcc(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def ptx_file(tmp_path: Path) -> Path:
     file = tmp_path / "sums.ptx"
     file.write_text(ptx("row_sums"))
+    return file
+
+
+def test_ptx_needs_no_nvcc(ptx_file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 32 threads loads a row of 16 bytes, in 4 steps of 16 sectors."""
     monkeypatch.setenv("NVCC", "/nowhere/nvcc")
-    totals = _json(capsys, str(file), *ROW_SUMS.split())
-    assert [totals[name] for name in SIX] == [4, 64, 1, 4, 0, 0]
-    assert main([str(file)]) == 0  # 8 bytes may be a pointer
-    assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in capsys.readouterr().out
-    for option in ("--flags -O3", "--arch sm_80"):
-        error = read_error(capsys, str(file), *ROW_SUMS.split(), *option.split())
-        assert error.startswith(f"LaunchError: {file} is PTX; remove --flags, --arch and -I")
+    totals = _json(capsys, str(ptx_file), *ROW_SUMS.split())
+    assert [totals[name] for name in COUNTERS] == [4, 4 * 16, 1, 4, 0, 0]
+
+
+def test_parameters_of_8_bytes_are_listed_as_pointers(ptx_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "p0=float32[262144]' 'p1=float32[262144]' p2=int32:65536 p3=int32:65536\n" in read_output(capsys, ptx_file)
+
+
+@pytest.mark.parametrize("option", ["--flags -O3", "--arch sm_80"])
+def test_options_of_nvcc_are_refused_for_ptx(option: str, ptx_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    error = read_error(capsys, str(ptx_file), *ROW_SUMS.split(), *option.split())
+    assert error.startswith(f"LaunchError: {ptx_file} is PTX; remove --flags, --arch and -I")
 
 
 TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4"
@@ -114,9 +129,7 @@ WITHOUT_GRID = [
 
 
 @pytest.mark.parametrize(("words", "code", "text"), WITHOUT_GRID)
-def test_options_without_grid(
-    words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_grid(words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "two.cu"
     file.write_text("".join(f"__global__ void {name}(float* x) {{ x[threadIdx.x] = 1; }}" for name in "ab"))
     assert main([str(file), *words.split()]) == code
@@ -151,9 +164,7 @@ def test_compile_error_precedes_text_of_nvcc(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(("encoding", "shown"), [("ascii", "/* \\ufffd \\xb5 */"), ("utf-8", "/* \ufffd µ */")])
-def test_source_lines_may_have_any_encoding(
-    encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sources_have_any_encoding(encoding: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "own.cu"
     source.write_bytes(b'extern "C" __global__ void k(float* o) { o[0] = 1; /* \xe9 \xc2\xb5 */ }\n')
     written = io.BytesIO()
@@ -176,24 +187,23 @@ def test_suggested_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     folder.mkdir()
     (folder / "scale.h").write_text("#define SCALE 2\n")
     source.write_text(BEGUN)
-    assert main([str(source), "-I", str(folder), "--arch", "sm_80"]) == 0
-    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
+    out = read_output(capsys, source, "-I", folder, "--arch", "sm_80")
+    (command,) = [line for line in out.splitlines() if line.startswith("  ptxcount ")]
     words = shlex.split(command)[1:]
     assert "sm_80" in words
-    assert _json(capsys, *words)["load_requests"] == 248 * 8  # columns, 8 warps
+    columns, warps = 248, 8  # as guessed
+    assert _json(capsys, *words)["load_requests"] == columns * warps
 
 
 @pytest.mark.parametrize(
     ("arch", "is_noted"), [("sm_90", False), ("sm_90a", False), ("sm_80", True), ("sm_100f", True)]
 )
-def test_listing_notes_other_architectures(
-    arch: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_arch_has_a_note(arch: str, is_noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.ptx"
     file.write_text(module("", 0, target=f"8.8 {arch}"))
     assert main([str(file), "--grid", "1", "--block", "32"]) == 0
     note = f"{arch}: counted by the rules of sm_90, the only architecture whose counters were compared"
-    assert capsys.readouterr().out.splitlines()[1] == note * is_noted
+    assert capsys.readouterr().out.splitlines()[1] == (note if is_noted else "")
 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
@@ -236,18 +246,13 @@ def test_only_files_that_nvcc_read_are_shown(
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("// first\n// the second line\n")
     (tmp_path / "own" / "link.h").symlink_to(tmp_path / "elsewhere" / "text.h")
-    source, ptx = tmp_path / "own" / "kernel.cu", tmp_path / "own" / "kernel.ptx"
+    source = tmp_path / "own" / "kernel.cu"
     kernel = 'extern "C" __global__ void k(float* o) {{\n#line 2 "{}"\no[0] = 1;\n}}\n'
     source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
-    flags = flags.format(folder=tmp_path)
-    if not flags:
-        ptx.write_text(compile_to_ptx(source))
-    for command, expected in (([str(source), "--flags", flags], shown), ([str(ptx)], False))[: 1 if flags else 2]:
-        assert main([*command, *ONE]) == 0
-        out = capsys.readouterr().out
-        assert f"{Path(named).name}:" in out
-        assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
-        assert ("the second line" in out) is expected
+    out = read_output(capsys, source, "--flags", flags.format(folder=tmp_path), *ONE)
+    assert f"{Path(named).name}:" in out
+    assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
+    assert ("the second line" in out) is shown
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

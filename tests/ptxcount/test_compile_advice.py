@@ -14,20 +14,18 @@ from ptxcount.source import cuda_compiler
 from ptxcount.source.compile_advice import HEADERS, advise
 from ptxcount.util.errors import CompileError, NvccNotFoundError
 
+#: Header -> its extra of the package cuda-toolkit.
+EXTRAS = {
+    "curand_kernel.h": "curand", "cublas_v2.h": "cublas", "cusparse.h": "cusparse", "cusolverDn.h": "cusolver",
+    "cufftXt.h": "cufft", "nvtx3/nvToolsExt.h": "nvtx",
+}  # fmt: skip
 #: Missing header -> wheel, and the argument of ``pip install``.
 WHEELS = {
-    "curand_kernel.h": ("nvidia-curand", "cuda-toolkit[curand]==13.0.2"),
-    "cublas_v2.h": ("nvidia-cublas", "cuda-toolkit[cublas]==13.0.2"),
-    "cusparse.h": ("nvidia-cusparse", "cuda-toolkit[cusparse]==13.0.2"),
-    "cusolverDn.h": ("nvidia-cusolver", "cuda-toolkit[cusolver]==13.0.2"),
-    "cufftXt.h": ("nvidia-cufft", "cuda-toolkit[cufft]==13.0.2"),
-    "nvtx3/nvToolsExt.h": ("nvidia-nvtx", "cuda-toolkit[nvtx]==13.0.2"),
-    "cudnn.h": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu13"),
-    "nccl.h": ("nvidia-nccl-cu13", "nvidia-nccl-cu13"),
-    "torch/extension.h": ("torch", "torch"),
-    "c10/cuda/CUDAGuard.h": ("torch", "torch"),
+    **{header: (f"nvidia-{extra}", f"cuda-toolkit[{extra}]==13.0.2") for header, extra in EXTRAS.items()},
     "cub/nowhere.cuh": ("nvidia-cuda-cccl", "cuda-toolkit[cccl]==13.0.2"),
-}
+    "cudnn.h": ("nvidia-cudnn-cu13", "nvidia-cudnn-cu13"), "nccl.h": ("nvidia-nccl-cu13", "nvidia-nccl-cu13"),
+    "torch/extension.h": ("torch", "torch"), "c10/cuda/CUDAGuard.h": ("torch", "torch"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("header", WHEELS)

@@ -17,6 +17,7 @@ from ptxcount.engine import execute
 from ptxcount.ptx import alignment
 from ptxcount.ptx.alignment import Residue
 from tests.ptxcount import by_sets, sources
+from tests.ptxcount.machine_code_kernels import kernel
 from tests.ptxcount.snippets import execute_snippet, module
 
 RULES = (
@@ -38,21 +39,21 @@ PLACES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 32])
 def test_rules_count_as_sets_do(name: str, width: int) -> None:
     rng = np.random.default_rng(width)
-    rule, total = getattr(transactions, name), sum_rules
+    rule = getattr(transactions, name)
     for turn in range(60):
         places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
         count = int(rng.integers(1, 33))
         lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
         lanes[count:], lanes[int(rng.integers(0, count))] = False, True
         expected = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
-        alone = places[None, :count], lanes[None, :count], (1, count)
-        masked = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :], (1, 64)
-        for address, active, shape in (alone, masked):
-            assert total(rule, address, active, shape, width) == expected
+        one_block = places[None, :count]
+        two_warps, first_active = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :]
+        assert sum_rules(rule, one_block, lanes[None, :count], (1, count), width) == expected
+        assert sum_rules(rule, two_warps, first_active, (1, 64), width) == expected
         if lanes[:count].all():
-            assert total(rule, alone[0], np.ones((1, 1), bool), (1, count), width) == expected
-            three = total(rule, alone[0].repeat(3, axis=0), np.ones((1, 1), bool), (3, count), width)
-            assert three == [3 * amount for amount in expected]
+            everyone, three_blocks = np.ones((1, 1), bool), one_block.repeat(3, axis=0)
+            assert sum_rules(rule, one_block, everyone, (1, count), width) == expected
+            assert sum_rules(rule, three_blocks, everyone, (3, count), width) == [3 * amount for amount in expected]
 
 
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
@@ -69,14 +70,13 @@ def test_far_addresses_are_distinct(first: int, apart: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int) -> None:
-    kind = {1: "u8 %r4", 4: "u32 %r4", 8: "u64 %rd4"}[width]
+    name, register = {1: ("u8", "%r4"), 4: ("u32", "%r4"), 8: ("u64", "%rd4")}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
         mul.wide.u32 %rd2, %r0, {width}; add.s64 %rd2, %rd2, %rd1;
     """
-    name, register = kind.split(" ")
     touched = 2 * len({(offset + width * t) // 32 for t in range(threads)})
-    for code, counts in (
+    for code, (read, written) in (
         (f"ld.global.{name} {register}, [%rd2+{offset}];", (touched, 0)),
         (f"st.global.{name} [%rd2+{offset}], {register};", (0, touched)),
         (f"red.global.add.{name} [%rd2+{offset}], {register};", (touched, touched)),
@@ -84,7 +84,7 @@ def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int
         if width > 1 or "red" not in code:
             arguments, text = [np.zeros(2048, np.uint8)], module(body + code, 1)
             counters = execute_snippet(text, arguments, threads=threads, blocks=2, distinct=True)
-            assert counters.distinct_sectors == counts
+            assert counters.distinct_sectors == (read, written)
 
 
 #: Bytes between threads of a warp -> sectors fetched if a miss returns 64 and 128 bytes.
@@ -122,48 +122,36 @@ def test_code_of_headers_has_lines_of_the_kernel() -> None:
     assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
 
 
-#: Shared loads of 16 bytes per lane from %r1, with requests and wavefronts after ptxas merges (sm_90, nvcc 13.0.88).
-#: A number is the offset of a load from %r1, or from the register before it, and has the type before it. None means
-#: that ptxas merges nothing.
+_HALVES = "<ld.shared.b16 %h0, [%r3+{}]; ld.shared.b16 %h1, [%r3+{}];>"
+_PAIRS = "<shr.u32 %r10, %r0, 1; mad.lo.u32 %r6, %r10, 16, %r1;>"
+_COLUMNS = (
+    "<and.b32 %r10, %r0, 1; mad.lo.u32 %r11, %r10, 128, %r1; shr.u32 %r12, %r0, 1; mad.lo.u32 %r6, %r12, 8, %r11;>"
+)
+#: Kernels of a warp in the shorthand of machine_code_kernels.py -> requests and wavefronts of their shared loads after
+#: merges by ptxas (sm_90, nvcc 13.0.88). None: ptxas merges nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
-    "0 4 8 12": (1, 4), "0 8 12": (1, 4), "4 8": (2, 8), "8 12 16 20": (2, 8), "0 4 32 36": (2, 8),
-    "0 4 add.u32%r3,%r1,0; 8 12": (1, 4), "0 4 mov.u32%r1,%r2; 8 12": (2, 8), "0 4 st.shared.u32[%r2],1; 8 12": (2, 8),
-    **{
-        f"0 4 {between} 8 12": (2, 8)
-        for between in ("bar.sync0;", "fence.acq_rel.gpu;", "membar.cta;", "cp.async.wait_all;",
-                        "red.shared.add.u32[%r2],1;", "atom.shared.add.u32%r8,[%r2],1;")
-    },
-    "0 4 cp.async.commit_group; 8 12": (1, 4),
-    "%r7 0 4 8 12": (1, 2),  # all lanes equal
-    "%r6 0 4": (1, 2), "%r6 0 4 8 12": (1, 2),  # pairs of lanes
-    "%r9 0 16": (2, 4),  # two words per bank; four as 8 bytes
-    "4 0 12 8": (1, 4), "b16 0 2": (1, 4), "b16 2 4": (2, 8), "b16 0 4 6": (1, 4), "s16 0 2": None, "u8 0 1": None,
-    "u64 0 8": (1, 4),
+    "ld0 ld4 ld8 ld12": (1, 4), "ld0 ld8 ld12": (1, 4), "ld4 ld8": (2, 8), "ld8 ld12 ld16 ld20": (2, 8),
+    "ld0 ld4 ld32 ld36": (2, 8), "ld4 ld0 ld12 ld8": (1, 4),
+    "ld0 ld4 <add.u32 %r10, %r3, 0;> ld8 ld12": (1, 4), "ld0 ld4 <cp.async.commit_group;> ld8 ld12": (1, 4),
+    **dict.fromkeys((f"ld0 ld4 <{ptx}> ld8 ld12" for ptx in (
+        "mov.u32 %r3, %r5;", "st.shared.u32 [%r5], 1;", "bar.sync 0;", "fence.acq_rel.gpu;", "membar.cta;",
+        "cp.async.wait_all;", "red.shared.add.u32 [%r5], 1;", "atom.shared.add.u32 %r10, [%r5], 1;")), (2, 8)),
+    "ld[%r1]:0 ld[%r1]:4 ld[%r1]:8 ld[%r1]:12": (1, 2),  # all lanes equal
+    f"{_PAIRS} ld[%r6]:0 ld[%r6]:4": (1, 2), f"{_PAIRS} ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12": (1, 2),
+    f"{_COLUMNS} ld[%r6]:0 ld[%r6]:16": (2, 4),  # two words per bank; four as 8 bytes
+    _HALVES.format(0, 2): (1, 4), _HALVES.format(2, 4): (2, 8),
+    f"{_HALVES.format(0, 4)} <ld.shared.b16 %h2, [%r3+6];>": (1, 4), _HALVES.format(0, 2).replace("b16", "s16"): None,
+    "<ld.shared.u8 %r10, [%r3]; ld.shared.u8 %r11, [%r3+1];>": None,
+    "<ld.shared.u64 %d6, [%r3]; ld.shared.u64 %d7, [%r3+8];>": (1, 4),
 }  # fmt: skip
-TYPES = {"b16": "%half", "s16": "%r5", "u8": "%r5", "u32": "%r5", "u64": "%rd5"}
 
 
 @pytest.mark.parametrize("code", MERGED)
 def test_loads_merge_as_in_ptxas(code: str) -> None:
-    base, kind, body = "%r1", "u32", ""
-    for word in code.split():
-        base = word if word.startswith("%") else base
-        kind = word if word in TYPES else kind
-        if word.isdigit():
-            body += f"ld.shared.{kind} {TYPES[kind]}, [{base}+{word}];"
-        elif word not in (base, kind):
-            body += word
-    for name in ("add.u32", "mov.u32", "st.shared.u32", "bar.sync"):
-        body = body.replace(name, f"{name} ")
-    text = f"""
-        mov.u32 %r7, s; mad.lo.u32 %r1, %r0, 16, %r7; mov.u32 %r2, %r1;  // 16 bytes a thread
-        shr.u32 %r8, %r0, 1; mad.lo.u32 %r6, %r8, 16, %r7; and.b32 %r3, %r0, 1; mad.lo.u32 %r4, %r3, 128, %r7;
-        mad.lo.u32 %r9, %r8, 8, %r4;
-        st.shared.v4.u32 [%r1], {{%r0, %r0, %r0, %r0}};
-        st.shared.v4.u32 [%r1+48], {{%r0, %r0, %r0, %r0}}; bar.sync 0; {body}
-    """
-    text = module(text, 0, ".shared .align 16 .b8 s[560]; .reg .b16 %half; .reg .b32 %r9;")
-    counters = execute_snippet(text, [], races="off")
+    arguments: list[Any] = [np.zeros(32 * 2048, np.uint8), np.zeros(32 * 2048, np.uint8), np.int32(1)]
+    counters = execute.execute_kernel(
+        kernel("k", code), "k", (1, 1, 1), (32, 1, 1), arguments, races="off", unwritten="off"
+    )
     assert counters.merged.get("load") == MERGED[code]
 
 

@@ -20,13 +20,13 @@ FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"
 def make_host_section(words: dict[int, int | None], *, machine: int = 62, link: int = 0) -> dict[str, Any]:
     """Make a section with a host function that writes words of a tensor map, 48 bytes behind the first parameter.
 
-    A word that is None stands for the first parameter. Two bytes before the function would stop a process.
+    A word that is None stands for the first parameter. The instruction before the function would stop a process.
     """
-    code = b"\x0f\x0b"
-    for place, word in words.items():
+    code = b"\x0f\x0b"  # ud2
+    for place, word in words.items():  # mov rax, [rcx]; or mov rax, word
         code += b"\x48\x8b\x01" if word is None else b"\x48\xb8" + word.to_bytes(8, "little")
-        code += b"\x48\x89\x81" + (48 + place).to_bytes(4, "little")
-    code += b"\x31\xc0\xc3"
+        code += b"\x48\x89\x81" + (48 + place).to_bytes(4, "little")  # mov [rcx + 48 + place], rax
+    code += b"\x31\xc0\xc3"  # xor eax, eax; ret
     sections = {
         FUNCTION: (3, b""),  # its name is the first of all names
         ".ltext": (1, code),
@@ -49,29 +49,39 @@ class Tile:
         self.cubin = make_cubin(ptx)
 
     def export_kernel(self, kernel: Any, signatures: Any, file: Any, *, gpu_code: str, output_format: str) -> None:
-        """Write the cubin."""
         ((self.constraints, self.convention),) = signatures
         file.write(self.cubin)
 
 
-def test_cutile_kernel_gets_arrays_and_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    parameters = [".param .u64", ".param .u32", ".param .u32"] * 2
-    annotations = [Record(constant=place == 2) for place in range(3)]
-    kernel = Record(_annotated_function=Record(parameter_annotations=annotations), _compiler_options=None)
-    tile = Tile(write_copy(parameters, output=(3, 0)))
+#: An array is a pointer, a length and a step.
+TWO_ARRAYS = [".param .u64", ".param .u32", ".param .u32"] * 2
+TENSOR_MAP = ".hidden .param .align 64 .b8|[128]"
+#: A kernel of two arrays and a constant.
+KERNEL = Record(
+    _annotated_function=Record(parameter_annotations=[Record(constant=place == 2) for place in range(3)]),
+    _compiler_options=None,
+)
+
+
+def test_cutile_kernel_gets_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    tile = Tile(write_copy(TWO_ARRAYS, output=(3, 0)))
     stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
-    arrays.count(kernel, 64, arch="sm_80")
-    with pytest.raises(LaunchError, match="takes 3 arguments and 0 tensor maps, not 4 arguments"):
-        arrays.count(kernel, 64, 1, arch="sm_80")
+    arrays.count(KERNEL, 64, arch="sm_80")
     array, _, constant = tile.constraints
     assert (array.dtype, array.stride_constant, array.shape_divisible_by, constant) == ("float32", [1], [1], 64)
-    ptx = write_copy([*parameters, ".hidden .param .align 64 .b8|[128]"], output=(3, 0))
-    tile.cubin = make_cubin(ptx)
+    with pytest.raises(LaunchError, match="takes 3 arguments and 0 tensor maps, not 4 arguments"):
+        arrays.count(KERNEL, 64, 1, arch="sm_80")
+
+
+def test_cutile_kernel_gets_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    ptx = write_copy([*TWO_ARRAYS, TENSOR_MAP], output=(3, 0))
+    tile = Tile(ptx)
+    stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
     with pytest.raises(LaunchError, match=r"takes 3 arguments and 1 tensor map, but .* did not run; pass each map"):
-        arrays.count(kernel, 64)
-    arrays.count(kernel, 64, ptxcount.TensorMap(arrays.source, (8,)))
+        arrays.count(KERNEL, 64)
+    arrays.count(KERNEL, 64, ptxcount.TensorMap(arrays.source, (8,)))
     tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 7, 48: 7 << 56}))
-    arrays.count(kernel, 64)
+    arrays.count(KERNEL, 64)
 
 
 LINE = np.zeros(257, np.float32)
@@ -129,9 +139,7 @@ ROWS = {0: None, 8: 0x18 << 32 | 0x40392, 32: 0x3F << 32 | 0x4F, 48: 0x0F << 56,
         0: None, 8: 0x8 << 32 | 0x240332, 16: 0xF00 << 32 | 0xC0, 32: 0x17 << 32 | 0x3F, 40: 0x5 << 32 | 0x13,
         48: 0x1F << 56, 56: 0x10303}, (2, 4, 4, 32), 0),
 ])  # fmt: skip
-def test_map_has_the_fields_of_its_words(
-    array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int
-) -> None:
+def test_words_give_a_map(array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int) -> None:
     cubin = make_cubin("", make_host_section(words))
     (tensor_map,) = make_tensor_maps(cubin, [array, *map(np.int32, array.shape)], 1)
     assert (tensor_map.box, tensor_map.swizzle) == (box, swizzle)

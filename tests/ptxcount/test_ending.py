@@ -28,11 +28,9 @@ def test_interrupted_import_is_one_line(tmp_path: Path) -> None:
     assert _end_command(["scale.cu"], {"numpy.py": NUMPY}, signal.SIGINT, tmp_path) == (130, "", ENDS[signal.SIGINT][1])
 
 
-def _end_command(
-    words: list[str], imported: dict[str, str], number: signal.Signals, folder: Path
-) -> tuple[int, str, str]:
-    """Send a signal to a command while nvcc or an imported file keeps it waiting; return exit code and outputs."""
-    for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **imported}.items():
+def _end_command(words: list[str], files: dict[str, str], number: signal.Signals, folder: Path) -> tuple[int, str, str]:
+    """Send a signal to a command while nvcc or an import keeps it waiting; return exit code and outputs."""
+    for name, text in {"scale.cu": "", "ptxcount.toml": LAUNCH, "nvcc": NVCC, **files}.items():
         (folder / name).write_text(text)
     (folder / "nvcc").chmod(0o755)
     (folder / "temporary").mkdir()

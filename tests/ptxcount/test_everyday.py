@@ -23,7 +23,7 @@ HALVES = RNG.normal(size=(N, 2)).astype(np.float16)
 SMALL = RNG.integers(0, 9, 256).astype(np.int32)
 ROWS = RNG.normal(size=(5, 300)).astype(np.float32)
 MATRIX = RNG.normal(size=(2, 40, 40)).astype(np.float32)
-ALL = (4, 256)
+ALL = (4, 256)  # grid and block: a thread for each of N numbers, and 24 that have none
 erf: Any = np.vectorize(math.erf)
 
 
@@ -141,6 +141,7 @@ def _sparse() -> Any:
 
 
 def _distances() -> Any:
+    """Return distances after the step from 3 to 4: -1 is unknown, and the first 5 of 50 vertices have 3."""
     distance = np.full(50, -1)
     distance[:5] = 3
     for a, b in EDGES:
@@ -167,13 +168,14 @@ def _inside() -> Any:
     return np.array([hits])
 
 
-QUANTISED = np.abs(ROWS).max(axis=1, keepdims=True) / np.float32(127)
-ONES, ZERO = np.ones(1, np.int32), np.zeros(1, np.int32)
+ROW_STEPS = np.abs(ROWS).max(axis=1, keepdims=True) / np.float32(127)
+ZERO = np.zeros(1, np.int32)
 F, INT = np.float32, np.int32
 BYTES = RNG.integers(0, 256, 5000, dtype=np.uint8)
 DIGITS = RNG.integers(-128, 128, (2, 64, 16)).astype(np.int8)
 FULL_COPY = ROWS.ravel()[:768].reshape(6, 32, 4)
-#: Kernel; grid, block and bytes of shared memory; arguments; function of the first argument afterwards; tolerance.
+#: Kernel; grid, block and bytes of shared memory; arguments; function that computes the first argument's content
+#: afterwards; tolerance.
 Case = tuple[str, tuple[Any, ...], list[Any], Callable[[], Any], float]
 CASES: list[Case] = [
     ("saxpy", ALL, [X.copy(), X[::-1].copy(), F(2), INT(N)], lambda: 2 * X[::-1] + X, 1e-6),
@@ -221,7 +223,7 @@ CASES: list[Case] = [
      lambda: ROWS / np.sqrt((ROWS.astype(float) ** 2).mean(axis=1, keepdims=True)), 4e-3),
     ("rotary", (5, 32), [ROWS[:, :64].copy(), INT(32)], _rotary, 1e-5),
     ("quantised", (5, 128), [np.zeros((5, 300), np.int8), np.zeros(5, F), ROWS, INT(300)],
-     lambda: np.rint(ROWS / QUANTISED).astype(np.int8), 0),
+     lambda: np.rint(ROWS / ROW_STEPS).astype(np.int8), 0),
     ("tiled_product", ((3, 3), (16, 16)), [np.zeros((40, 40), F), *MATRIX, INT(40)],
      lambda: MATRIX[0] @ MATRIX[1], 1e-5),
     ("byte_product", (64, 64), [np.zeros((64, 64), INT), *DIGITS.view(INT).copy(), INT(4)],
@@ -250,29 +252,31 @@ def _three(extent: Any) -> tuple[int, int, int]:
     return x, y, 1
 
 
-def execute_case(case: Case) -> Any:
-    name, (grid, block, *shared), arguments, _, _ = case
-    size = shared[0] if shared else 0
-    return execute_kernel(sources.ptx("everyday"), name, _three(grid), _three(block), arguments, dynamic_shared=size)
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
-def test_outputs_as_in_numpy_and_counts_as_with_sets(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "launch", "arguments", "compute", "tolerance"), CASES, ids=[case[0] for case in CASES]
+)
+def test_outputs_as_in_numpy_and_counts_as_with_sets(
+    name: str, launch: tuple[Any, ...], arguments: list[Any], compute: Callable[[], Any], tolerance: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
-    arguments = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in case[2]]
-    counters = execute_case((*case[:2], arguments, *case[3:]))
+    grid, block, *shared = launch
+    copies = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    ptx, dynamic_shared = sources.ptx("everyday"), shared[0] if shared else 0
+    counters = execute_kernel(ptx, name, _three(grid), _three(block), copies, dynamic_shared=dynamic_shared)
     assert not counters.findings
     assert not by_sets.differences(counters.accesses)
-    output, expected = arguments[0], np.asarray(case[3]())
+    output, expected = copies[0], np.asarray(compute())
     if output.dtype.kind != "f":
         np.testing.assert_array_equal(output.reshape(expected.shape), expected)
     else:
-        np.testing.assert_allclose(output.astype(float).reshape(expected.shape), expected, case[4], case[4])
+        np.testing.assert_allclose(output.astype(float).reshape(expected.shape), expected, tolerance, tolerance)
 
 
 def test_clock_grows() -> None:
-    y = np.zeros(33, np.int64)
-    sources.execute("everyday", "timed", [y, NUMBERS])
-    assert y[0] > 0
-    assert y[1:].tolist() == NUMBERS[:32].tolist()
+    out = np.zeros(1 + 32, np.int64)
+    sources.execute("everyday", "timed", [out, NUMBERS])
+    cycles, numbers = out[0], out[1:]
+    assert cycles > 0
+    assert numbers.tolist() == NUMBERS[:32].tolist()

@@ -52,11 +52,12 @@ def test_fma_of_extremes_rounds_once() -> None:
 
 
 def _root(exact: Fraction, dtype: np.dtype[Any], mode: str) -> float:
-    """Return the rounded square root of a fraction, from the integer root of a multiple."""
+    """Return the rounded square root of a fraction, from the integer root of a multiple with more bits than a float."""
     scaled = exact * Fraction(4) ** 2200
-    root = math.isqrt(math.floor(scaled))
-    inexact = root * root != scaled
-    return round_fraction(Fraction(2 * root + inexact, 2) / Fraction(2) ** 2200, dtype, mode)
+    root = Fraction(math.isqrt(math.floor(scaled)))
+    if root * root != scaled:
+        root += Fraction(1, 2)  # between two integers, as the exact root is
+    return round_fraction(root / Fraction(2) ** 2200, dtype, mode)
 
 
 #: Operation -> number of operands, and function of the exact result; for ``sqrt``, of its square.
@@ -136,27 +137,24 @@ def test_special_values_as_in_the_ptx_isa(instruction: str, operands: list[float
     assert_same(got, np.array([expected], dtype))
 
 
-ROUND: dict[str, Callable[[Fraction], int]] = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
-
-
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
-@pytest.mark.parametrize("rounding", ROUND)
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_floats_round_to_integers(source: str, target: str, rounding: str) -> None:
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     near = [float(edge) + step for edge in (low, high) for step in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     with np.errstate(over="ignore"):
         values = np.array([*list_values(DTYPES[source], 20), *near, 2.5, -0.5, 0.5, 1.5, 3.999]).astype(DTYPES[source])
-    got = evaluate(f"cvt.{rounding}.{target}.{source}", [values], f"{target[0].replace('s', 'i')}{bits // 8}")
+    got = evaluate(f"cvt.{rounding}i.{target}.{source}", [values], f"{target[0].replace('s', 'i')}{bits // 8}")
     for value, result in zip(values.tolist(), got.tolist(), strict=True):
-        if math.isnan(value):
-            wide = bits == 64 or source == "f64"  # then NaN becomes the top bit alone, else 0
-            expected = (-(2 ** (bits - 1)) if signed else 2 ** (bits - 1)) if wide else 0
+        if math.isnan(value):  # the top bit alone, or 0
+            top_bit = low if signed else 2 ** (bits - 1)
+            expected = top_bit if bits == 64 or source == "f64" else 0
         elif math.isinf(value):
             expected = high if value > 0 else low
         else:
-            expected = max(low, min(high, ROUND[rounding](Fraction(value))))
+            expected = max(low, min(high, ROUNDINGS[rounding](Fraction(value))))
         assert result == expected, value
 
 
@@ -183,7 +181,8 @@ def test_numbers_round_to_floats(source: str, target: str, rounding: str) -> Non
         assert result == round_fraction(Fraction(value), dtype, rounding), value
 
 
-INTEGER_CASES = [
+#: Conversion, dtypes of its operand and its result, operands, and results.
+CONVERSIONS = [
     ("cvt.u32.u64", "u8", "u4", [2**32 + 5, 2**64 - 1], [5, 2**32 - 1]),
     ("cvt.s64.s32", "i4", "i8", [-5, 2**31 - 1], [-5, 2**31 - 1]),
     ("cvt.u64.s32", "i4", "u8", [-5], [2**64 - 5]),
@@ -203,7 +202,7 @@ INTEGER_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("instruction", "source", "target", "values", "expected"), INTEGER_CASES)
+@pytest.mark.parametrize(("instruction", "source", "target", "values", "expected"), CONVERSIONS)
 def test_conversions_extend_and_saturate(
     instruction: str, source: str, target: str, values: list[float], expected: list[float]
 ) -> None:

@@ -1,22 +1,20 @@
 """``ptxcount pin`` and ``check`` in a repository: findings and exit codes after changes."""
 
-from collections.abc import Callable
-
 import pytest
 
 from ptxcount.command_line import main
-from tests.ptxcount.gate_repository import FELL, LAUNCH, OTHER, ROSE, Change, Repository
+from tests.ptxcount.gate_repository import FELL, LAUNCH, ROSE, TWO_BLOCKS, Change, Repository, kernel, launch, lock, pin
 
 BODY = "if (i < n) out[i] = 2 * in[i * STRIDE];"
 NAMED = f'{LAUNCH}name = "one"\n'
 
 
-def _behind(comment: str, stride: int = 2) -> Callable[[Repository], None]:
-    return lambda repo: repo.kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
+def _behind(comment: str, stride: int = 2) -> Change:
+    return kernel(stride, ("STRIDE];", f"STRIDE];  // ptxcount: {comment}"))
 
 
-def _limits(text: str) -> Callable[[Repository], None]:
-    return lambda repo: repo.launch(f"{LAUNCH}limits = {{ {text} }}\n")
+def _limits(text: str) -> Change:
+    return launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
 NEW = "scale.cu:4: error: PC005 no counts are pinned: run ptxcount pin; a launch without a name is identified by its "
@@ -31,45 +29,42 @@ MANY = " + ".join(f"in[{n}]" for n in range(16)) + " +\n2 * in["
 BANKS = "bank_conflicts = 31, shared_load_bank_conflicts_per_request = 0.4"
 TABLE = ("namespace phys", "__constant__ int table[64] = {1}; namespace phys")
 CONSTANT = "out[i] = table[i % 32] + 2 * in[i * STRIDE];"
-#: Successive changes, exit code of check, and starts of its lines.
+#: Successive changes, exit code of check, and starts of its lines. ``kernel(n)`` makes 32 warps load every n-th float,
+#: which are 4 * n sectors per request.
 CHECKS: list[tuple[list[Change], int, list[str]]] = [
     # moved lines, higher and lower counts, another compiler, a race
-    ([lambda repo: repo.kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
-    ([lambda repo: repo.kernel(8)], 1, [f"{ROSE}; scale.cu changed. Why: "]),
-    ([lambda repo: repo.kernel(1)], 0, [f"{FELL}; scale.cu changed [launch scale<float>]"]),
-    ([lambda repo: repo.kernel(1), lambda repo: repo.run("pin"), lambda repo: repo.kernel(2)], 1,
+    ([kernel(2, ("namespace", "// one\n\nnamespace"), ("    if (i", " // two\n\tif  (i"))], 0, []),
+    ([kernel(8)], 1, [f"{ROSE}; scale.cu changed. Why: "]),
+    ([kernel(1)], 0, [f"{FELL}; scale.cu changed [launch scale<float>]"]),
+    ([kernel(1), pin(), kernel(2)], 1,
      ["scale.cu:6: error: PC003 global load sectors rose from 128 to 256 (4 to 8 per request, ideal 4); scale.cu "
       "changed. Why: ptxcount check --advise. Intended: ptxcount pin --accept [launch scale<float>]"]),
-    ([lambda repo: repo.kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
-    ([lambda repo: repo.kernel(8, ("2 * in", "3 * in"))], 1,
-     [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
-    ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1')], 0, []),
-    ([lambda repo: repo.lock('"nvcc": "', '"nvcc": "1'), lambda repo: repo.kernel(8)], 1,
+    ([kernel(2, ("2 * in", "3 * in"))], 0, []),  # at equal cost
+    ([kernel(8, ("2 * in", "3 * in"))], 1, [f"{ROSE.replace(' (8', ' in edited lines (8')}; scale.cu changed. Why"]),
+    ([lock('"nvcc": "', '"nvcc": "1')], 0, []),
+    ([lock('"nvcc": "', '"nvcc": "1'), kernel(8)], 1,
      [ROSE, "ptxcount.lock:1: note: PC010 counts were pinned with nvcc 113.0.88, but nvcc is 13.0.88 now"]),
-    ([lambda repo: repo.kernel(2, (BODY, RACE)), lambda repo: repo.launch(LAUNCH + OTHER),
-      lambda repo: repo.run("pin", "--accept")], 0, ["scale.cu:6: warning: PC006"]),  # two launches of a kernel
-    ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), lambda repo: repo.kernel(8)], 1,
+    # two launches of a kernel, in this row and the next
+    ([kernel(2, (BODY, RACE)), launch(LAUNCH + TWO_BLOCKS), pin("--accept")], 0, ["scale.cu:6: warning: PC006"]),
+    ([launch(LAUNCH + TWO_BLOCKS), pin(), kernel(8)], 1,
      [f"{ROSE}; scale.cu changed. Why: ",
       "scale.cu:6: error: PC003 global load sectors rose from 128 to 512 (8 to 32 per request, ideal 4); scale.cu"]),
-    ([lambda repo: repo.kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
+    ([kernel(2, (BODY, LOCAL))], 1,  # an array in local memory
      ["scale.cu:4: error: PC003 stack frame bytes rose from 0 to 32; scale.cu changed. Why: ",
       *(f"scale.cu:6: error: PC003 local {amount} rose from 0 to " for amount in
         ("load requests", "load sectors", "store requests", "store sectors"))]),
-    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a constant table, read by lane
+    ([kernel(2, TABLE, (BODY, CONSTANT))], 1,  # a constant table, read by lane
      ["scale.cu:6: error: PC003 constant load addresses rose from 0 to 1024 in edited lines (32 per request)",
       "scale.cu:6: error: PC003 constant load requests rose"]),
-    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
-    ([_limits("constant_addresses = 0"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: error: PC001 constant_addresses is 1024; at most "]),
+    ([kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
+    ([_limits("constant_addresses = 0"), kernel(2, TABLE, (BODY, CONSTANT)), pin("--accept")], 1,
+     ["scale.cu:6: error: PC001 constant_addresses is 1024; at most "]),
     ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # a limit on an absent counter
-    ([_limits("constant_addresses_per_request = 32"), lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT)),
-      lambda repo: repo.run("pin", "--accept")], 0, []),
-    ([lambda repo: repo.kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")),
-      lambda repo: repo.run("pin", "--accept")], 1, ["scale.cu:6: error: PC002 addresses are 32; at most 16 "]),
-    ([lambda repo: repo.launch(f'{LAUNCH}name = "doubled"\n'), lambda repo: repo.kernel(8)], 1,
-     [f"{ROSE}; scale.cu changed"]),
-    ([lambda repo: repo.launch(NAMED), lambda repo: repo.run("pin"),
-      lambda repo: repo.launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # a renamed array keeps its counts
+    ([_limits("constant_addresses_per_request = 32"), kernel(2, TABLE, (BODY, CONSTANT)), pin("--accept")], 0, []),
+    ([kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")), pin("--accept")], 1,
+     ["scale.cu:6: error: PC002 addresses are 32; at most 16 "]),
+    ([launch(f'{LAUNCH}name = "doubled"\n'), kernel(8)], 1, [f"{ROSE}; scale.cu changed"]),
+    ([launch(NAMED), pin(), launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # another array, the same counts
     # limits of a launch and of a line
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
     ([_limits('store_sectors = "1 x ideal", load_sectors_per_request = "2 x ideal"')], 0, []),
@@ -79,12 +74,12 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
         "scale.cu:6: error: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
     ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),
-    ([lambda repo: repo.kernel(2, (BODY, TILE)), lambda repo: repo.run("pin", "--accept"), _limits(BANKS)], 1, [
+    ([kernel(2, (BODY, TILE)), pin("--accept"), _limits(BANKS)], 1, [
         "scale.cu:7: error: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
         "scale.cu:7: error: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this "]),
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
-    ([lambda repo: repo.launch(LAUNCH + OTHER), lambda repo: repo.run("pin"), _behind("sectors <= 7.9")], 1,
+    ([launch(LAUNCH + TWO_BLOCKS), pin(), _behind("sectors <= 7.9")], 1,
      [f"scale.cu:6: error: PC002 sectors are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]"
       for n in (1, 2)]),
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors are 8; at most 6 are allowed"]),
@@ -93,43 +88,39 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
-    ([lambda repo: repo.kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
+    ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] has no reason; write the reason after"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: error: PC007 ignore[bank-conflict] matches no finding"]),
     ([_behind("ignore[rises] of use")], 2, ["scale.cu:6: error: PC009 DirectiveError: ignore[rises] names no finding"]),
     ([_behind("sector < 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: 'sector < 4' is no directive; write"]),
     ([_behind("sector <= 4")], 2, ["scale.cu:6: error: PC009 DirectiveError: limit 'sector' names no count; "]),
-    ([lambda repo: repo.kernel(2, ("    if", "    // ptxcount: sector <= 4\n    if"))], 2,
+    ([kernel(2, ("    if", "    // ptxcount: sector <= 4\n    if"))], 2,
      ["scale.cu:6: error: PC009 DirectiveError: limit 'sector' names no count; "]),
     ([_behind("requests <= 2 x ideal")], 2, ["scale.cu:6: error: PC009 DirectiveError: requests have no ideal; "]),
     ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: error: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
-    ([lambda repo: repo.launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: error: PC006 access out of bounds "]),
-    ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')),
-      _behind("ignore[rise] it is small")], 2, [
-        "ptxcount.toml:7: error: PC009 LaunchError: /"]),
-    ([lambda repo: repo.launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
+    ([launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: error: PC006 access out of bounds "]),
+    ([launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')), _behind("ignore[rise] it is small")], 2,
+     ["ptxcount.toml:7: error: PC009 LaunchError: /"]),
+    ([launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
         "ptxcount.toml:1: error: PC009 the launch accesses no memory, so there is nothing to check"]),
-    ([lambda repo: repo.launch(OTHER)], 2, [NEW, GONE]),
-    ([lambda repo: repo.launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [
-        NEW, GONE]),
-    ([lambda repo: repo.launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
-    ([lambda repo: repo.launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: error: PC009 LaunchError: "]),
-    ([lambda repo: repo.launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
+    ([launch(TWO_BLOCKS)], 2, [NEW, GONE]),
+    ([launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [NEW, GONE]),
+    ([launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
+    ([launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: error: PC009 LaunchError: "]),
+    ([launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
      ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: error: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
-    ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), lambda repo: repo.kernel(8, ("2 * in[", MANY)),
+    ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), kernel(8, ("2 * in[", MANY)),
       _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast does not offset another access
      ["scale.cu:7: error: PC001 load_sectors_per_request is ", "ptxcount.toml:1: error: PC005 "]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "code", "messages"), CHECKS)
-def test_check_has_a_line_for_each_finding(
-    changes: list[Change], code: int, messages: list[str], repository: Repository
-) -> None:
+def test_check_lists_findings(changes: list[Change], code: int, messages: list[str], repository: Repository) -> None:
     for change in changes:
         change(repository)
     exit_code, lines = repository.run("check")
@@ -169,11 +160,12 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("launch", "number", "message"), REFUSED)
-def test_invalid_launches_are_one_error(launch: str, number: int, message: str, repository: Repository) -> None:
-    repository.launch(launch)
+@pytest.mark.parametrize(("text", "number", "message"), REFUSED)
+def test_invalid_launches_are_one_error(text: str, number: int, message: str, repository: Repository) -> None:
+    repository.write_launches(text)
     code, (line,) = repository.run("check")
-    assert (code, line.partition(" PC009 ")[0], message in line) == (2, f"ptxcount.toml:{number}: error:", True), line
+    assert (code, line.partition(" PC009 ")[0]) == (2, f"ptxcount.toml:{number}: error:")
+    assert message in line
 
 
 @pytest.mark.parametrize(("folder", "problem"), [("scale.cu", "is a file"), ("none", "does not exist")])
@@ -185,39 +177,46 @@ def test_missing_folder_is_an_error(folder: str, problem: str, repository: Repos
 
 def test_advice_covers_changed_counts(repository: Repository) -> None:
     def list_advice(*words: str) -> list[str]:
-        return [line[:26] for line in repository.run("check", "--changed", "HEAD", *words)[1] if " PC1" in line]
+        """List file, line and code of each finding that advises."""
+        lines = repository.run("check", *words)[1]
+        return [line[: len("scale.cu:6: warning: PC101")] for line in lines if " PC1" in line]
 
     repository.git("init", "-q")
     repository.git("add", "scale.cu", "ptxcount.toml")
     repository.git("commit", "-qm", "no lock file")
-    assert list_advice() == ["scale.cu:6: warning: PC101"]
+    assert list_advice("--changed", "HEAD") == ["scale.cu:6: warning: PC101"]
     repository.git("add", "ptxcount.lock")
     repository.git("commit", "-qm", "one")
-    assert [line[:26] for line in repository.run("check", "--advise")[1]] == ["scale.cu:6: warning: PC101"]
-    assert list_advice() == []
-    repository.kernel(2, ("2 * in", "3 * in"))
-    assert list_advice() == []
+    assert list_advice("--advise") == ["scale.cu:6: warning: PC101"]
+    assert list_advice("--changed", "HEAD") == []
+    repository.write_kernel(2, ("2 * in", "3 * in"))
+    assert list_advice("--changed", "HEAD") == []
     index = "blockIdx.x * blockDim.x + threadIdx.x"
-    repository.kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
-    assert list_advice("--advise")[0][:23] == "scale.cu:6: warning: PC"
+    repository.write_kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
+    assert list_advice("--changed", "HEAD", "--advise")[0].startswith("scale.cu:6: warning: PC")
+
+
+def test_unknown_revision_is_refused(repository: Repository) -> None:
+    repository.git("init", "-q")
     code, (refusal,) = repository.run("check", "--changed", "gone")
-    assert (code, "PC009 LaunchError: git cannot read revision gone: fatal: " in refusal) == (2, True)
+    assert code == 2
+    assert "PC009 LaunchError: git cannot read revision gone: fatal: " in refusal
 
 
 def test_compile_error_is_reported_once(repository: Repository) -> None:
-    repository.launch(LAUNCH + OTHER)
-    repository.kernel(2, ("2 * in[", "2 * inn["))
+    repository.write_launches(LAUNCH + TWO_BLOCKS)
+    repository.write_kernel(2, ("2 * in[", "2 * inn["))
     for command in ("pin", "check"):
         code, lines = repository.run(command)
-        (line,) = [line for line in lines if " PC0" in line]
-        assert (code, line[:52]) == (2, "scale.cu:6: error: PC009 CompileError: nvcc failed: ")
+        (finding,) = [line for line in lines if " PC0" in line]
+        assert code == 2
+        assert finding.startswith("scale.cu:6: error: PC009 CompileError: nvcc failed: ")
 
 
-@pytest.mark.parametrize("form", ["text", "github"])
-def test_success_is_one_line(form: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("form", "stream"), [("text", "out"), ("github", "err")])
+def test_success_is_a_line(form: str, stream: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(repository.folder), f"--format={form}"]) == 0
-    word = "1 launch passed\n"
-    assert capsys.readouterr() == ((word, "") if form == "text" else ("", word))
+    assert capsys.readouterr()._asdict() == {"out": "", "err": "", stream: "1 launch passed\n"}
 
 
 def test_suggested_commands_name_the_folder(repository: Repository) -> None:
@@ -233,7 +232,8 @@ def test_suggested_commands_name_the_folder(repository: Repository) -> None:
 
 
 def test_control_characters_are_not_printed(repository: Repository) -> None:
-    repository.kernel(2, ("int i =", "in\x1b[31mt i ="))
+    repository.write_kernel(2, ("int i =", "in\x1b[31mt i ="))
     for form in ("text", "github", "json", "sarif"):
         code, lines = repository.run("check", "--format", form)
-        assert (code, any(not character.isprintable() for character in "".join(lines))) == (2, False)
+        assert code == 2
+        assert "".join(lines).isprintable()

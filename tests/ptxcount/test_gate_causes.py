@@ -1,12 +1,11 @@
 """`check` names the inputs that changed since `pin`: headers, source, compiler, settings."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from ptxcount.gate import input_hashes
-from tests.ptxcount.gate_repository import LAUNCH, Repository
+from tests.ptxcount.gate_repository import LAUNCH, Change, Repository, launch, lock, pin
 
 #: Headers; the kernel reads all but the last.
 HEADERS = ("include/tile.cuh", "include/more.cuh", "include/most.cuh", "include/unused.cuh")
@@ -23,17 +22,17 @@ def headers(repository: Repository) -> Repository:
         (repository.folder / header).write_text(f"#pragma once  // {header}\n")
     (repository.folder / HEADERS[0]).write_text("#define TILE 2\n")
     lines = "".join(f"#include <{header.partition('/')[2]}>\n" for header in HEADERS[:3])
-    repository.kernel(2, ("namespace phys", f"{lines}namespace phys"), ("* STRIDE]", "* TILE]"))
-    repository.launch(LAUNCH + FLAGS)
+    repository.write_kernel(2, ("namespace phys", f"{lines}namespace phys"), ("* STRIDE]", "* TILE]"))
+    repository.write_launches(LAUNCH + FLAGS)
     assert repository.run("pin")[0] == 0
     return repository
 
 
-def _header(number: int, text: str) -> Callable[[Repository], object]:
+def _header(number: int, text: str) -> Change:
     return lambda repository: (repository.folder / HEADERS[number]).write_text(text)
 
 
-def _source(text: str) -> Callable[[Repository], object]:
+def _source(text: str) -> Change:
     def prepend(repository: Repository) -> None:
         source = repository.folder / "scale.cu"
         source.write_text(text + source.read_text())
@@ -50,7 +49,7 @@ def _drop_files(repository: Repository) -> None:
 
 
 #: Changes, code of a finding, and the end of its text.
-CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
+CAUSES: list[tuple[list[Change], str, str]] = [
     ([_header(0, "#define TILE 8\n")], "PC003", "to 1024 (8 to 32 per request, ideal 4); include/tile.cuh changed"),
     ([_header(0, "#define TILE 1\n")], "PC004", "run ptxcount pin to keep the lower count; include/tile.cuh changed"),
     ([_header(0, "#define TILE 99\n")], "PC006", "of 32768 bytes; include/tile.cuh changed"),
@@ -61,17 +60,15 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
      "ideal 4); scale.cu, include/tile.cuh, 2 more files changed"),
     ([_header(1, f"#pragma once  // {HEADERS[1]}\r\n"), _header(0, "#define TILE 8\r\n")], "PC003",
      "ideal 4); include/tile.cuh changed"),
-    ([lambda one: one.lock("load sectors\": 256", "load sectors\": 128")], "PC003",
+    ([lock("load sectors\": 256", "load sectors\": 128")], "PC003",
      f"from 128 to 256 (4 to 8 per request, ideal 4); {NONE}"),
-    ([lambda one: one.lock("13.0.88", "12.4.99"), lambda one: one.lock("load sectors\": 256", "load sectors\": 128")],
+    ([lock("13.0.88", "12.4.99"), lock("load sectors\": 256", "load sectors\": 128")],
      "PC003", "from 128 to 256 (4 to 8 per request, ideal 4); nvcc changed"),
-    ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
-      lambda one: one.launch(NAMED.replace("int32:1024", "int32:512"))], "PC004",
-     "count; the settings of the launch changed"),
-    ([lambda one: one.launch(NAMED), lambda one: one.run("pin"),
-      lambda one: one.launch(f'{NAMED}arch = "sm_80"\n'), _header(0, "#define TILE 4\n")],
+    ([launch(NAMED), pin(), launch(NAMED.replace("int32:1024", "int32:512"))],
+     "PC004", "count; the settings of the launch changed"),
+    ([launch(NAMED), pin(), launch(f'{NAMED}arch = "sm_80"\n'), _header(0, "#define TILE 4\n")],
      "PC003", "; include/tile.cuh, the settings of the launch changed"),
-    ([lambda one: one.launch(NAMED), _header(0, "#define TILE 8\n")], "PC003",
+    ([launch(NAMED), _header(0, "#define TILE 8\n")], "PC003",
      "ideal 4); include/tile.cuh changed"),  # a new name: its earlier settings are unknown
     ([_drop_files, _header(0, "#define TILE 8\n")], "PC003",
      "sectors rose from 256 to 1024 (8 to 32 per request, ideal 4)"),
@@ -79,9 +76,7 @@ CAUSES: list[tuple[list[Callable[[Repository], object]], str, str]] = [
 
 
 @pytest.mark.parametrize(("changes", "code", "end"), CAUSES)
-def test_finding_ends_with_its_causes(
-    changes: list[Callable[[Repository], object]], code: str, end: str, headers: Repository
-) -> None:
+def test_finding_ends_with_its_causes(changes: list[Change], code: str, end: str, headers: Repository) -> None:
     for change in changes:
         change(headers)
     line = next(line for line in headers.run("check")[1] if f" {code} " in line)

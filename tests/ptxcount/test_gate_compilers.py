@@ -98,7 +98,7 @@ def test_folder_of_an_option_is_no_system_folder(options: list[str], folders: li
 def test_unchanged_check_starts_no_process(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilations, "query_layout", inclusions.query_layout)
     count_cache.nvcc_release.cache_clear()  # reported by an earlier test's folder
-    repository.launch(LAUNCH + 'flags = "-I ."\n')
+    repository.write_launches(LAUNCH + 'flags = "-I ."\n')
     assert repository.run("pin")[0] == 0
     script = """
 import subprocess, sys
@@ -109,4 +109,5 @@ sys.addaudithook(lambda event, words: listed.append(words[0]) if event in ("os.l
 print(main(["check"]), *{"numpy", "dataclasses"} & {*sys.modules}, listed.count("/usr/include"))
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=repository.folder, capture_output=True, text=True)
+    # exit code 0, none of these modules, and one look into the folder
     assert (done.stdout, done.stderr) == ("1 launch passed\n0 1\n", "")

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from tests.ptxcount.gate_repository import KERNEL, LAUNCH, OTHER, Repository
+from tests.ptxcount.gate_repository import KERNEL, LAUNCH, TWO_BLOCKS, Repository
 
 SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
 
@@ -19,9 +19,9 @@ def _output(repository: Repository, form: str) -> str:
 
 def test_formats_have_the_same_findings(repository: Repository) -> None:
     (repository.folder / "a b#%.cu").write_text("#define STRIDE 8\n" + KERNEL)
-    repository.kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
-    half = OTHER.replace("[[launch]]", '[[launch]]\nname = "half"')
-    repository.launch(LAUNCH + half + LAUNCH.replace("scale.cu", "a b#%.cu"))
+    repository.write_kernel(8, ("STRIDE];", "STRIDE];\n// ptxcount: sectors <= 4"))
+    half = TWO_BLOCKS.replace("[[launch]]", '[[launch]]\nname = "half"')
+    repository.write_launches(LAUNCH + half + LAUNCH.replace("scale.cu", "a b#%.cu"))
     sarif = _output(repository, "sarif")
     (run,) = json.loads(sarif)["runs"]
     findings = []
@@ -55,7 +55,7 @@ def test_formats_have_the_same_findings(repository: Repository) -> None:
 
 
 def test_long_error_is_one_annotation(repository: Repository) -> None:
-    repository.kernel(2, ("int i =", "i ="))
+    repository.write_kernel(2, ("int i =", "i ="))
     code, (annotation,) = repository.run("check", "--format", "github")
     assert code == 2
     assert annotation.count("%0A") > 2
@@ -81,24 +81,26 @@ COMPARED = [
 
 
 @pytest.mark.parametrize(("stride", "launch", "messages"), COMPARED)
-def test_compare_prints_changes_since_a_revision(
-    stride: int, launch: str, messages: list[str], repository: Repository
-) -> None:
+def test_compare_prints_changes(stride: int, launch: str, messages: list[str], repository: Repository) -> None:
     repository.git("init", "-q")
     repository.git("add", ".")
     repository.git("commit", "-qm", "one")
     unchanged = ["### Memory transactions: same", "", "    1 of 1 launches kept their counts."]
     assert repository.run("compare", "HEAD") == (0, unchanged)
-    repository.kernel(stride)
-    repository.launch(launch)
+    repository.write_kernel(stride)
+    repository.write_launches(launch)
     code, (title, empty, *lines) = repository.run("compare", "HEAD")
     assert (code, title, empty) == (0, f"### Memory transactions: {messages[0]}", "")
     expected = [f"    {message}" for message in messages[1:]]
     assert [line[: len(begins)] for line, begins in zip(lines, expected, strict=True)] == expected
-    repository.lock('"nvcc": "13', '"nvcc": "12')
-    repository.git("commit", "-qam", "another nvcc")
-    lines = repository.run("compare", "HEAD")[1]
-    assert lines[3] == "    The compiler was nvcc 12.0.88 before, and is 13.0.88 now."
+
+
+def test_compare_names_another_compiler(repository: Repository) -> None:
+    repository.edit_lock('"nvcc": "13', '"nvcc": "12')
+    repository.git("init", "-q")
+    repository.git("add", ".")
+    repository.git("commit", "-qm", "another nvcc")
+    assert repository.run("compare", "HEAD")[1][3] == "    The compiler was nvcc 12.0.88 before, and is 13.0.88 now."
     assert repository.run("compare", "gone") == (2, [])
 
 

@@ -16,6 +16,7 @@ import ptxcount
 from ptxcount.cli.argument_words import make_argument, make_arguments
 from ptxcount.command_line import main
 from ptxcount.util.errors import LaunchError
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.sources import compile_to_ptx
 
 SOURCE = """\
@@ -43,8 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(file)]) == 0
-    out = capsys.readouterr().out
+    out = read_output(capsys, file)
     assert f"{file}: 2 kernels" in out
     assert "phys::gather(T* __restrict__ out, const T* in, int n)  (line 6)" in out
     assert "filled(double* out, Point p)  (line 11)" in out
@@ -57,8 +57,7 @@ def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("name", ["gather<float>", "phys::gather<float,2>", "phys::gather< float , 2 >"])
 def test_entry_instantiates_a_template(name: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(file), "--entry", name, *GATHER.split(), "--json"]) == 0
-    counted = json.loads(capsys.readouterr().out)
+    counted = json.loads(read_output(capsys, file, "--entry", name, *GATHER.split(), "--json"))
     assert counted["load_sectors"] == 2 * counted["store_sectors"] == 256
     assert [(row["line"], row["text"][:17]) for row in counted["lines"]] == [(8, "if (i < n) out[i]")]
     assert counted["distinct_sectors"] == {"read": 256, "written": 128}
@@ -78,12 +77,12 @@ def test_struct_and_variable_reach_the_kernel(file: Path, tmp_path: Path, capsys
     page = tmp_path / "page.html"
     variable = f"taps=@{tmp_path / 'taps.npy'}"
     assert main([str(file), *words, "--variable", variable, "--html", str(page), "--json"]) == 0
+    assert not capsys.readouterr().err
     assert "p.y * taps[1];" in page.read_text()
-    assert "http" not in page.read_text()
-    assert "UnsetVariableError" not in capsys.readouterr().err
+    assert "http" not in page.read_text(), "the page loads nothing"
     out, taps = np.zeros(32), np.load(tmp_path / "taps.npy")
     ptxcount.count(file, "filled", 1, 32, [out, *make_arguments([f"p={struct}"])], variables={"taps": taps})
-    assert out.tolist() == [5.0] * 32
+    assert out.tolist() == [2.5 * 2] * 32
 
 
 def test_random_arrays_are_within_bounds() -> None:
@@ -100,10 +99,10 @@ def test_random_arrays_are_within_bounds() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
-    words = ("=float32[4]=random", "=float32[4]=random(1,2)", "=@gone.npy", "={", '={"a": "float[4]"}', "={}", "=[7]")
+    words = ("float32[4]=random", "float32[4]=random(1,2)", "@gone.npy", "{", '{"a": "float[4]"}', "{}", "[7]")
     for word in words:
         with pytest.raises(LaunchError):
-            make_arguments([f"x{word}"])
+            make_arguments([f"x={word}"])
 
 
 def test_only_object_like_macros_are_expanded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,8 +117,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     error, warning = capsys.readouterr().err.splitlines()
     assert "the kernel takes out, in in this order" in error
     assert warning == "warning: argument names are unchecked: found no plain declaration of b; check their order"
-    assert main([str(source)]) == 0
-    listed = capsys.readouterr().out
+    listed = read_output(capsys, source)
     assert "a(float* out, const float* in)  (line 3)" in listed
     assert "b(8 bytes p0, 8 bytes p1)  (parameter names unknown" in listed
 
@@ -176,9 +174,7 @@ def test_dispatcher_of_another_package_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
-def test_numba_compiles_for_types_or_signature(
-    signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numba_compiles_for_types(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'

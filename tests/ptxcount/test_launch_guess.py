@@ -12,18 +12,10 @@ from ptxcount.command_line import main
 from ptxcount.report.kernel_uses import KernelUses
 from ptxcount.report.launch_guess import guess_block
 from ptxcount.report.suggested_launches import list_kernels
-from ptxcount.source.declarations import find_declarations, find_structs, guess_instance, guess_template_argument
+from ptxcount.source.declarations import find_declarations, find_structs, guess_instance
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.snippets import module
 
-#: Text before the kernel's name -> options of the suggested command.
-DECLARED = {
-    "__global__ void": "--block 256", "__global__ void __launch_bounds__(128)": "--block 128",
-    "__launch_bounds__(64, 2) __global__ void": "--block 64",
-    "template <typename T> __global__ void __launch_bounds__(32)": "--block 32",
-    "extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void": "--block 256",
-    "/* tiled */ __global__ void": "--grid 8,8 --block 32,8",
-    "/* planar */ __global__ void": "--grid 8,32 --block 32,8",
-}  # fmt: skip
 BODY = "x[threadIdx.x] += 1;"
 SHARED = (
     "own[threadIdx.x % 3] = 1; buffer[threadIdx.x] = x[threadIdx.x]; __syncthreads(); "
@@ -37,17 +29,26 @@ TILE = """\
     __syncthreads();
     for (int j = 0; j < 32; j += 8) x[(row + j) * 256 + column] = tile[threadIdx.x][threadIdx.y + j];
 """
-BODIES = {"extern": SHARED, "tiled": TILE, "planar": "x[(blockIdx.y * blockDim.y + threadIdx.y) * 256] = 0;"}
+#: Text before the kernel's name, its body, and options of the suggested command.
+DECLARED = [
+    ("__global__ void", BODY, "--block 256"), ("__global__ void __launch_bounds__(128)", BODY, "--block 128"),
+    ("__launch_bounds__(64, 2) __global__ void", BODY, "--block 64"),
+    ("template <typename T> __global__ void __launch_bounds__(32)", BODY, "--block 32"),
+    ("extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void", SHARED, "--block 256"),
+    ("__global__ void", TILE, "--grid 8,8 --block 32,8"),
+    ("__global__ void", "x[(blockIdx.y * blockDim.y + threadIdx.y) * 256] = 0;", "--grid 8,32 --block 32,8"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("declared", "options"), DECLARED.items())
-def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("declared", "body", "options"), DECLARED)
+def test_suggested_launch_runs(
+    declared: str, body: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = tmp_path / "k.cu"
-    body = next((body for word, body in BODIES.items() if word in declared), BODY)
     source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
-    assert main([str(source)]) == 0
-    (command,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ptxcount ")]
+    (command,) = [line for line in read_output(capsys, source).splitlines() if line.startswith("  ptxcount ")]
     assert options in command
+    # 48 KiB less ``own``, of 12 bytes, which fill 16
     assert ("--dynamic-shared 49136" in command) is ("extern" in declared)
     assert main(shlex.split(command)[1:]) == 0
 
@@ -55,13 +56,10 @@ def test_suggested_launch_runs(declared: str, options: str, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("directive", "block"), [(".reqntid 8, 4, 2", "8,4,2"), (".reqntid 64", "64"), (".maxntid 96, 1, 1", "96")]
 )
-def test_directives_of_ptx_give_the_block(
-    directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_directive_gives_block(directive: str, block: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "k.ptx"
     file.write_text(module("", 1).replace("{", f"{directive}\n{{", 1))
-    assert main([str(file)]) == 0
-    assert f"--block {block} " in capsys.readouterr().out
+    assert f"--block {block} " in read_output(capsys, file)
 
 
 @pytest.mark.parametrize(
@@ -72,15 +70,9 @@ def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple
     assert guess_block(planar, most) == block
 
 
-@pytest.mark.parametrize(("parameter", "argument"), [
-    ("typename T", "float"), ("class T = int", "int"), ("int N", "16"), ("bool B", "true"), ("unsigned N = 4", "4"),
-])  # fmt: skip
-def test_template_arguments_are_guessed(parameter: str, argument: str) -> None:
-    assert guess_template_argument(parameter) == argument
-
-
 @pytest.mark.parametrize(("template", "instance"), [
     ("typename... Ts", "v<float>"), ("bool B, typename T = double", "v<true, double>"), ("int N", "v<256>"),
+    ("typename T, int M", "v<float, 16>"), ("class T = int, unsigned M = 4", "v<int, 4>"),  # only N is the block
     ("int N = (2 * 8)", "v<(2 * 8)>"), ("int N = 1 << 4, int M = 2", "v<1 << 4, 2>"),
     ("int N = (sizeof(float) > 2), int M = 2", "v<(sizeof(float) > 2), 2>"),
     ("typename T = std::array<int, 4>, int N = 2", "v<std::array<int, 4>, 2>"),
@@ -94,15 +86,14 @@ def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     source = tmp_path / "k.cu"
     body = SHARED.replace("own", "buffer")
     source.write_text(f"extern __shared__ float buffer[]; __global__ void k(float* x) {{ {body} }}")
-    assert main(["init", str(source)]) == 0
-    text = capsys.readouterr().out
+    text = read_output(capsys, "init", source)
     guessed = {line.partition(" ")[0] for line in text.splitlines() if "# a guess" in line or "# guesses" in line}
     assert guessed == {"grid", "block", "dynamic_shared", "arguments"}
     assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
-    assert main([str(source)]) == 0
-    notes = [text, capsys.readouterr().out]
-    assert ["first of all if" in note for note in notes] == [True, True]
-    assert "are guesses" in notes[1]
+    assert "first of all if" in text
+    listed = read_output(capsys, source)
+    assert "first of all if" in listed
+    assert "are guesses" in listed
 
 
 STRUCTS = """\
@@ -116,21 +107,30 @@ __global__ void scale(float* o, Params p, Half h) {
 
 
 def test_members_of_structs_are_found() -> None:
-    structs = find_structs(STRUCTS)
-    assert structs["Inner"] == [("const float*", "x", 0), ("int", "n", 2)]
-    assert structs["Params"] == [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)]
-    assert structs["Half"] == [("long long", "n", 0)]
-    assert {*structs} == {"Inner", "Params", "Half"}
-    methods = "M(const float* x, int n) : x(x) { if (n) { f(x); } } __device__ int f() const { return n; };"
-    assert find_structs(f"struct M {{ const float* x; {methods} int n; }};")["M"] == [
-        ("const float*", "x", 0), ("int", "n", 0)
-    ]  # fmt: skip
-    others = "static constexpr int N = 3; using T = float; typedef int U; float by = 0.5f, to; int* n = nullptr;"
-    assert find_structs(f"struct S {{ {others} }};")["S"] == [("float", "by", 0), ("float", "to", 0), ("int*", "n", 0)]
-    for member in ("int low : 3", "bool operator==(const B& b) const", "B& operator=(const B& b)", "int f(int n = 3)"):
-        assert not find_structs(f"struct B {{ {member}; int n; }};"), member
-    assert not find_structs("struct V { int n; virtual int f() { return n; } }; struct D { int f(); int n; };")
-    assert find_structs("struct Whole {int n;}; struct P {float a; float m[3][3]; int n;};").keys() == {"Whole"}
+    """A member is its type, its name, and its number of elements, or 0."""
+    assert find_structs(STRUCTS) == {
+        "Inner": [("const float*", "x", 0), ("int", "n", 2)],
+        "Params": [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)],
+        "Half": [("long long", "n", 0)],
+    }
+
+
+@pytest.mark.parametrize(("content", "members"), [
+    ("const float* x; M(const float* x) : x(x) { if (n) { f(x); } } __device__ int f() const { return n; }; int n;",
+     [("const float*", "x", 0), ("int", "n", 0)]),
+    ("static constexpr int N = 3; using T = float; typedef int U; float by = 0.5f, to; int* n = nullptr;",
+     [("float", "by", 0), ("float", "to", 0), ("int*", "n", 0)]),
+])  # fmt: skip
+def test_methods_types_and_constants_are_no_members(content: str, members: list[tuple[str, str, int]]) -> None:
+    assert find_structs(f"struct M {{ {content} }};") == {"M": members}
+
+
+@pytest.mark.parametrize("member", [
+    "int low : 3", "bool operator==(const S& b) const", "S& operator=(const S& b)", "int f(int n = 3)", "int f()",
+    "virtual int f() { return 1; }", "float m[3][3]",
+])  # fmt: skip
+def test_struct_of_unknown_layout_is_left_out(member: str) -> None:
+    assert find_structs(f"struct Whole {{ int n; }}; struct S {{ {member}; int n; }};").keys() == {"Whole"}
 
 
 def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,8 +139,8 @@ def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.Captu
     (kernel,) = list_kernels(file)
     assert kernel.arguments == [*(f"p{n}=float32[262144]" for n in range(7)), "p7=float32:1"]
     words = "int64:0 int64:0 int64:64 int64:4 x=float32[64] int64:64 int64:4 float32:2"
-    assert main([str(file), "--grid", "1", "--block", "32", *words.split()]) == 0
-    assert "0 requests: no thread reached a load or a store" in capsys.readouterr().out
+    out = read_output(capsys, file, "--grid", "1", "--block", "32", *words.split())
+    assert "0 requests: no thread reached a load or a store" in out
 
 
 def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
     (kernel,) = list_kernels(file)
     arguments: list[Any] = [*make_arguments(kernel.arguments)]
     ptxcount.count(file, None, 1, 1, arguments)
-    assert arguments[0][0] == 65536 + 2 + 3
+    assert arguments[0][0] == 65536 + 2 + 3  # the guess of p.n; and the elements 2 and 3 of rows 0, 1, 2, ...
 
 
 def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
@@ -162,12 +162,17 @@ def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
     assert kernel.arguments == ["o=float32[1048576]", f"p={members}", 'h={"n": "int64:65536"}']
     arguments = make_arguments(kernel.arguments)
     assert ptxcount.count(file, None, 1, 32, arguments).loads.requests == 1
+
+
+def test_guess_of_an_unknown_struct_is_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.cu"
     methods = "struct Q { float* x; int f(); }; struct R { int f(); int n; };"
     file.write_text(f"{methods} __global__ void k(Q q, R r) {{ q.x[0] = r.n; }}")
     assert list_kernels(file)[0].arguments == ["q={}", "r=bytes:00000000"]
 
 
-#: Parameters and body of a kernel, and its guessed launch.
+#: Parameters and body of a kernel, and its guessed launch. Bounded kernels have 8 threads less an axis than the grid:
+#: 65528 of 2**16, 248 of 2**8, or 56 of 2**6.
 USES = (
     ("const float* x, float* o, int n) { if (I <= n) o[I] = x[I];",
      "--grid 256 --block 256 x=float32[65528] o=float32[65528] n=int32:65528"),
@@ -233,10 +238,11 @@ def test_launch_is_guessed_from_the_text(tmp_path: Path) -> None:
     file.write_text("".join([head, *kernels, INSTANCES]))
     commands = [shlex.split(kernel.format_command(file, alone=False))[1:] for kernel in list_kernels(file)]
     assert [command[3:] for command in commands] == [launch.split() for _, *launches in USES for launch in launches]
-    assert [main(commands[0]), main(commands[6])] == [1, 0]
+    out_of_bounds, within_bounds = commands[0], commands[6]  # ``I <= n`` exceeds the arrays by one element
+    assert [main(out_of_bounds), main(within_bounds)] == [1, 0]
 
 
-#: Statement -> the direction of x; empty where another name may have its address.
+#: Statement -> direction of x; empty if another name may have its address, so that the text does not tell it.
 DIRECTIONS = {
     "y[0] = x[i];": "in", "y[0] = a > x[p->x[x[1]]] && x[i] == 3 || x[i] <= x[j];": "in",
     "y[0] = __ldg(&x[i]) + __ldcs(x + 1);": "in",

@@ -120,12 +120,6 @@ def test_instructions_of_a_line_share_a_row() -> None:
     ]
 
 
-def test_table_has_uniform_constants() -> None:
-    access = _access(1, "constant", "load", requests=3, addresses=3)
-    rows = format_table(LaunchCounters(32, [access])).splitlines()
-    assert [row.split() for row in rows if "load" in row][-1] == ["load", "3", "3", "1.00", "1.00"]
-
-
 def test_table_has_sums_by_space_and_kind() -> None:
     assert format_table(LAUNCH) == TABLE
 
@@ -148,7 +142,7 @@ def test_merged_accesses_have_a_row_if_they_differ() -> None:
 
 
 def test_json_has_totals_and_caveats() -> None:
-    without = LaunchCounters(64, LAUNCH.accesses[:4], 160, 5)
+    without = replace(LAUNCH, accesses=LAUNCH.accesses[:4])
     nothing: dict[str, Any] = {"caveats": {"local store": LOCAL_CAVEATS[None]}, "findings": []}
     printed = json.loads(listing.format_json(without))
     assert [(line["line"], len(line["accesses"])) for line in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
@@ -159,11 +153,11 @@ def test_json_has_totals_and_caveats() -> None:
     assert printed == {**LAUNCH.totals(), **nothing}
 
 
-@pytest.mark.parametrize(("together", "is_told"), [(96, True), (3, False)])
-def test_aggregation_of_several_lanes_is_printed(together: int, is_told: bool) -> None:
-    access = Access(Source(1), "global", "atomic", 4, 3, 3, together=together, aggregated=3)
-    assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_told
-    assert ("warp-aggregated by ptxas: 3 requests" in listing.describe_cost(access)) == is_told
+@pytest.mark.parametrize(("lanes", "is_printed"), [(96, True), (3, False)])
+def test_aggregation_of_several_lanes_is_printed(lanes: int, is_printed: bool) -> None:
+    access = Access(Source(1), "global", "atomic", 4, requests=3, sectors=3, together=lanes, aggregated=3)
+    assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_printed
+    assert ("warp-aggregated by ptxas: 3 requests" in listing.describe_cost(access)) == is_printed
 
 
 @pytest.mark.parametrize(("fetched", "printed"), [(33026, 33026), (None, 33025)])
@@ -204,7 +198,7 @@ def test_only_named_sources_are_shown(
         (tmp_path / name).write_text(f"content of {name[2:]}\n")
         accesses.append(Access(Source(1, str(tmp_path / name), 1), "global", "load", 4, requests=1, sectors=4, lines=1))
     monkeypatch.chdir(tmp_path / "a")
-    text = format_counters(LaunchCounters(32, accesses, 64, 2), sources)
+    text = format_counters(LaunchCounters(32, accesses), sources)
     assert [line.rpartition(" ")[2] for line in text.splitlines() if "content of" in line] == shown
 
 

@@ -30,7 +30,7 @@ OTHERWISE: dict[str, set[str]] = {
     "function heap": {*LOADS, *STORES, *ATOMICS, "shared_atomic_wavefronts"},
     "beyond a surface": {"surface_load_sectors"},
 }  # fmt: skip
-#: Launch -> counter within a relative difference: fetches of eight neighbours, and of four of 16 bytes.
+#: Launch -> a counter, and its largest relative difference: fetches of eight neighbours, and of four of 16 bytes.
 NEAR = {
     **{name: ("texture_load_sectors", 0.007) for name in READINGS if name.startswith("fetch3") and "linear" in name},
     "float4 linear": ("texture_load_sectors", 0.001),

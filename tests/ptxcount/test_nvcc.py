@@ -55,7 +55,10 @@ def test_search_for_nvcc_in_order(places: dict[str, Path], monkeypatch: pytest.M
     message = f"^NVCC is not set, and neither this Python environment nor PATH has nvcc; {ADVICE}"
     with pytest.raises(NvccNotFoundError, match=message):
         cuda_compiler.compile_source("")
-    # the advice is to install ``ptxcount[nvcc]`` from this repository; PyPI has no ptxcount
+
+
+def test_advised_wheel_is_that_of_the_extra() -> None:
+    """The error cannot advise ``ptxcount[nvcc]``, because PyPI has no ptxcount."""
     project = sources.FOLDER.parents[1] / "ptxcount" / "pyproject.toml"
     assert cuda_compiler.WHEEL in project.read_text(encoding="utf-8")
 
@@ -169,7 +172,12 @@ def test_register_limit_makes_ptxas_spill() -> None:
     frames = [(access["space"], access["kind"], access["bytes"]) for access in free]
     assert frames == [("stack", "frame", 0), ("spill", "store", 0), ("spill", "load", 0)]
     assert limited[1]["bytes"] > 0
-    assert list_machine_accesses(ptx, "k", "", "compute_90") == list_machine_accesses("no PTX", "k", "", "sm_90") == []
+
+
+@pytest.mark.parametrize(("is_ptx", "arch"), [(True, "compute_90"), (False, "sm_90")])
+def test_resources_without_machine_code_are_unknown(is_ptx: bool, arch: str) -> None:
+    ptx = compile_to_ptx('extern "C" __global__ void k() {}') if is_ptx else "no PTX"
+    assert list_machine_accesses(ptx, "k", "", arch) == []
 
 
 #: Functions with arrays of 40 and 80 integers, of which the second calls the first, and a function that spills.

@@ -12,9 +12,7 @@ import pytest
 from ptxcount.isa.table import COMBINATIONS, FLOAT_COMPARISONS, INTEGER_COMPARISONS, TRUE
 from tests.ptxcount.snippets import evaluate
 
-_PLAIN: dict[str, Callable[[Any, Any], bool]] = {
-    name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
-}
+_PLAIN: dict[str, Callable[[Any, Any], bool]] = {n: getattr(operator, n) for n in ("eq", "ne", "lt", "le", "gt", "ge")}
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1.5, 6e-8, -6e-8, 65504.0, math.inf, -math.inf, math.nan]
 #: Encoding and decoding of each float type; bits of bfloat16 are the upper half of a float32.
@@ -66,7 +64,7 @@ def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
     a, b = (encoded(column) for column in zip(*product(NUMBERS, NUMBERS), strict=True))
     tiny = float(np.finfo(dtype).tiny) if flushes else 0.0
     values = [[math.copysign(0, x) if abs(x) < tiny else x for x in decoded(operand).tolist()] for operand in (a, b)]
-    ftz = ".ftz" * flushes
+    ftz = ".ftz" if flushes else ""
     for name in FLOAT_COMPARISONS:
         expected = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
         assert evaluate(f"setp.{name}{ftz}.{kind}", [a, b], "?").tolist() == expected, name
@@ -123,14 +121,15 @@ def _permute(a: int, b: int, c: int) -> int:
 
 
 def _logic(table: int) -> Callable[[int, int, int], int]:
-    return lambda a, b, c: _join(
-        [table >> ((a >> i & 1) << 2 | (b >> i & 1) << 1 | c >> i & 1) & 1 for i in range(32)], 1
+    """Return ``lop3``, whose table has a bit for each three bits of the operands."""
+    return lambda *words: _join(
+        [table >> _join([w >> n & 1 for w in words[::-1]], bits=1) & 1 for n in range(32)], bits=1
     )
 
 
 def _products(name: str, first: bool, second: bool) -> Callable[[int, int, int], int]:
     """Return ``dp4a``, the sum of products of bytes, or ``dp2a``, of 16-bit numbers and the lower or upper bytes."""
-    bits, skipped = (8, 0) if name == "dp4a" else (16, 2 * name.endswith("hi"))
+    bits, skipped = {"dp4a": (8, 0), "dp2a.lo": (16, 0), "dp2a.hi": (16, 2)}[name]
     return lambda a, b, c: c + sum(map(operator.mul, _split(a, bits, first), _split(b, 8, second)[skipped:]))
 
 
@@ -196,8 +195,9 @@ ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x
 @pytest.mark.parametrize(("instruction", "count", "oracle"), WORDS, ids=[row[0] for row in WORDS])
 def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., int]) -> None:
     rng = np.random.default_rng(len(instruction))
-    rows = [row for row in product(ENDS, ENDS) if count == 2]
-    rows = rows or [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
+    rows: list[Any] = [*product(ENDS, ENDS)]
+    if count == 3:
+        rows = [*rng.choice(ENDS, (500, 3)).tolist(), *rng.integers(0, 2**32, (500, 3)).tolist()]
     operands = [np.array(column, np.uint32) for column in zip(*rows, strict=True)]
     results = evaluate(instruction, operands, "u4").tolist()
     assert results == [oracle(*map(int, row)) & 0xFFFFFFFF for row in rows]

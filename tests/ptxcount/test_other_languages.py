@@ -25,10 +25,12 @@ def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
         arrays.count(ptx.replace(".reqntid 32", ""))
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    tools = Record(**({"_cached_cc": None} if known else {}))
-    ptx = write_copy([".param .u64"] * 10, (1, 0), (6, 0))
+def make_numba_kernel(monkeypatch: pytest.MonkeyPatch, tools: Record) -> Any:
+    """Make a copy kernel of numba-cuda-mlir, whose module of tools is a stand-in.
+
+    An array of one axis has five parameters: two pointers, of which the second is read, offset, length and step.
+    """
+    ptx = write_copy([".param .u64"] * 10, source=(1, 0), output=(5 + 1, 0))
 
     def compile_ptx(function: Any, types: Any, *, lineinfo: bool, cc: tuple[int, int]) -> tuple[str, None]:
         assert (tools._cached_cc, lineinfo) == (cc, True)
@@ -38,141 +40,163 @@ def test_numba_cuda_mlir_gets_arrays_in_parts(known: bool, arrays: Arrays, monke
     typeof = Record(typeof=lambda argument: str(argument.dtype))
     stand_in(monkeypatch, numba_cuda_mlir__cuda=Record(compile_ptx=compile_ptx), numba_cuda_mlir__tools=tools)
     stand_in(monkeypatch, numba_cuda_mlir__numba_cuda__typing__typeof=typeof)
-    kernel = type("Dispatcher", (), {"py_func": len, "targetoptions": {}, "__module__": "numba_cuda_mlir.descriptor"})()
-    if known:
-        arrays.count(kernel)
-        assert tools._cached_cc is None
-        matrix = np.zeros((4, 6), np.float32)[:, :3]
-        parts = adapt_kernel(kernel, "s", [matrix, 2, True], "sm_90").arguments[-7:]
-        assert [*parts] == [0, 4, 3, 6, 1, 2, 1]  # offset, rows, columns, two steps, and two scalars
-        assert [*map(type, parts[-2:])] == [np.int64, np.bool_]
-        fields = np.zeros(4, [("x", "f4"), ("y", "f8")])
-        assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
-        with pytest.raises(LaunchError, match=r"8-byte elements has the strides \(12,\)"):
-            adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
-    else:
-        message = "this release of Numba is not supported: it has no _cached_cc; pass the PTX"
-        with pytest.raises(LaunchError, match=message):
-            arrays.count(kernel)
+    return type("Dispatcher", (), {"py_func": len, "targetoptions": {}, "__module__": "numba_cuda_mlir.descriptor"})()
+
+
+def test_numba_cuda_mlir_gets_arrays_in_parts(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = Record(_cached_cc=None)
+    kernel = make_numba_kernel(monkeypatch, tools)
+    arrays.count(kernel)
+    assert tools._cached_cc is None  # as before the compilation
+    matrix = np.zeros((4, 6), np.float32)[:, :3]
+    arguments: Any = adapt_kernel(kernel, "s", [matrix, 2, True], "sm_90").arguments
+    _, _, offset, *lengths_and_steps, integer, flag = arguments
+    assert (offset, lengths_and_steps) == (0, [4, 3, 6, 1])
+    assert (integer, type(integer), flag, type(flag)) == (2, np.int64, True, np.bool_)
+
+
+def test_numba_cuda_mlir_counts_steps_in_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_numba_kernel(monkeypatch, Record(_cached_cc=None))
+    fields = np.zeros(4, [("x", "f4"), ("y", "f8")])  # 12 bytes: three elements of x, no whole number of y
+    assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
+    with pytest.raises(LaunchError, match=r"8-byte elements has the strides \(12,\)"):
+        adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
+
+
+def test_unknown_release_of_numba_is_refused(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LaunchError, match="this release of Numba is not supported: it has no _cached_cc; pass the PTX"):
+        arrays.count(make_numba_kernel(monkeypatch, Record()))
 
 
 class Module:
-    """Stand-in for a module of Warp."""
+    """Stand-in for a module of Warp, which can be a key, unlike a `Record`."""
 
-    def __init__(self, options: dict[str, int]) -> None:
-        self.options = options
+    def __init__(self) -> None:
+        self.options = {"block_dim": 256}
 
     def get_module_hash(self, block: int) -> bytes:
-        """Return the hash of its code."""
         return bytes(1)
 
 
-def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, blocks: list[int], ptx: str, **kinds: Any) -> Record:
-    """Make a kernel with parameters of these types; each compilation appends its block size to `blocks`."""
+def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, ptx: str, **kinds: Any) -> Record:
+    """Make a kernel with parameters of these types; each compilation appends its block size to ``compiled_blocks``."""
 
     def compile_module(module: Any, *, device: None, arch: int, module_dir: str, use_ptx: bool) -> list[Path]:
-        blocks.append(module.options["block_dim"])
+        kernel.compiled_blocks.append(module.options["block_dim"])
         assert (arch, use_ptx) == (90, True)
         path = Path(module_dir, "module.sm90.ptx")
         path.write_text(ptx.replace("copy", "copy_1f_cuda_kernel_forward") + "\0")
         path.with_name("module.meta").write_text('{"copy_1f_cuda_kernel_forward_smem_bytes": 512}')
         return [path]
 
-    module = Module({"block_dim": 256})
+    module = Module()
     stand_in(monkeypatch, warp=Record(compile_aot_module=compile_module))
     parameters = [Record(label=label, type=kind) for label, kind in kinds.items()]
     kernel = Record(key="copy", module=module, is_generic=False, adj=Record(args=parameters, kernel_dim=2))
-    kernel.get_mangled_name = lambda: "copy_1f"
+    kernel.get_mangled_name, kernel.compiled_blocks = lambda: "copy_1f", []
     return kernel
 
 
+#: Parameters of Warp: an array, and the bounds of a launch.
 ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
 
 
 class WarpArray(ctypes.Structure):
-    """The C type of an array of Warp."""
-
     _fields_ = (("data", ctypes.c_void_p), ("rest", ctypes.c_uint64 * 6))
 
 
 class Inner(ctypes.Structure):
-    """A struct within `Outer`."""
-
     _fields_ = (("scale", ctypes.c_uint16), ("offset", ctypes.c_float * 3), ("table", WarpArray))
 
 
 class Outer(ctypes.Structure):
-    """The C type of a struct with numbers, a struct and arrays."""
-
     _fields_ = (("n", ctypes.c_byte), ("bias", ctypes.c_double), ("inner", Inner), ("unset", WarpArray))
 
 
 def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = Outer(n=-1, bias=0.5, inner=Inner(scale=0x3E00, offset=(1, 2, 3)))
-    kinds = dict.fromkeys(("n", "bias", "scale", "offset"), Record()) | dict.fromkeys(
-        ("table", "unset"), Record(ndim=1)
-    )
-    of_inner, of_outer = (
-        Record(vars={name: Record(type=kinds.get(name)) for name, _ in kind._fields_}) for kind in (Inner, Outer)
-    )
-    of_outer.vars["inner"].type = of_inner
+    half_of_1_5 = 0x3E00
+    content = Outer(n=-1, bias=0.5, inner=Inner(scale=half_of_1_5, offset=(1, 2, 3)))
+    number, array = Record(type=Record()), Record(type=Record(ndim=1))
+    of_inner = Record(vars={"scale": number, "offset": number, "table": array})
+    of_outer = Record(vars={"n": number, "bias": number, "inner": Record(type=of_inner), "unset": array})
     interface = Record(__array_interface__=arrays.source.__array_interface__)
     numbers: dict[str, Any] = {"scale": 1.5, "offset": content.inner.offset}
     inner = Record(_cls=of_inner, table=interface, __ctype__=lambda: content.inner, **numbers)
     outer = Record(_cls=of_outer, n=-1, bias=0.5, inner=inner, unset=None, __ctype__=lambda: content)
     place = Outer.inner.offset + Inner.table.offset
     ptx = write_copy([BOUNDS, f".param .align 8 .b8|[{ctypes.sizeof(Outer)}]", ARRAY], (1, place), (2, 0))
-    kernel = make_warp_kernel(monkeypatch, [], ptx, s=of_outer, o=Record(ndim=1))
+    kernel = make_warp_kernel(monkeypatch, ptx, s=of_outer, o=Record(ndim=1))
     ptxcount.count(kernel, None, 8, 32, [outer, arrays.output])
     assert (arrays.output == arrays.source).all()
     struct: Any = adapt_kernel(kernel, None, [outer, arrays.output], "sm_90", 8, 32).arguments[1]
     assert (struct["n"], struct["bias"]) == (-1, 0.5)
-    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (0x3E00, [1, 2, 3])
+    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (half_of_1_5, [1, 2, 3])
     for other in (3, inner):
         with pytest.raises(LaunchError, match=r"argument s has the type .*; pass an array or a NumPy scalar"):
             ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
 
 
-def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks: list[int] = []
-    ptx = write_copy([BOUNDS, ARRAY, ARRAY], (1, 0), (2, 0))
-    kernel = make_warp_kernel(monkeypatch, blocks, ptx, x=Record(ndim=1), o=Record(ndim=1))
-    module = kernel.module
-    counters = ptxcount.count(kernel, None, (4, 8), 32, [arrays.source, arrays.output])
+@pytest.fixture
+def warp_copy(monkeypatch: pytest.MonkeyPatch) -> Record:
+    """Return a kernel that copies array x to array o."""
+    ptx = write_copy([BOUNDS, ARRAY, ARRAY], source=(1, 0), output=(2, 0))
+    return make_warp_kernel(monkeypatch, ptx, x=Record(ndim=1), o=Record(ndim=1))
+
+
+def test_kernel_of_warp_gets_dim_and_arrays(arrays: Arrays, warp_copy: Record) -> None:
+    counters = ptxcount.count(warp_copy, None, (4, 8), 32, [arrays.source, arrays.output])
     assert (arrays.output == arrays.source).all()
-    assert counters.threads == 32
-    adapted = adapt_kernel(kernel, None, [arrays.source, arrays.output], "sm_90", (100, 8), 32)
+    assert counters.threads == 4 * 8
+    adapted = adapt_kernel(warp_copy, None, [arrays.source, arrays.output], "sm_90", (100, 8), 32)
     bounds: Any = adapted.arguments[0]
-    assert (adapted.grid, bounds["shape"], bounds["size"]) == (25, [100, 8], 800)
+    assert (bounds["shape"], bounds["size"], bounds["coord_mult"]) == ([100, 8], 100 * 8, 1)
+    assert adapted.grid == 100 * 8 / 32
+
+
+def test_last_axis_of_warp_tiles_is_the_block(arrays: Arrays, warp_copy: Record) -> None:
     vector = (ctypes.c_float * 2)(1, 2)
-    tiles = adapt_kernel(kernel, None, [vector, arrays.output], "sm_90", (4, 8, 32), 32)
-    tile_bounds: Any = tiles.arguments[0]
-    assert tiles.dynamic_shared == 512
-    assert [tiles.grid, *(tile_bounds[name] for name in ("shape", "size", "coord_mult"))] == [32, [4, 8], 1024, 32]
-    assert (bounds["coord_mult"], tiles.arguments[1]) == (1, np.void(bytes(vector)))
-    numpy_numbers = adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", np.int64(100), np.int32(32))
-    assert numpy_numbers.grid == 4
-    assert blocks == [32]  # once for all launches of blocks that large, and of this size for kernels with tiles
-    assert adapt_kernel(kernel, "copy", [arrays.source, arrays.output], "sm_90", 512).grid == 2
-    assert (blocks, module.options) == ([32, 256], {"block_dim": 256})
-    with pytest.raises(LaunchError, match=r"grid is 2.5; for the Warp kernel copy, give one or more integers"):
-        ptxcount.count(kernel, None, 2.5, 32, [arrays.source, arrays.output])  # type: ignore[arg-type]
-    with pytest.raises(LaunchError, match="entry is 'other', but this is the Warp kernel copy; omit entry"):
-        ptxcount.count(kernel, "other", 8, 32, [arrays.source, arrays.output])
-    with pytest.raises(LaunchError, match=r"the Warp kernel copy takes 2 arguments \(x, o\), not 1"):
-        ptxcount.count(kernel, None, 8, 32, [arrays.source])
-    kernel.is_generic = True
+    adapted = adapt_kernel(warp_copy, None, [vector, arrays.output], "sm_90", (4, 8, 32), 32)
+    bounds: Any = adapted.arguments[0]
+    assert (bounds["shape"], bounds["size"], bounds["coord_mult"]) == ([4, 8], 4 * 8 * 32, 32)
+    assert (adapted.grid, adapted.dynamic_shared, adapted.arguments[1]) == (4 * 8, 512, np.void(bytes(vector)))
+
+
+def test_warp_compiles_once_for_a_block_size(arrays: Arrays, warp_copy: Record) -> None:
+    both = [arrays.source, arrays.output]
+    assert adapt_kernel(warp_copy, None, both, "sm_90", (4, 8), 32).grid == 1
+    assert adapt_kernel(warp_copy, "copy", both, "sm_90", np.int64(100), np.int32(32)).grid == 4
+    assert warp_copy.compiled_blocks == [32]
+    assert adapt_kernel(warp_copy, "copy", both, "sm_90", 512).grid == 2  # the module's block size is 256
+    assert (warp_copy.compiled_blocks, warp_copy.module.options) == ([32, 256], {"block_dim": 256})
+
+
+def test_wrong_launch_of_warp_is_refused(arrays: Arrays, warp_copy: Record) -> None:
+    both = [arrays.source, arrays.output]
+    refusals: list[tuple[tuple[Any, ...], str]] = [
+        ((None, 2.5, 32, both), r"grid is 2.5; for the Warp kernel copy, give one or more integers"),
+        (("other", 8, 32, both), "entry is 'other', but this is the Warp kernel copy; omit entry"),
+        ((None, 8, 32, both[:1]), r"the Warp kernel copy takes 2 arguments \(x, o\), not 1"),
+    ]
+    for launch, message in refusals:
+        with pytest.raises(LaunchError, match=message):
+            ptxcount.count(warp_copy, *launch)
+    warp_copy.is_generic = True
     with pytest.raises(LaunchError, match="the Warp kernel copy is generic; pass one of its overloads"):
-        ptxcount.count(kernel, None, 8, 32, [arrays.source])
+        ptxcount.count(warp_copy, None, 8, 32, both)
 
 
-@pytest.mark.parametrize(("size", "message"), [
+#: Bytes of a tensor parameter (None: compiled without PTX), and the error. A tensor of one axis is a pointer, or a
+#: pointer and a length.
+TENSORS = [
     (8, ""), (16, ""), (24, "the kernel's tensor has 24 bytes; an array of 1 axes takes"),
-    (0, r'has no PTX: compile it with options="--keep-ptx"'),
-])  # fmt: skip
-def test_function_of_cute_takes_arrays(size: int, message: str, arrays: Arrays) -> None:
+    (None, r'has no PTX: compile it with options="--keep-ptx"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "error"), TENSORS)
+def test_function_of_cute_takes_arrays(size: int | None, error: str, arrays: Arrays) -> None:
     ptx = write_copy([f".param .align 8 .b8|[{size}]"] * 2) if size else None
-    with pytest.raises(LaunchError, match=message) if message else nullcontext():
+    with pytest.raises(LaunchError, match=error) if error else nullcontext():
         arrays.count(Record(kernel_info={}, __ptx__=ptx))
 
 
@@ -180,15 +204,19 @@ def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
     pytest.importorskip("elftools")
     ptx = write_copy([".param .u64"] * 2)
     cubin = make_cubin(f"{ptx}.nv_intermediate_source_section {{ entry @copy }}\n")
-    arrays.count(cubin)
     file = tmp_path / "kernel.cubin"
     file.write_bytes(cubin)
-    arrays.output[:] = 0
-    arrays.count(file)
+    for kernel in (cubin, file):
+        arrays.output[:] = 0
+        arrays.count(kernel)
+
+
+def test_cubin_without_ptx_is_refused(arrays: Arrays) -> None:
+    pytest.importorskip("elftools")
     with pytest.raises(LaunchError, match=r"this cubin is .* without embedded PTX; build it with nvcc -lineinfo"):
         arrays.count(make_cubin(""))
     with pytest.raises(LaunchError, match="without embedded PTX"):
-        arrays.count(cubin[:40])
+        arrays.count(make_cubin(write_copy([".param .u64"] * 2))[:40])  # a part of the header, which has 64 bytes
 
 
 def test_cubin_needs_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,30 +225,43 @@ def test_cubin_needs_pyelftools(arrays: Arrays, monkeypatch: pytest.MonkeyPatch)
         arrays.count(make_cubin(""))
 
 
-def test_kernel_of_tilelang_takes_names(arrays: Arrays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def tilelang_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Record:
+    """Return a tilelang kernel that copies an array; its ``attributes`` are those of the launch."""
     source = 'extern "C" __global__ void copy_kernel(float* output, const float* source) {\n' \
         "if (threadIdx.x < 8) output[threadIdx.x] = source[threadIdx.x]; }"  # fmt: skip
     attributes = {"thread_extent": {"threadIdx.x": 32, "threadIdx.y": 1}, "dyn_shared_memory_buf": 512}
     functions = Record(items=lambda: [(Record(name_hint="copy_kernel"), Record(attrs=attributes))])
-    target = Record(attrs={"arch": "sm_90a"})
-    kernel = Record(kernel_source=source, device_mod=Record(functions=functions), target=target)
     stand_in(monkeypatch, tilelang=Record(__file__=str(tmp_path / "__init__.py")))
-    counters = ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
+    kernel = Record(kernel_source=source, device_mod=Record(functions=functions), attributes=attributes)
+    kernel.target = Record(attrs={"arch": "sm_90a"})
+    return kernel
+
+
+def test_kernel_of_tilelang_takes_names(arrays: Arrays, tilelang_copy: Record) -> None:
+    counters = ptxcount.count(tilelang_copy, None, 1, None, {"source": arrays.source, "output": arrays.output})
     assert (arrays.output == arrays.source).all()
     assert counters.threads == 32
-    assert adapt_kernel(kernel, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared == 512
-    attributes["cluster_dims"] = [2, 1, 1]
-    with pytest.raises(LaunchError, match=r"cluster is \(2, 1, 1\); it must divide the grid \(1, 1, 1\)"):
-        ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
-    del attributes["cluster_dims"]
-    target.attrs["arch"] = "sm_10"
-    with pytest.raises(ptxcount.CompileError, match="-arch sm_10 "):
-        ptxcount.count(kernel, None, 1, None, {"source": arrays.source, "output": arrays.output})
+    assert adapt_kernel(tilelang_copy, None, {"source": 1, "output": 2}, "sm_90").dynamic_shared == 512
     with pytest.raises(LaunchError, match="takes a dict of arguments with these names: output, source"):
-        arrays.count(kernel)
-    kernel.kernel_source = source.replace("copy_kernel", "another")
+        arrays.count(tilelang_copy)
+
+
+def test_attributes_of_tilelang_are_used(arrays: Arrays, tilelang_copy: Record) -> None:
+    names = {"source": arrays.source, "output": arrays.output}
+    tilelang_copy.target.attrs["arch"] = "sm_10"
+    with pytest.raises(ptxcount.CompileError, match="-arch sm_10 "):
+        ptxcount.count(tilelang_copy, None, 1, None, names)
+    tilelang_copy.target.attrs["arch"] = "sm_90a"
+    tilelang_copy.attributes["cluster_dims"] = [2, 1, 1]
+    with pytest.raises(LaunchError, match=r"cluster is \(2, 1, 1\); it must divide the grid \(1, 1, 1\)"):
+        ptxcount.count(tilelang_copy, None, 1, None, names)
+
+
+def test_source_of_tilelang_must_have_the_kernel(arrays: Arrays, tilelang_copy: Record) -> None:
+    tilelang_copy.kernel_source = tilelang_copy.kernel_source.replace("copy_kernel", "another")
     with pytest.raises(LaunchError, match="declares no kernel copy_kernel, only another"):
-        arrays.count(kernel)
+        arrays.count(tilelang_copy)
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
 """The package alone: imports, and installation with NumPy only."""
 
 import ast
-import graphlib
 import os
-import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,18 +20,19 @@ ROOT = Path(__file__).parents[2] / "ptxcount"
 PACKAGE = Path(ptxcount.__file__).parent
 
 
-def _imports(file: Path) -> Iterator[tuple[str, int, list[str]]]:
-    """Yield the imports of a file: modules, relative levels, and names."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+def _iter_imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the full names of absolute imports: ``a.b`` for ``from a import b``."""
+    for node in nodes:
         if isinstance(node, ast.Import):
-            yield from ((alias.name, 0, []) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or "", node.level, [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_package_imports_its_dependencies() -> None:
     files = [file for file in PACKAGE.rglob("*.py") if file.stem != "pytest_plugin"]
-    imports = {(name.partition(".")[0], file) for file in files for name, level, _ in _imports(file) if not level}
+    trees = {file: ast.walk(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
+    imports = {(name.partition(".")[0], file) for file, nodes in trees.items() for name in _iter_imports(nodes)}
     (reader,) = [file for name, file in imports if name == "elftools"]
     assert reader.relative_to(PACKAGE) == Path("source", "cubin_ptx.py")
     names = {name for name, _ in imports} - {"elftools"}
@@ -42,20 +41,7 @@ def test_package_imports_its_dependencies() -> None:
     script = "import sys, numpy; before = {*sys.modules}; import ptxcount.command_line; print(*{*sys.modules} - before)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd="/")
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert loaded - {"ptxcount", "numpy"} <= sys.stdlib_module_names
-
-
-def test_no_circular_imports() -> None:
-    needs: dict[Path, list[Path]] = {}
-    for file in PACKAGE.rglob("*.py"):
-        if file == PACKAGE / "__init__.py":
-            continue
-        for module, level, names in _imports(file):
-            folder = file.parents[level - 1].joinpath(*module.split(".")) if level else PACKAGE.parent
-            places = [folder, *(folder / name for name in names)] if level else []
-            candidates = [path for place in places for path in (place.with_suffix(".py"), place / "__init__.py")]
-            needs.setdefault(file, []).extend(path for path in candidates if path.is_file() and path != file)
-    list(graphlib.TopologicalSorter(needs).static_order())
+    assert loaded - {"ptxcount", "numpy"} <= sys.stdlib_module_names, "a command loads others only on demand"
 
 
 def test_modules_load_on_demand() -> None:
@@ -93,9 +79,7 @@ def test_installed_package_is_typed_and_runs(empty_environment: Path, tmp_path: 
     lent = {**clean, "PYTHONPATH": sysconfig.get_path("purelib")}
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, str(copied)], check=True, capture_output=True, env=lent)
-    script = (
-        "import ptxcount, importlib.metadata as m; print(ptxcount.__file__, m.distribution('ptxcount').entry_points)"
-    )
+    script = "import ptxcount as p, importlib.metadata as m; print(p.__file__, m.distribution('ptxcount').entry_points)"
     done = subprocess.run([python, "-c", script], capture_output=True, text=True, cwd=empty_environment, env=clean)
     assert "value='ptxcount.pytest_plugin'" in done.stdout, done.stderr
     package = Path(done.stdout.split()[0]).parent
@@ -110,21 +94,18 @@ def test_installed_package_is_typed_and_runs(empty_environment: Path, tmp_path: 
     assert ["load", "4", "64", "16.00", "4.00"] in [line.split() for line in done.stdout.splitlines()]
 
 
-#: An import at the beginning of a line: the package to import from, and the names.
-_IMPORT = re.compile(r"^(?:from (\S+) )?import (\([^)]*\)|.*)", re.MULTILINE)
-
-
 def test_tests_need_numpy_and_pytest() -> None:
+    """Imports within functions may need more."""
     root, folder = ROOT.parent, Path(__file__).parent
     pending, seen, packages = [root / "tests" / "conftest.py", *folder.rglob("*.py")], set[Path](), set[str]()
     while pending:
-        if (file := pending.pop()) in seen:
+        file = pending.pop()
+        if file in seen or not file.is_file():
             continue
         seen.add(file)
-        for package, words in _IMPORT.findall(file.read_text(encoding="utf-8")):
-            names = re.findall(r"[\w.]+", words)
-            paths = [f"{package}.{name}".strip(".").replace(".", "/") for name in names] + [package.replace(".", "/")]
-            local = [path for path in paths if path and (root / path).with_suffix(".py").is_file()]
-            pending += [(root / path).with_suffix(".py") for path in local]
-            packages.add((package or names[0]).partition(".")[0])
+        for name in _iter_imports(ast.parse(file.read_text(encoding="utf-8")).body):
+            path = root / name.replace(".", "/")
+            pending += [path.with_suffix(".py"), path.parent.with_suffix(".py")]
+            packages.add(name.partition(".")[0])
+    assert root / "tests" / "gpu" / "launches.py" in seen, "files that tests import are read, too"
     assert packages - sys.stdlib_module_names <= {"experiments", "numpy", "ptxcount", "pytest", "tests"}

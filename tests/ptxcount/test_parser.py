@@ -86,19 +86,20 @@ def test_invalid_ptx_is_refused(text: str, problem: str) -> None:
 
 
 def test_kernels_are_parsed_on_demand() -> None:
-    """An error in another kernel does not matter."""
+    """An error in another kernel does not matter, nor does a brace in a comment or a text."""
     body = '{ .reg .b32 %r1; // }\n mov.u32 %r1, {1, 2}; .pragma "}"; /* } */ ret; }\n'
     kernels = [f".visible .entry k{n}(.param .u64 x) {body}" for n in range(200)]
-    text = "\n".join([*kernels, ".entry broken() { what ? is : this }", ".entry asked() {\n ret; }"])
+    broken = ".entry broken() { what ? is : this }"
+    text = "\n".join([*kernels, broken, ".entry asked() {\n ret; }"])
     program = parse(text)
-    assert len(program.entries) == 202
     assert not any(entry.instructions for entry in program.entries.values())
     assert [len(entry.parameters) for entry in program.entries.values()] == [1] * 200 + [0] * 2
     execute_kernel(text, "asked", (1, 1, 1), (1, 1, 1), [])
     (instruction,) = program.entries["asked"].parse_body().instructions
     assert instruction.source.ptx_line == len(text.splitlines()), "lines are those of the whole text"
     assert program.entries["k7"].parse_body().instructions == program.entries["k7"].parse_body().instructions
-    with pytest.raises(PtxSyntaxError, match=r"PTX line 601: expected an operand, found '\?'"):
+    line = text.splitlines().index(broken) + 1
+    with pytest.raises(PtxSyntaxError, match=rf"PTX line {line}: expected an operand, found '\?'"):
         execute_kernel(text, "broken", (1, 1, 1), (1, 1, 1), [])
 
 
@@ -112,9 +113,13 @@ def test_number_of_elements_is_limited(count: int, problem: str) -> None:
         execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [])
 
 
-@pytest.mark.parametrize("header", ["header.h", "/usr/include/header.h", "/v/site-packages/a.cuh", "pointer.jl"])
+@pytest.mark.parametrize(("header", "is_own"), [
+    ("header.h", True), ("/usr/include/header.h", False), ("/v/site-packages/a.cuh", False), ("pointer.jl", False),
+])  # fmt: skip
 @pytest.mark.parametrize(("kernel_file", "header_file"), [(1, 2), (2, 1)])
-def test_inlined_code_has_the_line_of_its_call(kernel_file: int, header_file: int, header: str) -> None:
+def test_code_inlined_from_foreign_files_has_the_line_of_its_call(
+    kernel_file: int, header_file: int, header: str, is_own: bool
+) -> None:
     text = f"""
     .entry k() {{
         .loc {kernel_file} 7 3
@@ -127,12 +132,12 @@ def test_inlined_code_has_the_line_of_its_call(kernel_file: int, header_file: in
     .file {kernel_file} "kernel.cu"
     .file {header_file} "{header}"
     """
-    places = [instruction.source for instruction in parse(text).entries["k"].parse_body().instructions]
-    called, line = ("kernel.cu", 9, ""), "kernel.cu:9"
-    if header == "header.h":
-        called, line = ("header.h", 5, "kernel.cu:9"), "header.h:5"
-    assert [source[1:] for source in places] == [("kernel.cu", 7, ""), called, ("kernel.cu", 3, line)]
-    assert str(places[2]).startswith(f"kernel.cu:3, inlined at {line} (PTX line ")
+    plain, called, nested = (instruction.source for instruction in parse(text).entries["k"].parse_body().instructions)
+    line = "header.h:5" if is_own else "kernel.cu:9"
+    assert plain[1:] == ("kernel.cu", 7, "")
+    assert called[1:] == (("header.h", 5, "kernel.cu:9") if is_own else ("kernel.cu", 9, ""))
+    assert nested[1:] == ("kernel.cu", 3, line)
+    assert str(nested).startswith(f"kernel.cu:3, inlined at {line} (PTX line ")
 
 
 def test_lines_of_inline_assembly() -> None:
@@ -155,7 +160,7 @@ def test_lines_of_inline_assembly() -> None:
 
 
 def test_labels_may_repeat_in_scopes() -> None:
-    """Inline assembly has such scopes."""
+    """Inline assembly has such scopes. The first adds 1 up to 5; the second adds 100 until the sum is 200 or more."""
     text = """
     .entry k(.param .u64 out) {
         .reg .b32 %r<3>; .reg .b64 %rd1; .reg .pred p;
@@ -170,10 +175,10 @@ def test_labels_may_repeat_in_scopes() -> None:
     """
     out = np.zeros(1, np.uint32)
     execute_kernel(text, "k", (1, 1, 1), (1, 1, 1), [out])
-    assert out.tolist() == [205]
+    assert out.tolist() == [5 + 2 * 100]
 
 
-def _kernels(name: str, flags: str = "") -> dict[str, str]:
+def _compile_kernels(name: str, flags: str = "") -> dict[str, str]:
     """Compile a source; return a PTX module for each kernel, by its name. So a mutation hits that kernel."""
     header, *entries = re.split(r"(?=^\.visible \.entry )", sources.ptx(name, flags), flags=re.MULTILINE)
     files = "".join(re.findall(r"^\t\.file.*\n", entries[-1], flags=re.MULTILINE))
@@ -182,26 +187,25 @@ def _kernels(name: str, flags: str = "") -> dict[str, str]:
 
 
 def _mutate(text: str, rng: random.Random) -> str:
-    lines = text.splitlines()
-    kind, offset = rng.randrange(6), rng.randrange(len(text))
-    line = rng.randrange(len(lines))
-    if kind == 0:
+    change, offset = rng.choice(("cut", "character", "gap", "copy", "drop", "word")), rng.randrange(len(text))
+    lines, words = text.splitlines(), re.findall(r"[%$.\w]+", text)
+    if change == "cut":
         return text[:offset]
-    if kind == 1:
+    if change == "character":
         return text[:offset] + rng.choice('{}[]();,.%$@!|<>+-0x9 \n"/*_aé\x00') + text[offset + 1 :]
-    if kind == 2:
+    if change == "gap":
         return text[:offset] + text[offset + rng.randrange(1, 30) :]
-    if kind in (3, 4):
-        lines.insert(rng.randrange(len(lines)), lines[line]) if kind == 3 else lines.pop(line)
-        return "\n".join(lines)
-    words = re.findall(r"[%$.\w]+", text)
-    old, new = rng.choice(words), rng.choice(words)
-    return text[:offset] + text[offset:].replace(old, new, 1)
+    if change == "word":
+        return text[:offset] + text[offset:].replace(rng.choice(words), rng.choice(words), 1)
+    line = lines[rng.randrange(len(lines))] if change == "copy" else lines.pop(rng.randrange(len(lines)))
+    if change == "copy":
+        lines.insert(rng.randrange(len(lines)), line)
+    return "\n".join(lines)
 
 
 def test_mutated_text_is_loaded_or_refused() -> None:
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
-    texts = [*_kernels("layouts", "-DELEMENT=double2").values(), *_kernels("features").values()]
+    texts = [*_compile_kernels("layouts", "-DELEMENT=double2").values(), *_compile_kernels("features").values()]
     for _ in range(250):
         text = _mutate(rng.choice(texts), rng)
         try:
@@ -217,7 +221,7 @@ def test_mutated_text_is_loaded_or_refused() -> None:
 
 def test_mutated_launches_end_or_raise() -> None:
     rng, refused = random.Random(7), 0
-    text = _kernels("layouts", "-DELEMENT=float")["transpose_padded"]
+    text = _compile_kernels("layouts", "-DELEMENT=float")["transpose_padded"]
     for _ in range(300):
         mutated = _mutate(text, rng)
         source = np.arange(40 * 35, dtype=np.float32)

@@ -7,8 +7,10 @@ import pytest
 
 from ptxcount.command_line import main
 from ptxcount.source.kernel_sources import is_ptx
+from tests.ptxcount.commands import read_output
 from tests.ptxcount.snippets import module
 
+ONE = ["--grid", "1", "--block", "1", "out=int32[1]"]
 PTX = module("ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1;", 1)
 
 
@@ -27,8 +29,7 @@ def test_ptx_is_recognized_by_content(text: str, expected: bool, tmp_path: Path)
 @pytest.mark.parametrize("name", ["closing.ptx", "closing.txt"])
 def test_trailing_nul_is_ignored(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / name).write_text(PTX + "\0")
-    assert main([str(tmp_path / name), "--grid", "1", "--block", "1", "out=int32[1]"]) == 0
-    assert "5.0 PTX instructions each" in capsys.readouterr().out
+    assert "5.0 PTX instructions each" in read_output(capsys, tmp_path / name, *ONE)
 
 
 @pytest.mark.parametrize(("name", "content", "message"), [
@@ -61,6 +62,5 @@ def test_lines_in_allowed_folders_are_shown(
     (tmp_path / "kernel.ptx").write_text(text)
     for folder, options, is_shown in ((".", [], True), ("b", [], False), ("b", ["--source", ".."], True)):
         monkeypatch.chdir(tmp_path / folder)
-        assert main([str(tmp_path / "kernel.ptx"), "--grid", "1", "--block", "1", "out=int32[1]", *options]) == 0
-        out = capsys.readouterr().out
+        out = read_output(capsys, tmp_path / "kernel.ptx", *ONE, *options)
         assert ("    2  out[0] = 7" in out, "kernel.py:" in out) == (is_shown, True)

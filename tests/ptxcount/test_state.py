@@ -24,9 +24,9 @@ def test_guarded_write_spares_other_threads() -> None:
 
 @pytest.mark.parametrize("space", ["shared", "global"])
 def test_cvta_converts_loaded_addresses(space: str) -> None:
-    """A thread stores its index t in the block at element i ^ 5 by a generic address, i being a loaded number.
+    """Thread t loads a number i, and stores t at element i ^ 5 by a generic address.
 
-    It loads t back by the address that ``cvta.to`` converts, and adds 100.
+    It loads t back by the address that ``cvta.to`` converts, adds 100, and stores the sum at its own element.
     """
     base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
     within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
@@ -40,9 +40,9 @@ def test_cvta_converts_loaded_addresses(space: str) -> None:
     assert out.tolist() == [100 + t for t in range(64)] * 2
 
 
-@pytest.mark.parametrize(("step", "first", "thread"), [(4, 1, 0), (2, 0, 1)])
-def test_misaligned_access_names_its_thread(step: int, first: int, thread: int) -> None:
-    """Thread t loads 4 bytes at byte first + step * t of its block's part."""
+@pytest.mark.parametrize(("step", "first", "misaligned_thread"), [(4, 1, 0), (2, 0, 1)])
+def test_misaligned_access_names_its_thread(step: int, first: int, misaligned_thread: int) -> None:
+    """Thread t of each block loads 4 bytes at byte first + step * t."""
     body = f"""
         ld.param.u64 %rd2, [p0]; mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd2, %r6, 128, %rd2;
         mad.lo.u32 %r4, %r0, {step}, {first}; cvt.u64.u32 %rd3, %r4; add.u64 %rd2, %rd2, %rd3;
@@ -50,7 +50,7 @@ def test_misaligned_access_names_its_thread(step: int, first: int, thread: int) 
     """
     with pytest.raises(errors.MisalignedError, match="is not a multiple of 4 bytes") as caught:
         words_after(body, threads=16, blocks=2)
-    assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (thread, 0, 0))
+    assert (caught.value.block, caught.value.thread) == ((0, 0, 0), (misaligned_thread, 0, 0))
 
 
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
@@ -65,17 +65,17 @@ def test_isspacep_tells_the_space(space: str) -> None:
         assert set(results.tolist()) == {int(space == origin)}
 
 
-@pytest.mark.parametrize("writers", ["lt", "ge"])
-def test_written_memory_is_per_block(writers: str) -> None:
+@pytest.mark.parametrize(("comparison", "first_without_store"), [("lt", 16), ("ge", 0)])
+def test_written_memory_is_per_block(comparison: str, first_without_store: int) -> None:
     body = f"""
-        mov.u32 %r4, %ctaid.x; setp.{writers}.u32 %p1, %r4, 16;
+        mov.u32 %r4, %ctaid.x; setp.{comparison}.u32 %p1, %r4, 16;
         @!%p1 bra READ;
         st.shared.u32 [%r1], 1;
         READ: ld.shared.u32 %r5, [%r1];
     """
     with pytest.raises(errors.UninitializedReadError) as caught:
         words_after(body, blocks=32)
-    assert caught.value.block == (16 if writers == "lt" else 0, 0, 0)
+    assert caught.value.block == (first_without_store, 0, 0)
 
 
 #: Operation, operand, and function of the result on word i, which holds i and which threads i and i + 32 share.
@@ -106,6 +106,7 @@ def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, e
 
 
 def test_word_behind_a_wide_store_is_unwritten() -> None:
+    """Thread 0 writes two words. Thread 2 adds to the third."""
     body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
     with pytest.raises(errors.UninitializedReadError) as caught:
         words_after(body)
@@ -118,7 +119,8 @@ def test_word_behind_a_wide_store_is_unwritten() -> None:
 def test_vector_across_an_end_is_out_of_bounds(access: str, guard: str) -> None:
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
     assert words_after(body, threads=2, size=10).size
-    _expect_out_of_bounds(body, access, "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes", 2, 10)
+    message = "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes"
+    _expect_out_of_bounds(body, access, message, thread=2, size=10)
 
 
 @pytest.mark.parametrize(("access", "message"), [
@@ -130,11 +132,11 @@ def test_vector_across_an_end_is_out_of_bounds(access: str, guard: str) -> None:
 ])  # fmt: skip
 def test_read_outside_a_parameter_is_out_of_bounds(access: str, message: str) -> None:
     guard = "setp.ge.u32 %p1, %r0, 5; "
-    _expect_out_of_bounds(f"{guard}@%p1 {access}", access, message, 5, 64)
+    _expect_out_of_bounds(f"{guard}@%p1 {access}", access, message, thread=5, size=64)
 
 
 def _expect_out_of_bounds(body: str, access: str, message: str, thread: int, size: int) -> None:
-    """Assert that an access is out of bounds, with its line and its first thread."""
+    """Assert that an access to an array of `size` words is out of bounds, with its line and its first thread."""
     with pytest.raises(errors.OutOfBoundsError, match=message) as caught:
         words_after(body, size=size)
     fault = caught.value
@@ -173,10 +175,9 @@ def test_special_registers_of_each_thread(name: str) -> None:
         mov.u32 %r1, %ctaid.z; mad.lo.u32 %r0, %r1, 360, %r0;
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1; mov.u32 %r2, {name}; st.global.u32 [%rd1], %r2;
     """
-    out = np.zeros(2 * 3 * 2 * 60, np.uint32)
+    out = np.zeros((2 * 3 * 2, 5 * 4 * 3), np.uint32)
     execute_kernel(module(body, 1), "snippet", (2, 3, 2), (5, 4, 3), [out], cluster=(1, 3, 2))
-    for index, value in enumerate(out.tolist()):
-        number, t = divmod(index, 60)
+    for (number, t), value in np.ndenumerate(out):
         point = {"t": t, "thread": (t % 5, t // 5 % 4, t // 20), "block": (number % 2, number // 2 % 3, number // 6)}
         assert value == SPECIAL[name](point), point
 
@@ -189,13 +190,14 @@ def test_alloca_is_aligned(align: int) -> None:
     """
     out = np.zeros(2, np.int64)
     execute_snippet(module(body, 1), [out], threads=1)
-    start = -(-5 // align) * align
-    assert out.tolist() == [start, -(-(start + 8) // 8) * 8]
+    second = -(-5 // align) * align  # the next multiple after the first 5 bytes
+    third = -(-(second + 8) // 8) * 8  # by default, a multiple of 8
+    assert out.tolist() == [second, third]
 
 
 @pytest.mark.parametrize("window", [5, 9, 127, 128, 255])
 def test_address_of_no_space_is_out_of_bounds(window: int) -> None:
-    body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"
+    body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"  # the upper byte of an address tells its space
     with pytest.raises(errors.OutOfBoundsError):
         execute_snippet(module(body, 1), [np.zeros(64, np.uint32)])
 
@@ -240,13 +242,15 @@ def test_shared_offsets_wrap(offset: int) -> None:
 @pytest.mark.parametrize("rounds", [1, 100])
 def test_step_limit_is_exact(rounds: int) -> None:
     body = f"mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, {rounds}; @%p1 bra AGAIN;"
-    steps = (1 + 6 + 1 + 1) + rounds * (3 + 1) + (1 + 1)
+    before, loop, after = 1 + 6 + 1, 3, 1  # instructions of `module`, PLACES and the body; of the loop; and ``ret``
+    steps = (before + 1) + rounds * (loop + 1) + (after + 1)  # each basic block costs one more
     words_after(body, step_limit=steps)
     with pytest.raises(errors.StepLimitExceededError, match=f"{steps - 1} instructions"):
         words_after(body, step_limit=steps - 1)
 
 
 def test_warp_counts_its_longest_thread() -> None:
+    """Thread t has 9 instructions, and 3 for each of t rounds of a loop, at least one."""
     body = "mov.u32 %r4, 0; AGAIN: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r0; @%p1 bra AGAIN;"
     text = module(PLACES + body, 1, SHARED)
     for blocks in (3, 40):

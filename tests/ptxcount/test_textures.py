@@ -20,7 +20,7 @@ COUNT = 128
 
 
 def _index(place: int, extent: int, address: str) -> int | None:
-    """Return the element at an index along an axis; None out of bounds with a border."""
+    """Return the element that an index along an axis addresses; None if it is a border."""
     if address == "wrap":
         return place % extent
     if address == "mirror":
@@ -77,9 +77,7 @@ MODES = [
 
 @pytest.mark.parametrize(("filter_", "address", "normalized"), MODES)
 @pytest.mark.parametrize(("entry", "shape"), [("fetch1", (19,)), ("fetch2", (7, 19)), ("fetch3", (5, 7, 19))])
-def test_fetches_as_in_the_cuda_guide(
-    entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool
-) -> None:
+def test_fetches_as_in_guide(entry: str, shape: tuple[int, ...], filter_: str, address: str, normalized: bool) -> None:
     array = RNG.normal(size=shape).astype(np.float32)
     extents = [1 if normalized else n for n in shape]
     coordinates = [RNG.uniform(-1.5 * extent, 2.5 * extent, COUNT).astype(np.float32) for extent in extents]
@@ -131,8 +129,7 @@ def test_tex1dfetch_converts_elements() -> None:
         assert counters.totals()["texture_load_sectors"] == max(groups, 64 * array.itemsize // 32)
 
 
-def test_fetch_and_gather_give_four_numbers() -> None:
-    """A fetch returns the channels of an element. A gather at (3, 5) returns the elements around this corner."""
+def test_fetch_gives_the_channels_of_an_element() -> None:
     coordinates = [RNG.uniform(0, 8, 32).astype(np.float32) for _ in range(2)]
     column, row = (axis.astype(int) for axis in coordinates)
     colours, out = RNG.normal(size=(8, 8, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
@@ -141,7 +138,10 @@ def test_fetch_and_gather_give_four_numbers() -> None:
     numbers, small = RNG.integers(0, 256, (8, 8, 4)).astype(np.uint8), np.zeros((32, 4), np.uint8)
     sources.execute("textures", "bytes", [small, ptxcount.Texture(numbers, channels=4), *coordinates])
     np.testing.assert_array_equal(small, numbers[row, column])
-    plane = RNG.normal(size=(8, 8)).astype(np.float32)
+
+
+def test_gather_gives_the_elements_around_a_corner() -> None:
+    plane, out = RNG.normal(size=(8, 8)).astype(np.float32), np.zeros((32, 4), np.float32)
     center = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
     sources.execute("textures", "gather", [out, ptxcount.Texture(plane), *center])
     assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
@@ -156,6 +156,9 @@ def test_surface_accesses_have_their_sectors() -> None:
     totals = counters.totals()
     assert (totals["surface_load_requests"], totals["surface_load_sectors"]) == (128 * 4, 128 * 8)
     assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (128 * 4, 128 * 16)
+
+
+def test_surface_has_layers_and_channels() -> None:
     volume, layers = RNG.normal(size=(4, 4, 4, 2)).astype(np.float32), np.zeros((4, 4, 4), np.float32)
     args = [ptxcount.Surface(layers), ptxcount.Surface(volume, channels=2)]
     sources.execute("textures", "stacked", args, threads=64)
@@ -195,19 +198,23 @@ def test_words_make_textures_and_surfaces() -> None:
     assert (texture.filter, texture.address, texture.array.shape) == ("linear", "border", (8, 8))
     assert isinstance(surface, ptxcount.Surface)
     assert (surface.channels, surface.layout, surface.extents) == (2, "rows", (4,))
-    for word, message in (
-        ("t=texture(blue):f4[8]", "texture: 'blue' is not known"),
-        ("s=surface(wrap):f4[8]", "surface: 'wrap' is not known; allowed are array, rows, and the number of channels"),
-        (
-            "m=tensor(8,linear):f4[8]",
-            "'linear' is not known; allowed are swizzle=BYTES, and the lengths of the box",
-        ),
-        ("t=texture(swizzle=32):f4[8]", "texture: 'swizzle=32' is not known"),
-    ):
-        with pytest.raises(LaunchError, match=message):
-            make_arguments([word])
+
+
+@pytest.mark.parametrize(("word", "message"), [
+    ("t=texture(blue):f4[8]", "texture: 'blue' is not known"),
+    ("s=surface(wrap):f4[8]", "'wrap' is not known; allowed are array, rows, and the number of channels"),
+    ("m=tensor(8,linear):f4[8]", "'linear' is not known; allowed are swizzle=BYTES, and the lengths of the box"),
+    ("t=texture(swizzle=32):f4[8]", "texture: 'swizzle=32' is not known"),
+])  # fmt: skip
+def test_unknown_option_of_a_word_is_refused(word: str, message: str) -> None:
+    with pytest.raises(LaunchError, match=message):
+        make_arguments([word])
+
+
+def test_fetch_needs_a_texture_of_its_dimensions() -> None:
+    plane = ptxcount.Texture(np.zeros((8, 8), np.float32))
     with pytest.raises(LaunchError, match=r"the texture has the shape .*; tex\.1d.* needs 1 dimension"):
-        sources.execute("textures", "fetch1", [np.zeros(1, "f4"), texture, np.zeros(1, "f4")], threads=1)
+        sources.execute("textures", "fetch1", [np.zeros(1, "f4"), plane, np.zeros(1, "f4")], threads=1)
 
 
 def test_suggested_command_has_texture_and_surface() -> None:

@@ -18,9 +18,7 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
     ([POINTER] * 2, [None], "takes 2 arguments, not 3"),
     ([".param .u64 .ptr .align 1"] * 3, [], "takes 3 arguments, not 2"),  # nvcc declares none as one to global memory
 ])  # fmt: skip
-def test_only_scratch_pointers_need_no_arguments(
-    parameters: list[str], more: list[None], message: str, arrays: Arrays
-) -> None:
+def test_only_scratch_pointers_are_added(parameters: list[str], more: list[None], message: str, arrays: Arrays) -> None:
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 
@@ -59,12 +57,10 @@ class Triton:
         self.maps: list[dict[str, Any]] = []
 
     def modules(self) -> dict[str, Any]:
-        """Return the modules of Triton by name."""
         target = Record(GPUTarget=lambda *words: words)
         return {"triton": self, "triton__compiler": Record(ASTSource=Record), "triton__backends__compiler": target}
 
     def compile(self, source: Any, target: Any, options: Any) -> Record:
-        """Return a kernel of these options."""
         self.source, self.target, self.options = source, target, options
         ctas = options.get("num_ctas", 1)
         warps = options.get("num_warps", 4)
@@ -111,42 +107,66 @@ def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch:
     assert (arrays.output == arrays.source).all()
     assert triton.source.constexprs == {(2,): 4, (3,): 1}
     assert triton.options == {"num_warps": 1}
-    refusals: list[tuple[dict[str, Any], str]] = [
-        ({}, "Triton's kernel also needs SIZE; pass all arguments, also those that"),
-        ({"x": set(), "SIZE": 4},
-         "argument x of Triton's kernel has the type set; pass an array, a number, a tensor descriptor or None"),
-    ]  # fmt: skip
-    for change, message in refusals:
-        with pytest.raises(LaunchError, match=message):
-            ptxcount.count(function, None, 1, None, keywords | change)
+
+
+@pytest.mark.parametrize(("keywords", "message"), [
+    ({"x": np.zeros(8, np.float32)}, "Triton's kernel also needs SIZE; pass all arguments, also those that"),
+    ({"x": set(), "SIZE": 4},
+     "argument x of Triton's kernel has the type set; pass an array, a number, a tensor descriptor or None"),
+])  # fmt: skip
+def test_wrong_arguments_are_refused(keywords: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(monkeypatch, **Triton(write_copy([POINTER] * 3)).modules())
+    function = _make_jit_function(_parameter("x"), _parameter("SIZE", is_constexpr=True))
+    with pytest.raises(LaunchError, match=message):
+        ptxcount.count(function, None, 1, None, keywords)
+
+
+#: A descriptor of 8 rows of 60 numbers, in an array with rows of 64; and the map that Triton makes of it.
+ROWS = np.zeros((8, 64), np.float32)
+DESCRIPTOR: dict[str, Any] = {
+    "base": ROWS, "shape": [8, 60], "strides": [64, 1], "block_shape": [4, 32], "padding": "zero"
+}  # fmt: skip
+MAP: dict[str, Any] = {"block_size": [4, 16], "swizzle": 2, "fp4_padded": False}
+
+
+def _adapt_descriptor(monkeypatch: pytest.MonkeyPatch, arch: str, triton: Triton, **changes: Any) -> Any:
+    """Return the arguments of a kernel that takes `DESCRIPTOR` with changes."""
+    stand_in(monkeypatch, **triton.modules())
+    descriptor = Record(**DESCRIPTOR | changes)
+    return adapt_kernel(_make_jit_function(_parameter("x")), None, [descriptor], arch).arguments
 
 
 @pytest.mark.parametrize("padding", ["zero", "nan"])
-def test_tensor_descriptors_of_triton(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensor_descriptor_is_a_pointer_and_numbers(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     triton = Triton(write_copy([POINTER] * 2))
-    stand_in(monkeypatch, **triton.modules())
-    function, rows = _make_jit_function(_parameter("x")), np.zeros((8, 64), np.float32)
-    descriptor = Record(base=rows, shape=[8, 60], strides=[64, 1], block_shape=[4, 32], padding=padding)
-    arguments: Any = adapt_kernel(function, None, [descriptor], "sm_80").arguments
-    array, *numbers = arguments
+    array, *numbers = _adapt_descriptor(monkeypatch, "sm_80", triton, padding=padding)
     assert (triton.source.signature, triton.source.attrs) == ({"x": "tensordesc<fp32[4, 32]>"}, {})
-    assert (array.shape, array.strides, array.base is rows) == ((8, 60), (256, 4), True)
+    assert (array.shape, array.strides, array.base is ROWS) == ((8, 60), (256, 4), True)
     assert numbers == [8, 60, 64, 1, padding == "nan", False, 8, 60, 64, 1]
     assert [n.itemsize for n in numbers] == [8, 8, 8, 8, 1, 1, 4, 4, 8, 8]
-    triton.maps = [{"block_size": [4, 16], "swizzle": 2, "fp4_padded": False}]
-    arguments = adapt_kernel(function, None, [descriptor], "sm_90").arguments
-    tensor_map, *numbers = arguments
+
+
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+def test_tensor_descriptor_is_a_map_on_hopper(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    triton = Triton(write_copy([POINTER] * 2))
+    triton.maps = [MAP]
+    tensor_map, *numbers = _adapt_descriptor(monkeypatch, "sm_90", triton, padding=padding)
     assert (tensor_map.array.shape, tensor_map.box, tensor_map.swizzle) == ((8, 60), (4, 16), 64)
     assert tensor_map.fills_nan is (padding == "nan")
     assert [(n, n.itemsize) for n in numbers] == [(8, 4), (60, 4), (64, 8), (1, 8)]
-    for change, message in (
-        ({"round_f32_to_tf32": True}, "does not support a tensor map that rounds to TF32; pass"),
-        ({"shape": [9, 60]}, r"with shape \[9, 60\] and strides \[64, 1\] exceeds its array of 512 elements"),
-        ({"base": rows[:, ::2]}, "the base of a tensor descriptor must be a contiguous array"),
-    ):
-        with pytest.raises(LaunchError, match=message):
-            adapt_kernel(function, None, [Record(**{**vars(descriptor), **change})], "sm_90")
-    for change, mode in (({"fp4_padded": True}, "pads packed FP4"), ({"is_im2col": True}, "is in im2col mode")):
-        triton.maps = [{"block_size": [4, 16], "swizzle": 2, "fp4_padded": False, **change}]
-        with pytest.raises(LaunchError, match=f"does not support a tensor map that {mode}; pass"):
-            adapt_kernel(function, None, [descriptor], "sm_90")
+
+
+@pytest.mark.parametrize(("changes", "map_changes", "message"), [
+    ({"round_f32_to_tf32": True}, {}, "does not support a tensor map that rounds to TF32; pass"),
+    ({"shape": [9, 60]}, {}, r"with shape \[9, 60\] and strides \[64, 1\] exceeds its array of 512 elements"),
+    ({"base": ROWS[:, ::2]}, {}, "the base of a tensor descriptor must be a contiguous array"),
+    ({}, {"fp4_padded": True}, "does not support a tensor map that pads packed FP4; pass"),
+    ({}, {"is_im2col": True}, "does not support a tensor map that is in im2col mode; pass"),
+])  # fmt: skip
+def test_unsupported_descriptors_are_refused(
+    changes: dict[str, Any], map_changes: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triton = Triton(write_copy([POINTER] * 2))
+    triton.maps = [MAP | map_changes]
+    with pytest.raises(LaunchError, match=message):
+        _adapt_descriptor(monkeypatch, "sm_90", triton, **changes)

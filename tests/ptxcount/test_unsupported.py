@@ -47,176 +47,147 @@ _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.para
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _UNKNOWN = "it is neither a declared register nor a supported special register"
-#: Declarations, code of the kernel, refused instruction, and reason.
-SNIPPETS = [
-    ("", "mov.u32 %r1, %reserved_smem_offset_0;", "mov.u32", f"%reserved_smem_offset_0: {_UNKNOWN}"),
-    ("", "mov.u32 %r1, %r77;", "mov.u32", f"%r77: {_UNKNOWN}"),
-    ("", "vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;", "vadd.u32.u32.u32",
-     "%r2.b0: selectors of video instructions (.b0, .h1) are not supported"),
-    ("", "ld.shared.u32 %r1, [%reserved_smem_offset_1];", "ld.shared.u32",
+#: Declarations of the module, code of the kernel, and reason of the error. The code ends with the refused instruction.
+DECLARED = [
+    (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "t: .texref is not supported"),
+    (".shared .b256 wide[2];", "mov.u32 %r1, wide;", "wide: .b256 is not supported"),
+    (".global .u32 p = generic(known);", "ld.global.u64 %rd1, [p];", "p: its initial value ')'"),
+    (".global .f16 big = 1e9;", "ld.global.b16 %r1, [big+0];", "big: its initial value 1000000000.0"),
+    (".global .u8 two[2] = {1, 2, 3};", "mov.u64 %rd1, two;", "two: more initial values than its 2"),
+    (".global .u32 many, more;", "mov.u64 %rd1, more;", "more: it is not a variable"),
+    (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g: it is not a variable"),
+    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }", "the function 'f'"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "do not match the function 'f'"),
+    (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
+]  # fmt: skip
+#: Code without declarations, and reason of the error.
+REFUSED = [
+    ("mov.u32 %r1, %reserved_smem_offset_0;", f"%reserved_smem_offset_0: {_UNKNOWN}"),
+    ("mov.u32 %r1, %r77;", f"%r77: {_UNKNOWN}"),
+    ("vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;", "%r2.b0: selectors of video instructions (.b0, .h1) are not supported"),
+    ("ld.shared.u32 %r1, [%reserved_smem_offset_1];",
      "it needs an address, not [%reserved_smem_offset_1]: no register of this name is declared"),
-    ("", "st.global.u32 [%x9+4], %r1;", "st.global.u32", "not [%x9+4]: no register of this name is declared"),
-    ("", "add.u32 %x9, %r1, 1;", "add.u32", "a result cannot go to %x9: no register of this name is declared"),
-    ("", "ld.global.u32 %r1, 5;", "ld.global.u32", "it needs an address, not 5"),
-    ("", "ld.shared %r1, [%r2];", "ld.shared", "its types are none; it needs 1 type"),
-    ("", "brx.idx;", "brx.idx", "it needs a table of this kernel"),
-    ("", "atom.global.add.u32;", "atom.global.add.u32", "the number of operands is 0"),
-    ("", "add.u32 %r1, {%r2, %r3}, 5;", "add.u32", "{%r2, %r3} cannot be read as .u32"),
-    ("", "@%q9 mov.u32 %r1, 5;", "mov.u32", "'%q9' is not a predicate register"),
-    ("", "@%q9 ret;", "ret", "'%q9' is not a predicate register"),
-    (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "tex.2d.v4.f32.f32",
-     "t: .texref is not supported"),
-    ("", "mov.b32 %r1, {%r2};", "mov.b32", "a .b32 cannot be split into 1 part;"),
-    ("", "mov.f32 %f1, {%r1, %r2};", "mov.f32", "a .f32 cannot be split into 2 parts;"),
-    ("", "mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "mov.b16", "a .b16 cannot be split into 4 parts; it needs"),
-    ("", ".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "ld.global.u64", "register %q1 is .b128"),
-    ("", ".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", "add.f32", f"%v.x: {_UNKNOWN}"),
-    (".shared .b256 wide[2];", "mov.u32 %r1, wide;", "mov.u32", "wide: .b256 is not supported"),
-    (".global .u32 p = generic(known);", "ld.global.u64 %rd1, [p];", "ld.global.u64", "p: its initial value ')'"),
-    (".global .f16 big = 1e9;", "ld.global.b16 %r1, [big+0];", "ld.global.b16", "big: its initial value 1000000000.0"),
-    (".global .u8 two[2] = {1, 2, 3};", "mov.u64 %rd1, two;", "mov.u64", "two: more initial values than its 2"),
-    (".global .u32 many, more;", "mov.u64 %rd1, more;", "mov.u64", "more: it is not a variable"),
-    (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "mov.u64", "g: it is not a variable"),
-    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1; call.uni f, (a); }", "call.uni", "the function 'f'"),
-    (_FUNC, "call.uni (%r1), f, (%r1);", "call.uni", "do not match the function 'f'"),
-    (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "call.uni", "no function 'f'; one file must"),
-    ("", "cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;", "cp.async.bulk.shared::cta.bulk_group",
+    ("st.global.u32 [%x9+4], %r1;", "not [%x9+4]: no register of this name is declared"),
+    ("add.u32 %x9, %r1, 1;", "a result cannot go to %x9: no register of this name is declared"),
+    ("ld.global.u32 %r1, 5;", "it needs an address, not 5"),
+    ("ld.shared %r1, [%r2];", "its types are none; it needs 1 type"), ("brx.idx;", "it needs a table of this kernel"),
+    ("atom.global.add.u32;", "the number of operands is 0"),
+    ("add.u32 %r1, {%r2, %r3}, 5;", "{%r2, %r3} cannot be read as .u32"),
+    ("@%q9 mov.u32 %r1, 5;", "'%q9' is not a predicate register"), ("@%q9 ret;", "'%q9' is not a predicate register"),
+    ("mov.b32 %r1, {%r2};", "a .b32 cannot be split into 1 part;"),
+    ("mov.f32 %f1, {%r1, %r2};", "a .f32 cannot be split into 2 parts;"),
+    ("mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "a .b16 cannot be split into 4 parts; it needs"),
+    (".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "register %q1 is .b128"),
+    (".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", f"%v.x: {_UNKNOWN}"),
+    ("cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;",
      "its state spaces are .shared::cta; those of the target and of the source are needed"),
-    ("", "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2];",
-     "cp.async.bulk.global.shared::cta.bulk_group", "the number of operands is 2; it must be 3"),
-    ("", "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd2], 16;",
-     "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes", "the number of operands is 3; it must be 4"),
-    ("", "cp.async;", "cp.async", "the number of operands is 0; it must be 3 or 4"),
-    ("", "call.uni (r), malloc, (size);", "call.uni", "r: it is not a variable"),
-    ("", "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q7;",
-     "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128", "a .b128 must be a register, not %q7: no register of"),
-    ("", "wgmma;", "wgmma", "it must have one shape"),
-    *(("", f"wgmma.{names};", f"wgmma.{names}", why) for names, why in (
-        ("mma_async.sync.aligned.m32n8k16.f32.f16.f16", "m is 32; it must be 64"),
-        ("mma_async.m64n8k16.f32.f16.f16.row", "the modifier .row is not allowed; allowed are .aligned, "),
-        ("mma_async.m64n8k16.f32", "its types are .f32; those of d, a and b are needed"),
-    )),
-    ("", "alloca.u32 %r1;", "alloca.u32", "the number of operands is 1; it must be 2 or 3"),
-    ("", "createpolicy.fractional.L2::evict_last.b64;", "createpolicy.fractional.L2::evict_last.b64",
-     "the number of operands is 0; it must be 1 or 2 or 4"),
-    ("", "cp.async.ca.shared.global [%r1], [%rd2], 5;", "cp.async.ca.shared.global", "the copied size is 5"),
-    ("", "cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "cp.async.ca.shared.global", "is 9; at most 8 bytes"),
-    ("", "st.async.release.gpu.global.u32 [%rd1], %r1;", "st.async.release.gpu.global.u32", "it writes global memory"),
-    ("", "red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;", "red.async.mmio.release.sys.global.add.u32",
+    ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2];", "the number of operands is 2; it must be 3"),
+    ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd2], 16;",
+     "the number of operands is 3; it must be 4"),
+    ("cp.async;", "the number of operands is 0; it must be 3 or 4"),
+    ("call.uni (r), malloc, (size);", "r: it is not a variable"),
+    ("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q7;",
+     "a .b128 must be a register, not %q7: no register of"),
+    ("wgmma;", "it must have one shape"), ("alloca.u32 %r1;", "the number of operands is 1; it must be 2 or 3"),
+    ("createpolicy.fractional.L2::evict_last.b64;", "the number of operands is 0; it must be 1 or 2 or 4"),
+    ("cp.async.ca.shared.global [%r1], [%rd2], 5;", "the copied size is 5"),
+    ("cp.async.ca.shared.global [%r1], [%rd2], 8, 9;", "is 9; at most 8 bytes"),
+    ("st.async.release.gpu.global.u32 [%rd1], %r1;", "it writes global memory"),
+    ("red.async.mmio.release.sys.global.add.u32 [%rd1], %r1;",
      "without .mbarrier::complete_tx::bytes, it writes global memory"),
-    ("", "elect.sync %r1, -1;", "elect.sync", "it has 1 result; 2 are needed"),
-    ("", "bar.red.xor.pred %p1, 0, %p1;", "bar.red.xor.pred", "it has none of .sync, .arrive, .red.popc,"),
-    ("", "bar.red.popc.pred %p1, 0, %p1;", "bar.red.popc.pred", "its type is .pred; .popc needs .u32"),
-    ("", "bar.red.and.pred %r1, 0, %p1;", "bar.red.and.pred", "register %r1 is .b32, which does not match .pred"),
-    ("", "barrier.cta.red.or.gpu.pred %p1, 0, %p1;", "barrier.cta.red.or.gpu.pred", "the modifier .gpu is not allowed"),
-    ("", "bar.red.popc.u32 %r1, 0;", "bar.red.popc.u32", "the number of operands is 2; it must be 3 or 4"),
-    ("", "h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "call", "no function with this sig"),
-    ("", "table: .branchtargets AROUND;\nbrx.idx %r0, table;",
-     "brx.idx", "it needs a table of this kernel, and an index within it"),
-    ("", "brx.idx %r0, table;", "brx.idx", "it needs a table of this kernel"),
-    ("", "bra NOWHERE;", "bra", "the target must be a label of this kernel"),
-    ("", "frobnicate.now %r1;", "frobnicate.now", "ptxcount has no such instruction"),
-    *(
-        ("", f"{name} {operands};", name, "which has no multicast addresses; use ld,")
-        for name, operands in (
-            ("multimem.red.relaxed.sys.global.add.u32", "[%rd1], %r1"),
-            ("multimem.ld_reduce.relaxed.sys.global.add.u32", "%r1, [%rd1]"),
-            ("multimem.st.relaxed.sys.global.u32", "[%rd1], %r1"),
-            ("multimem.cp.async.bulk.global.shared::cta.bulk_group", "[%rd1], [%r2], %r3"),
-            ("multimem.st.async.b32", "[%rd1], %r1, [%r2]"),
-        )
-    ),
-    ("", "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1;",
-     "tensormap.replace.tile.swizzle_atomicity.global.b1024.b32",
+    ("elect.sync %r1, -1;", "it has 1 result; 2 are needed"),
+    ("bar.red.xor.pred %p1, 0, %p1;", "it has none of .sync, .arrive, .red.popc,"),
+    ("bar.red.popc.pred %p1, 0, %p1;", "its type is .pred; .popc needs .u32"),
+    ("bar.red.and.pred %r1, 0, %p1;", "register %r1 is .b32, which does not match .pred"),
+    ("barrier.cta.red.or.gpu.pred %p1, 0, %p1;", "the modifier .gpu is not allowed"),
+    ("bar.red.popc.u32 %r1, 0;", "the number of operands is 2; it must be 3 or 4"),
+    ("h: .callprototype (.param .b32 _) _ ();\ncall (%r1), %rd1, (), h;", "no function with this sig"),
+    ("table: .branchtargets AROUND;\nbrx.idx %r0, table;", "it needs a table of this kernel, and an index within it"),
+    ("brx.idx %r0, table;", "it needs a table of this kernel"),
+    ("bra NOWHERE;", "the target must be a label of this kernel"),
+    ("frobnicate.now %r1;", "ptxcount has no such instruction"),
+    ("tensormap.replace.tile.swizzle_atomicity.global.b1024.b32 [%rd1], 1;",
      "the modifier .swizzle_atomicity is not allowed; allowed are .b1024,"),
-    ("", "cp.async.bulk.prefetch.L2.global [%rd1];", "cp.async.bulk.prefetch.L2.global",
-     "the number of operands is 1; it must be 2 or 3"),
-    ("", f"{_SPARSE} {{%f1}}, %rd1, %rd2, 0, 0, 1, 1, 1;", _SPARSE, "its matrix d has 1 register; 4 are needed"),
-    ("", f"{_SPARSE} {{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, %rd2, 0, 0, 1, 1, 1;", _SPARSE,
+    ("cp.async.bulk.prefetch.L2.global [%rd1];", "the number of operands is 1; it must be 2 or 3"),
+    (f"{_SPARSE} {{%f1}}, %rd1, %rd2, 0, 0, 1, 1, 1;", "its matrix d has 1 register; 4 are needed"),
+    (f"{_SPARSE} {{%f1, %f2, %f3, %f4}}, {{%r1, %r2}}, %rd2, 0, 0, 1, 1, 1;",
      "its matrix a has 2 registers; 4 are needed"),
-    ("", f"{_MMA} {{%f1, %f2, %f3, %f4}}, {{%r1, %r2, %r3, %r4}}, {{%r5}}, {{%f1, %f2, %f3, %f4}};", _MMA,
+    (f"{_MMA} {{%f1, %f2, %f3, %f4}}, {{%r1, %r2, %r3, %r4}}, {{%r5}}, {{%f1, %f2, %f3, %f4}};",
      "its matrix b has 1 register; 2 are needed"),
-    ("", "cvt.rn.s32.f32 %r1, %f1;", "cvt.rn.s32.f32", "a conversion to integers needs .rni, .rzi, .rmi or .rpi"),
-    ("", "cvt.rn.rz.f32.f64 %f1, %rd1;", "cvt.rn.rz.f32.f64", "it has .rn, .rz; at most one of these is allowed"),
-    ("", "div.rz.approx.f32 %f1, %f2, %f3;", "div.rz.approx.f32",
+    ("cvt.rn.s32.f32 %r1, %f1;", "a conversion to integers needs .rni, .rzi, .rmi or .rpi"),
+    ("cvt.rn.rz.f32.f64 %f1, %rd1;", "it has .rn, .rz; at most one of these is allowed"),
+    ("div.rz.approx.f32 %f1, %f2, %f3;",
      "for .f32, ptxcount has div.rz, div.rm, div.rp, div.rn, div.approx, div.full; .ftz, .sat may follow"),
-    ("", "ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "ld.global.L3::cache_hint.u32", "L3::cache_hint is unkn"),
-    ("", "barrier.sync.gpu %r1;", "barrier.sync.gpu", "the modifier .gpu is not allowed; allowed are .aligned, .cta,"),
-    ("", "alloca.f32 %r1, 8;", "alloca.f32", "its type must be .u32 or .u64, not .f32"),
-    ("", "alloca.u32.u32 %r1, 8;", "alloca.u32.u32", "its type must be .u32 or .u64, not .u32, .u32"),
-    ("", "cvt.u16x2.s32 %r1, %r2;", "cvt.u16x2.s32", ".u16x2 is unknown here"),
-    ("", "mov.u32.u32 %r1, %r2;", "mov.u32.u32", "its types are .u32, .u32; it needs 1 type"),
-    ("", "set.lt.u32.u32 %r1|%r2, %r3, %r4;", "set.lt.u32.u32", "it has 2 results; at most 1 can be written"),
-    ("", "ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "ld.global.v4.u64", "the vector has 3 elements; 4 are needed"),
-    ("", "ld.global.v2.u32 %r1, [%rd4];", "ld.global.v2.u32", "the vector has 1 element; 2 are needed"),
-    ("", "st.global.u32 [%rd4], {%r1, %r2};", "st.global.u32", "the vector has 2 elements; 1 is needed"),
-    ("", "st.global.u32 [%rd4], [%rd5];", "st.global.u32", "[%rd5] is neither a register nor a number"),
-    *(
-        ("", f"{code};", code.split()[0], "%r0 has 32 bits, but an address of this memory has 64")
-        for code in (
-            "ld.global.u32 %r1, [%r0]", "ld.u32 %r1, [%r0+4]", "ld.const.u32 %r1, [%r0]", "st.global.u32 [%r0], 5",
-            "red.global.add.u32 [%r0], 5", "atom.add.u32 %r1, [%r0], 5",
-        )
-    ),
-    *(
-        ("", f".reg .b{bits} %c;\n{name} %c, {sources};", name, " cvt.rn(.satfinite(.relu)?|.relu.satfinite).")
-        for bits, name, sources in (
-            (16, "cvt.rn.e4m3x2.f32", "%f1, %f2"), (16, "cvt.rn.relu.e5m2x2.f16x2", "%r2"),
-            (8, "cvt.rn.relu.e2m1x2.f32", "%f1, %f2"), (16, "cvt.rn.e2m3x2.f32", "%f1, %f2"),
-        )
-    ),
-    ("", "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "cvt.rs.satfinite.e4m3x4.f32",
-     "it has 2 numbers; 4 are needed"),
-    ("", "cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;", "cvt.rs.e4m3x4.f32",
-     "its forms are cvt.rs{.relu}.satfinite."),
-    ("", "add.s32 %r1, %r2;", "add.s32", "the number of operands is 2; it must be 3"),
-    ("", "mbarrier.arrive.shared.b64 %rd1;", "mbarrier.arrive.shared.b64",
-     "the number of operands is 1; it must be 2 or 3"),
-    ("", "tld4.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "tld4.2d.v4.f32.f32",
-     "it needs one of .r, .g, .b, .a"),
-    ("", "suld.b.2d.b32.clamp %r1, [%rd1, {%r1}];", "suld.b.2d.b32.clamp", "it has 1 coordinate; 2 are needed"),
-    ("", "tex.cube.v4.f32.f32 %f1, %f2;", "tex.cube.v4.f32.f32", "it needs one of .1d, .2d, "),
-    ("", "tex.2d.v2.f32.f32 %f1, %f2;", "tex.2d.v2.f32.f32", "the modifier .v2 is not allowed"),
-    ("", "tex.2d.v4.f32.f64 %f1, %f2;", "tex.2d.v4.f32.f64", "its types are .f32, .f64; texels and"),
-    ("", "tld4.r.1d.v4.f32.f32 %f1, %f2;", "tld4.r.1d.v4.f32.f32", "the modifier .1d is not allowed"),
-    ("", "tex.level.2d.v4.f32.s32 %r1;", "tex.level.2d.v4.f32.s32",
-     "the number of operands is 1; it must be 2 or 3 or 4"),
-    ("", "add.s32 %rd1, %r2, %r3;", "add.s32", "register %rd1 is .b64, which does not match .s32"),
-    ("", "add.s32 5, %r2, %r3;", "add.s32", "a result cannot go to 5"),
-    ("", "mov.u32 %r1, (3 << 2) ^ ~1;", "mov.u32", "expected ')', found '<'"),
-    ("", "st.const.u32 [%rd1], 5;", "st.const.u32", "constant memory is read-only"),
-    ("", "atom.const.add.u32 %r1, [%rd1], 5;", "atom.const.add.u32", "constant memory has no atomics"),
-    *(
-        ("", f"{name} {operands};", name, why)
-        for name, operands, why in (
-            ("add.b32", "%r1, %r2, %r3", ".b32 is none of its types, .bf16, .f16,"),
-            ("addc.cc.f32", "%f1, %f1, %f2", "with one type: .u32, .s32, .u64 or .s64"),
-            ("atom.global.add.f16", "%r1, [%rd1], 5", ".add does not exist for .f16; allowed are .add.noftz,"),
-            ("bar.warp.arrive", "5", "its form is bar.warp.sync"),
-            ("call.uni", "(r), malloc, (size, size)", "malloc has 2 arguments; 1 is needed"),
-            ("call.uni", "(r), malloc", "malloc has 0 arguments; 1 is needed"),
-            ("cp.reduce.async.bulk.global.shared::cta.bulk_group.u32", "[%rd1], [%r2], 16", "it has 0 operations"),
-            ("cvt.bf16.f32", "%r1, %f1", "from .f32 to .bf16, it needs one of .rn, .rz, .rm, .rp"),
-            ("ld.global.shared.u32", "%r1, [%rd1]", "it has .global, .shared; at most one of these is allowed"),
-            ("ld.global.v8.u64", "%r1, [%rd1]", "it accesses 64 bytes per thread; at most 32 are allowed"),
-            ("ldmatrix.sync.aligned.m8n8.x2.shared.b8", "{%r1, %r2}, [%r2]",
-             "its shape and type are .m8n8, .b8; allowed are .m8n8.b16, "),
-            ("mbarrier.try_wait.foo.b64", "%p1, [%r1], %rd1", "its operation is .try_wait, .foo; ptxcount"),
-            ("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32", "%f1, %f1, %f1, %f1", "its layouts are .row, .row;"),
-            ("redux.sync.mul.u32", "%r1, %r2, -1", "its forms are redux.sync.(and|or|xor).(b32), "),
-            ("set.lt.u64.u32", "%rd1, %r1, %r2", "its result is .u64; allowed are .u32, .s32,"),
-            ("setp.foo.u32", "%p1, %r1, %r2", "it needs one of .eq, .ne,"),
-            ("st.bulk.shared::cta", "[%r1], 8, 1", "the value is 1; only 0 is allowed"),
-            ("suld.b.2d.f32", "{%r1}, [%rd1, {%r1, %r2}]", "its type is .f32; .b8, .b16, .b32 or .b64 is needed"),
-            ("tcgen05.alloc.cta_group::1.b32", "[%r1], 32", "it needs .aligned, .sync"),
-            ("tcgen05.cp.cta_group::1.32x128b", "[%r1], %rd1", "its shape is .32x128b; allowed are .128x256b,"),
-            ("tcgen05.ld.sync.aligned.16x32bx2.x1.b32", "{%r1}, [%r2], %r3", "second half is %r3; a number is"),
-            ("tcgen05.mma.cta_group::1.kind::mxf4", "[%r1], %rd1, %rd2, %r3, %p1", ".kind::mxf4 needs .block_scale"),
-            ("tcgen05.mma.ws.cta_group::2.kind::f16", "[%r1], %rd1, %rd2, %r3, %p1", ".ws needs .cta_group::1"),
-            ("tensormap.replace.tile.box_dim.global.b1024.b32", "[%rd1], %r1, 1", "the ordinal is %r1; a number is"),
-            ("wmma.load.sync.aligned.row.m16n16k16.f16", "{%r1}, [%rd1]", "it needs one of .a, .b, .c, .d"),
-        )
-    ),
+    ("ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "L3::cache_hint is unkn"),
+    ("barrier.sync.gpu %r1;", "the modifier .gpu is not allowed; allowed are .aligned, .cta,"),
+    ("alloca.f32 %r1, 8;", "its type must be .u32 or .u64, not .f32"),
+    ("alloca.u32.u32 %r1, 8;", "its type must be .u32 or .u64, not .u32, .u32"),
+    ("cvt.u16x2.s32 %r1, %r2;", ".u16x2 is unknown here"),
+    ("mov.u32.u32 %r1, %r2;", "its types are .u32, .u32; it needs 1 type"),
+    ("set.lt.u32.u32 %r1|%r2, %r3, %r4;", "it has 2 results; at most 1 can be written"),
+    ("ld.global.v4.u64 {%rd1, %rd2, %rd3}, [%rd4];", "the vector has 3 elements; 4 are needed"),
+    ("ld.global.v2.u32 %r1, [%rd4];", "the vector has 1 element; 2 are needed"),
+    ("st.global.u32 [%rd4], {%r1, %r2};", "the vector has 2 elements; 1 is needed"),
+    ("st.global.u32 [%rd4], [%rd5];", "[%rd5] is neither a register nor a number"),
+    ("cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;", "it has 2 numbers; 4 are needed"),
+    ("cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;", "its forms are cvt.rs{.relu}.satfinite."),
+    ("add.s32 %r1, %r2;", "the number of operands is 2; it must be 3"),
+    ("mbarrier.arrive.shared.b64 %rd1;", "the number of operands is 1; it must be 2 or 3"),
+    ("tld4.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "it needs one of .r, .g, .b, .a"),
+    ("suld.b.2d.b32.clamp %r1, [%rd1, {%r1}];", "it has 1 coordinate; 2 are needed"),
+    ("tex.cube.v4.f32.f32 %f1, %f2;", "it needs one of .1d, .2d, "),
+    ("tex.2d.v2.f32.f32 %f1, %f2;", "the modifier .v2 is not allowed"),
+    ("tex.2d.v4.f32.f64 %f1, %f2;", "its types are .f32, .f64; texels and"),
+    ("tld4.r.1d.v4.f32.f32 %f1, %f2;", "the modifier .1d is not allowed"),
+    ("tex.level.2d.v4.f32.s32 %r1;", "the number of operands is 1; it must be 2 or 3 or 4"),
+    ("add.s32 %rd1, %r2, %r3;", "register %rd1 is .b64, which does not match .s32"),
+    ("add.s32 5, %r2, %r3;", "a result cannot go to 5"), ("mov.u32 %r1, (3 << 2) ^ ~1;", "expected ')', found '<'"),
+    ("st.const.u32 [%rd1], 5;", "constant memory is read-only"),
+    ("atom.const.add.u32 %r1, [%rd1], 5;", "constant memory has no atomics"),
+    ("wgmma.mma_async.sync.aligned.m32n8k16.f32.f16.f16;", "m is 32; it must be 64"),
+    ("wgmma.mma_async.m64n8k16.f32.f16.f16.row;", "the modifier .row is not allowed; allowed are .aligned, "),
+    ("wgmma.mma_async.m64n8k16.f32;", "its types are .f32; those of d, a and b are needed"),
+    ("add.b32 %r1, %r2, %r3;", ".b32 is none of its types, .bf16, .f16,"),
+    ("addc.cc.f32 %f1, %f1, %f2;", "with one type: .u32, .s32, .u64 or .s64"),
+    ("atom.global.add.f16 %r1, [%rd1], 5;", ".add does not exist for .f16; allowed are .add.noftz,"),
+    ("bar.warp.arrive 5;", "its form is bar.warp.sync"),
+    ("call.uni (r), malloc, (size, size);", "malloc has 2 arguments; 1 is needed"),
+    ("call.uni (r), malloc;", "malloc has 0 arguments; 1 is needed"),
+    ("cp.reduce.async.bulk.global.shared::cta.bulk_group.u32 [%rd1], [%r2], 16;", "it has 0 operations"),
+    ("cvt.bf16.f32 %r1, %f1;", "from .f32 to .bf16, it needs one of .rn, .rz, .rm, .rp"),
+    ("ld.global.shared.u32 %r1, [%rd1];", "it has .global, .shared; at most one of these is allowed"),
+    ("ld.global.v8.u64 %r1, [%rd1];", "it accesses 64 bytes per thread; at most 32 are allowed"),
+    ("ldmatrix.sync.aligned.m8n8.x2.shared.b8 {%r1, %r2}, [%r2];",
+     "its shape and type are .m8n8, .b8; allowed are .m8n8.b16, "),
+    ("mbarrier.try_wait.foo.b64 %p1, [%r1], %rd1;", "its operation is .try_wait, .foo; ptxcount"),
+    ("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 %f1, %f1, %f1, %f1;", "its layouts are .row, .row;"),
+    ("redux.sync.mul.u32 %r1, %r2, -1;", "its forms are redux.sync.(and|or|xor).(b32), "),
+    ("set.lt.u64.u32 %rd1, %r1, %r2;", "its result is .u64; allowed are .u32, .s32,"),
+    ("setp.foo.u32 %p1, %r1, %r2;", "it needs one of .eq, .ne,"),
+    ("st.bulk.shared::cta [%r1], 8, 1;", "the value is 1; only 0 is allowed"),
+    ("suld.b.2d.f32 {%r1}, [%rd1, {%r1, %r2}];", "its type is .f32; .b8, .b16, .b32 or .b64 is needed"),
+    ("tcgen05.alloc.cta_group::1.b32 [%r1], 32;", "it needs .aligned, .sync"),
+    ("tcgen05.cp.cta_group::1.32x128b [%r1], %rd1;", "its shape is .32x128b; allowed are .128x256b,"),
+    ("tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r1}, [%r2], %r3;", "second half is %r3; a number is"),
+    ("tcgen05.mma.cta_group::1.kind::mxf4 [%r1], %rd1, %rd2, %r3, %p1;", ".kind::mxf4 needs .block_scale"),
+    ("tcgen05.mma.ws.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r3, %p1;", ".ws needs .cta_group::1"),
+    ("tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], %r1, 1;", "the ordinal is %r1; a number is"),
+    ("wmma.load.sync.aligned.row.m16n16k16.f16 {%r1}, [%rd1];", "it needs one of .a, .b, .c, .d"),
+    *((code, "which has no multicast addresses; use ld,") for code in (
+        "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;",
+        "multimem.ld_reduce.relaxed.sys.global.add.u32 %r1, [%rd1];",
+        "multimem.st.relaxed.sys.global.u32 [%rd1], %r1;",
+        "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], %r3;",
+        "multimem.st.async.b32 [%rd1], %r1, [%r2];",
+    )),
+    *((code, "%r0 has 32 bits, but an address of this memory has 64") for code in (
+        "ld.global.u32 %r1, [%r0];", "ld.u32 %r1, [%r0+4];", "ld.const.u32 %r1, [%r0];", "st.global.u32 [%r0], 5;",
+        "red.global.add.u32 [%r0], 5;", "atom.add.u32 %r1, [%r0], 5;",
+    )),
+    *((code, " cvt.rn(.satfinite(.relu)?|.relu.satfinite).") for code in (
+        ".reg .b16 %c;\ncvt.rn.e4m3x2.f32 %c, %f1, %f2;", ".reg .b16 %c;\ncvt.rn.relu.e5m2x2.f16x2 %c, %r2;",
+        ".reg .b8 %c;\ncvt.rn.relu.e2m1x2.f32 %c, %f1, %f2;", ".reg .b16 %c;\ncvt.rn.e2m3x2.f32 %c, %f1, %f2;",
+    )),
 ]  # fmt: skip
 
 
@@ -226,16 +197,17 @@ def _run(text: str, entry: str, *arguments: np.generic, threads: int = 1) -> int
     return int(out[0])
 
 
-@pytest.mark.parametrize(("declarations", "code", "instruction", "why"), SNIPPETS)
-def test_unsupported_instruction_must_be_reached(declarations: str, code: str, instruction: str, why: str) -> None:
+@pytest.mark.parametrize(("declarations", "code", "reason"), [*DECLARED, *(("", *row) for row in REFUSED)])
+def test_unsupported_instruction_must_be_reached(declarations: str, code: str, reason: str) -> None:
     text = _MODULE.format(declarations=declarations, code=code)
+    instruction = re.sub(r"^@\S+ ", "", code.splitlines()[-1]).split()[0].rstrip(";")  # without its predicate
     assert _run(text, "other") == 9
     assert _run(text, "snippet", np.uint32(0)) == 7
     with pytest.raises(UnsupportedInstructionError) as caught:
         _run(text, "snippet", np.uint32(1))
     error = caught.value
     assert str(error).startswith(f"kernel.cu:7 (PTX line {error.source.ptx_line}): {instruction!r} is not supported")
-    assert why in str(error)
+    assert reason in str(error)
     assert instruction in text.splitlines()[error.source.ptx_line - 1]
     assert error.instruction == instruction
 
@@ -255,15 +227,16 @@ def test_syntax_error_must_be_reached(code: str, problem: str) -> None:
 
 @pytest.mark.parametrize("guard", ["%p0", "!%p0"])
 def test_false_predicate_avoids_the_error(guard: str) -> None:
+    true, false = (5, 4) if guard == "%p0" else (4, 5)  # values of %r0, the argument
     for instruction in ("frobnicate.now %r1;", "brx.idx %r0, table;"):
         text = _MODULE.format(declarations="", code=f"setp.eq.u32 %p0, %r0, 5;\n@{guard} {instruction}")
-        fulfilled = 5 if guard == "%p0" else 4
-        assert _run(text, "snippet", np.uint32(9 - fulfilled), threads=64) == 7
+        assert _run(text, "snippet", np.uint32(false), threads=64) == 7
         with pytest.raises(UnsupportedInstructionError):
-            _run(text, "snippet", np.uint32(fulfilled), threads=64)
+            _run(text, "snippet", np.uint32(true), threads=64)
 
 
-def test_one_thread_is_enough() -> None:
+def test_one_thread_that_reaches_it_is_enough() -> None:
+    """Only thread 63 reaches the instruction: its number and the argument, 1, add up to 64."""
     code = "mov.u32 %r1, %tid.x;\nadd.u32 %r1, %r1, %r0;\nsetp.ne.u32 %p1, %r1, 64;\n@%p1 bra AROUND;\nfrobnicate;"
     text = _MODULE.format(declarations="", code=code)
     assert _run(text, "snippet", np.uint32(1), threads=63) == 7

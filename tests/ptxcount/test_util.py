@@ -43,15 +43,10 @@ def test_range_needs_little_more_than_its_array() -> None:
     assert numbers[-1] == -1
 
 
-@pytest.mark.parametrize(
-    ("number", "noun", "text"),
-    [
-        (0, "count", "0 counts are"),
-        (1, "launch", "1 launch is"),
-        (2, "launch", "2 launches are"),
-        (2, "more time", "2 more times are"),
-    ],
-)
+@pytest.mark.parametrize(("number", "noun", "text"), [
+    (0, "count", "0 counts are"), (1, "launch", "1 launch is"), (2, "launch", "2 launches are"),
+    (2, "more time", "2 more times are"),
+])  # fmt: skip
 def test_noun_agrees_with_number(number: int, noun: str, text: str) -> None:
     assert f"{count_noun(number, noun)} {choose_form(number, 'is', 'are')}" == text
 

@@ -1,5 +1,7 @@
 """Sums of a column and a row behave like the arrays they represent, also where integers wrap and as addresses."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -52,12 +54,7 @@ def test_wrapping_sums_are_not_exact(kind: str) -> None:
         assert (symbolic_values.split_exact(number, sort) is not None) == is_exact
 
 
-ORACLES = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul.lo": lambda a, b: a * b,
-    "shl": lambda a, b: a << b,
-}
+ORACLES = {"add": operator.add, "sub": operator.sub, "mul.lo": operator.mul, "shl": operator.lshift}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,9 +65,7 @@ def test_sums_wrap_like_arrays(name: str, kind: str) -> None:
         first, second = _operands(kind, rng)
         if name == "shl":
             second = rng.integers(0, 31, (1, 1)).astype(np.uint32)
-            expected = ORACLES[name](dense(first).view(sort.dtype), second.astype(sort.dtype))
-        else:
-            expected = ORACLES[name](dense(first).view(sort.dtype), dense(second).view(sort.dtype))
+        expected = ORACLES[name](dense(first).view(sort.dtype), dense(second).astype(sort.dtype))
         result = SUM_RULES[name](sort, first, second)
         if result is not None:
             kept += 1
@@ -97,13 +92,13 @@ def test_sums_convert_like_arrays(source: str, target: str) -> None:
 @pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])
 def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
     rng = np.random.default_rng(1)
-    region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", True)
+    region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", writable=True)
     lanes = rng.permutation(32) if stride is None else np.arange(32) * stride - min(31 * stride, 0)
     thread = (lanes + np.array([0, 100, 7])[:, None]).reshape(1, -1)
     block = rng.integers(0, 4096 - int(thread.max()) - 1, (blocks, 1))
-    block[0] = 4096 - int(thread.max()) - 2
+    block[0] = 4096 - int(thread.max()) - 2  # its last thread reads the last two elements, at offsets 0 and 1
     address = Sum(block * size + region.base, thread * size)
-    part = ArrayPart(region, address, size, None, np.s_[:])
+    part = ArrayPart(region, address, size, places=None, chosen=np.s_[:])
     units = region.view_elements(size)
     for offset in (0, 1):
         assert (part.gather(offset) == units[block + thread + offset]).all()
@@ -113,23 +108,20 @@ BASE, SECTORS = 1 << 40, 64
 
 
 @pytest.mark.parametrize("written", [True, False])
-@pytest.mark.parametrize(
-    ("blocks", "threads"),
-    [
-        pytest.param([0, 128, 256], range(0, 128, 4), id="contiguous"),
-        pytest.param([64, 64, 0], [0, 0, 512, 512], id="repeated"),
-        pytest.param([20, 52, 1044], range(0, 96, 12), id="blocks begin in the middle of a sector"),
-        pytest.param([4, 24, 132], range(0, 512, 36), id="blocks begin at different places"),
-        pytest.param([1000, 1512], range(-1000, 0, 100), id="negative parts"),
-    ],
-)
+@pytest.mark.parametrize(("blocks", "threads"), [
+    pytest.param([0, 128, 256], range(0, 128, 4), id="contiguous"),
+    pytest.param([64, 64, 0], [0, 0, 512, 512], id="repeated"),
+    pytest.param([20, 52, 1044], range(0, 96, 12), id="blocks begin in the middle of a sector"),
+    pytest.param([4, 24, 132], range(0, 512, 36), id="blocks begin at different places"),
+    pytest.param([1000, 1512], range(-1000, 0, 100), id="negative parts"),
+])  # fmt: skip
 def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int], written: bool) -> None:
     flags = np.zeros(SECTORS, bool)
     region = Region(
         BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags
     )
     column, row = np.array(blocks)[:, None] + BASE, np.array(threads)[None, :]
-    ArrayPart(region, Sum(column, row), 4, None, slice(None)).mark_sectors(written=written)
+    ArrayPart(region, Sum(column, row), 4, places=None, chosen=slice(None)).mark_sectors(written=written)
     assert region.read is not None
     touched = np.flatnonzero(flags if written else region.read[2])
     assert touched.tolist() == np.unique((column + row - BASE) // SECTOR).tolist()

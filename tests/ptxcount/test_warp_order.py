@@ -1,6 +1,7 @@
 """Races and unwritten reads of random programs against lists of accesses, and barriers of a warp's lanes."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +44,9 @@ class Step(NamedTuple):
     kind: str
     first: int
     stop: int
-    factor: int
-    shift: int
+    #: Thread t accesses word (factor * t + shift) % 64.
+    factor: int = 1
+    shift: int = 0
     #: The only active block; None if all are.
     only: int | None = None
 
@@ -71,11 +73,10 @@ def draw_program(rng: np.random.Generator, space: str, blocks: int) -> list[Step
     """Draw a program; some first write all shared memory, and some have a store, two barriers and a load."""
     program = []
     if space == "shared" and rng.integers(2):
-        program = [Step("store", 0, THREADS, 1, 0), Step("store", 0, 24, 1, THREADS), Step("block", 0, THREADS, 0, 0)]
+        program = [Step("store", 0, THREADS), Step("store", 0, 24, shift=THREADS), Step("block", 0, THREADS)]
     if rng.integers(2):
-        shift, (first_mask, second_mask) = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
-        program += [Step("store", 0, 32, 1, 0), Step(first_mask, 0, 32, 0, 0), Step(second_mask, 0, 32, 0, 0)]
-        program += [Step("load", 0, 1, 1, shift)]
+        shift, masks = int(rng.integers(32)), rng.choice([*MASKS], 2).tolist()
+        program += [Step("store", 0, 32), *(Step(mask, 0, 32) for mask in masks), Step("load", 0, 1, shift=shift)]
     for kind in rng.choice(["load", "store", *ACCESSES[space], *MASKS, "block"], 6).tolist():
         ends = [0, 32, THREADS] if kind in MASKS else [0, 1, 2, 9, 32, 34, THREADS]
         first, stop = sorted(rng.choice(ends, 2, replace=False).tolist())
@@ -85,54 +86,67 @@ def draw_program(rng: np.random.Generator, space: str, blocks: int) -> list[Step
     return program
 
 
-def find_first_faults(program: list[Step], blocks: int, space: str) -> dict[str, int]:
-    """Return the number of the first step that races, and of the first that reads unwritten shared memory, by code.
+class Model:
+    """A launch as lists of accesses. It knows, for each thread, the accesses that are ordered before its next one."""
 
-    The model keeps, for each thread, the accesses that are ordered before its next one.
-    """
-    preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
-    #: The number, thread and kind of the accesses to each word.
-    accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    shared, count, written, faults = space == "shared", 0, set[tuple[int, int]](), dict[str, int]()
+    def __init__(self, blocks: int, space: str) -> None:
+        self.space, self.count = space, 0
+        self.preceding: list[set[int]] = [set() for _ in range(blocks * THREADS)]
+        #: The number, thread and kind of the accesses to each word.
+        self.accesses: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+        self.written: set[tuple[int, int]] = set()
+        #: Code -> number of the first step with this fault.
+        self.faults: dict[str, int] = {}
+
+    def order(self, threads: Sequence[int], earlier: set[int] | None = None) -> None:
+        """Order accesses before the next ones of threads; by default, those that precede one of these threads."""
+        united = set().union(*(self.preceding[thread] for thread in threads)) if earlier is None else earlier
+        for thread in threads:
+            self.preceding[thread] = united
+
+    def access(self, number: int, kind: str, pairs: list[tuple[int, int]]) -> None:
+        """Access words, as pairs of a thread and a word, in a step of a number."""
+        shared = self.space == "shared"
+        now = [(place, *pair) for place, pair in enumerate(pairs, self.count)]
+        self.count += len(now)
+        if kind == "store":  # threads of one store race with each other, too
+            for place, thread, word in now:
+                self.accesses[word].append((place, thread, kind))
+        for _, thread, word in now:
+            for place, earlier_thread, earlier_kind in self.accesses[word]:
+                apart = shared and earlier_thread // THREADS != thread // THREADS
+                is_ordered = place in self.preceding[thread] or {kind, earlier_kind} in ({"load"}, {"atomic"})
+                if earlier_thread != thread and not (apart or is_ordered):
+                    self.faults.setdefault(f"{self.space}-race", number)
+            if shared and kind != "store" and (thread // THREADS, word) not in self.written:
+                self.faults.setdefault("unwritten-read", number)
+        for place, thread, word in now:
+            self.preceding[thread] = self.preceding[thread] | {place}
+            if kind == "store":
+                self.written.add((thread // THREADS, word))
+            else:
+                self.accesses[word].append((place, thread, kind))
+
+
+def find_first_faults(program: list[Step], blocks: int, space: str) -> dict[str, int]:
+    """Return by code the number of the first step that races, and of the first that reads unwritten shared memory."""
+    model, shared = Model(blocks, space), space == "shared"
     for number, step in enumerate(program):
         kind, threads = step.kind.replace("wide", "store"), step.list_threads(blocks)
         if kind in MASKS:
-            lane = {thread: thread % THREADS % LANES for thread in threads}
-            groups: dict[tuple[int, int], list[int]] = {}
+            groups: dict[tuple[int, int], list[int]] = defaultdict(list)
             for thread in threads:
-                groups.setdefault((thread - lane[thread], MASKS[kind][1](lane[thread])), []).append(thread)
+                lane = thread % THREADS % LANES
+                groups[thread - lane, MASKS[kind][1](lane)].append(thread)
             for group in groups.values():
-                united = set().union(*(preceding[thread] for thread in group))
-                for thread in group:
-                    preceding[thread] = united
+                model.order(group)
         elif kind == "block" or (not shared and kind in ("atomic", "acquire")):
             for block in range(blocks) if kind == "block" else {thread // THREADS for thread in threads}:
                 members = range(block * THREADS, (block + 1) * THREADS)
-                united = set().union(*(preceding[thread] for thread in members)) if shared else set(range(count))
-                for thread in members:
-                    preceding[thread] = united
+                model.order(members, None if shared else set(range(model.count)))
         else:
-            pairs = [(thread, word) for thread in threads for word in step.list_words(thread, shared=shared)]
-            now = [(place, *pair) for place, pair in enumerate(pairs, count)]
-            count += len(now)
-            if kind == "store":  # threads of one store race with each other, too
-                for place, thread, word in now:
-                    accesses[word].append((place, thread, kind))
-            for _, thread, word in now:
-                for place, earlier_thread, earlier_kind in accesses[word]:
-                    apart = shared and earlier_thread // THREADS != thread // THREADS
-                    is_ordered = place in preceding[thread] or {kind, earlier_kind} in ({"load"}, {"atomic"})
-                    if earlier_thread != thread and not (apart or is_ordered):
-                        faults.setdefault(f"{space}-race", number)
-                if shared and kind != "store" and (thread // THREADS, word) not in written:
-                    faults.setdefault("unwritten-read", number)
-            for place, thread, word in now:
-                preceding[thread] = preceding[thread] | {place}
-                if kind == "store":
-                    written.add((thread // THREADS, word))
-                else:
-                    accesses[word].append((place, thread, kind))
-    return faults
+            model.access(number, kind, [(t, word) for t in threads for word in step.list_words(t, shared=shared)])
+    return model.faults
 
 
 def run_program(program: list[Step], blocks: int, space: str, before: str) -> dict[str, int]:
@@ -170,27 +184,29 @@ def test_first_faults_as_in_lists_of_accesses(space: str, blocks: int) -> None:
     rng, clean = np.random.default_rng(7), 0
     for turn in range(90):
         program = draw_program(rng, space, blocks)
-        faults = run_program(program, blocks, space, APART * (blocks > 1 and turn % 2))
+        before = APART if blocks > 1 and turn % 2 else ""
+        faults = run_program(program, blocks, space, before)
         assert faults == find_first_faults(program, blocks, space), program
         clean += not faults
-    assert 8 < clean < 82
+    assert 8 < clean < 82, "programs with and without faults are drawn"
 
 
-#: Name, waits of two paths of a warp after a store, and findings; the first path then loads a word of the second.
-PATHS = [
-    ("a mask at two places", "bar.warp.sync -1;", "bar.warp.sync -1;", []),
-    ("two masks", "bar.warp.sync -1;", "bar.warp.sync 0x7fffffff;", ["divergent-barrier", "mask-without-lane"]),
-    ("a barrier of the block", "bar.warp.sync -1;", "bar.sync 0;", ["divergent-barrier"]),
-    ("lanes that left", "bar.warp.sync -1;", "ret;", []),
-    ("lanes that leave later", "bar.warp.sync -1;", "bar.warp.sync 0xffffff00; ret;", []),
-    ("elect.sync", "elect.sync %r5|%p2, -1;", "elect.sync %r5|%p2, -1;", []),
-    ("elect.sync and a barrier", "elect.sync %r5|%p2, -1;", "bar.sync 0;", ["divergent-barrier"]),
-    ("elect.sync and bar.warp.sync", "elect.sync %r5|%p2, -1;", "bar.warp.sync -1;", ["divergent-barrier"]),
-]
+#: Waits of two paths of a warp after a store, and findings. Lanes 0 to 7 take the first path; they then load the word
+#: of lane 31, which takes the second.
+PATHS = {
+    "a mask at two places": ("bar.warp.sync -1;", "bar.warp.sync -1;", []),
+    "two masks": ("bar.warp.sync -1;", "bar.warp.sync 0x7fffffff;", ["divergent-barrier", "mask-without-lane"]),
+    "a barrier of the block": ("bar.warp.sync -1;", "bar.sync 0;", ["divergent-barrier"]),
+    "lanes that left": ("bar.warp.sync -1;", "ret;", []),
+    "lanes that leave later": ("bar.warp.sync -1;", "bar.warp.sync 0xffffff00; ret;", []),
+    "elect.sync": ("elect.sync %r5|%p2, -1;", "elect.sync %r5|%p2, -1;", []),
+    "elect.sync and a barrier": ("elect.sync %r5|%p2, -1;", "bar.sync 0;", ["divergent-barrier"]),
+    "elect.sync and bar.warp.sync": ("elect.sync %r5|%p2, -1;", "bar.warp.sync -1;", ["divergent-barrier"]),
+}
 
 
-@pytest.mark.parametrize(("name", "first_code", "second_code", "expected"), PATHS)
-def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_code: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("first_code", "second_code", "expected"), PATHS.values(), ids=PATHS)
+def test_barrier_waits_for_lanes_of_its_mask(first_code: str, second_code: str, expected: list[str]) -> None:
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
         st.shared.u32 [%r1], %r0; {second_code} bra END;
@@ -201,14 +217,14 @@ def test_barrier_waits_for_lanes_of_its_mask(name: str, first_code: str, second_
     counters = execute_snippet(text, [out])
     codes = [finding.code for finding in counters.findings if finding.code != "shared-race"]
     assert sorted(codes) == expected
-    assert out[:8].tolist() == [31] * 8
+    assert out[:8].tolist() == [31] * 8, "they waited for the store of lane 31"
 
 
-@pytest.mark.parametrize(("wait", "races"), [("bar.warp.sync -1;", 0), ("elect.sync %r5|%p2, -1;", 1)])
-def test_elect_orders_no_memory(wait: str, races: int) -> None:
+@pytest.mark.parametrize(("wait", "codes"), [("bar.warp.sync -1;", []), ("elect.sync %r5|%p2, -1;", ["shared-race"])])
+def test_elect_orders_no_memory(wait: str, codes: list[str]) -> None:
     text = module(f"{PLACES} st.shared.u32 [%r1], %r0; {wait} ld.shared.u32 %r5, [%r7+124];", 1, SHARED)
     counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=32, races="strict")
-    assert [finding.code for finding in counters.findings] == ["shared-race"] * races
+    assert [finding.code for finding in counters.findings] == codes
 
 
 #: Instructions with a mask operand, %r4.
@@ -220,24 +236,28 @@ MASKED = [
 
 
 @pytest.mark.parametrize("instruction", MASKED)
-@pytest.mark.parametrize(("mask", "times"), [("-1", 0), ("0x3fffffff", 4), ("0x7fffffff", 2)])
-def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, times: int) -> None:
-    """The masks lack no lane, lanes 30 and 31, or lane 31, in each of two blocks."""
-    text = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1)
-    counters = execute_snippet(text, [np.zeros(1)], blocks=2)
+@pytest.mark.parametrize(("mask", "missing_lanes"), [("-1", 0), ("0x3fffffff", 2), ("0x7fffffff", 1)])
+def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, missing_lanes: int) -> None:
+    text, blocks = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1), 2
+    counters = execute_snippet(text, [np.zeros(1)], blocks=blocks)
     findings = [(finding.code, finding.times) for finding in counters.findings]
-    assert findings == [("mask-without-lane", times)] * (times > 0)
+    assert findings == ([("mask-without-lane", blocks * missing_lanes)] if missing_lanes else [])
 
 
 def test_register_of_a_barrier_stays_live() -> None:
-    body = """setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
-        bar.sync %r4, 64;"""
-    words_after(body)
+    """The barrier at the end reads %r4, which is written before other barriers."""
+    words_after("""
+        setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
+        bar.sync %r4, 64;
+    """)
+
+
+def test_barrier_of_too_many_threads_is_named_by_its_number() -> None:
     with pytest.raises(errors.DivergentBarrierError, match="it waits at barrier 5 for 96 threads"):
         words_after("mov.u32 %r4, 5; bar.sync %r4, 96;")
 
 
-#: Wait of a warp between a store and a load, distance of their words, and True if they race.
+#: Wait of a warp between a store and a load, distance of their words (a power of two), and True if they race.
 TILES = [
     ("__syncwarp(0xffu << (lane & 24))", 16, True),
     ("__syncwarp(0xffu << (lane & 24))", 4, False),
@@ -248,8 +268,8 @@ TILES = [
 ]
 
 
-@pytest.mark.parametrize(("number", "races"), [(number, races) for number, (*_, races) in enumerate(TILES)])
-def test_tiles_wait_for_their_own_lanes(number: int, races: bool) -> None:
+@pytest.mark.parametrize("number", range(len(TILES)))
+def test_tiles_wait_for_their_own_lanes(number: int) -> None:
     kernels = [
         f"__global__ void k{n}(int* out) {{ __shared__ int s[64]; int t = threadIdx.x, lane = t & 31; "
         f"s[t] = t; {wait}; out[t] = s[t ^ {far}]; }}"
@@ -257,4 +277,5 @@ def test_tiles_wait_for_their_own_lanes(number: int, races: bool) -> None:
     ]
     source = "\n".join(["#include <cooperative_groups.h>", "namespace cg = cooperative_groups;", *kernels])
     counters = ptxcount.count(compile_to_ptx(source), f"k{number}", 1, 64, [np.zeros(64, np.int32)], races="strict")
-    assert [finding.code for finding in counters.findings] == ["shared-race"] * races
+    *_, races = TILES[number]
+    assert [finding.code for finding in counters.findings] == (["shared-race"] if races else [])

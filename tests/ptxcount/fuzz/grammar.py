@@ -89,7 +89,8 @@ class _Writer:
         choose = self._random.choice
         if kind == "c":
             return f"({self._leaf('u')} < {self._leaf('u')})"
-        variables = [f"{kind}{place}" for place in range(3)] if len(self._lines) > 16 else []
+        has_variables = len(self._lines) > 4 + 3 * len(_TYPES)  # behind the lines of the head and the declarations
+        variables = [f"{kind}{place}" for place in range(3)] if has_variables else []
         constants = {
             "u": ["0u", "1u", "7u", "0x80000000u", "0xffffffffu", f"{self._random.getrandbits(32)}u", "t", "b", "i"],
             "w": ["3ull", f"{self._random.getrandbits(64)}ull", "static_cast<unsigned long long>(i)"],
@@ -175,9 +176,9 @@ class _Writer:
         self._write(depth, "__syncthreads();")
 
     def _shuffle(self, depth: int) -> None:
-        mode, lane = self._random.choice([("xor", 31), ("up", 31), ("down", 31)]), self._random.randrange(1, 32)
+        mode, lane = self._random.choice(["xor", "up", "down"]), self._random.randrange(1, 32)
         width = self._random.choice([8, 16, 32])
-        self._write(depth, f"u2 += __shfl_{mode[0]}_sync(0xffffffffu, u1, {lane % width}u, {width});")
+        self._write(depth, f"u2 += __shfl_{mode}_sync(0xffffffffu, u1, {lane % width}u, {width});")
 
 
 def kernel(seed: int, name: str) -> str:

@@ -39,7 +39,6 @@ class Memory:
     doubles: Array
 
     def arrays(self) -> list[Array]:
-        """Return all arrays in order."""
         return [getattr(self, field.name) for field in fields(self)]
 
 
@@ -93,7 +92,6 @@ class Host:
         self._library = ctypes.CDLL(str(library))
 
     def __call__(self, seed: int) -> Memory:
-        """Run the kernel of a seed; return its arrays."""
         buffers = memory(seed)
         pointers = (ctypes.c_void_p * len(buffers.arrays()))(*(array.ctypes.data for array in buffers.arrays()))
         self._library[f"run_{seed}"](pointers)
@@ -114,7 +112,6 @@ class Gpu:
         self._module = cuda.module_from_buffer(ptx.encode())
 
     def __call__(self, seed: int) -> Memory:
-        """Run the kernel of a seed; return its arrays."""
         import pycuda.driver as cuda
 
         buffers = memory(seed)
