@@ -20,11 +20,3 @@ extern "C" __global__ void large_tiles(int* out, const int* in)
     const int sum = cooperative_groups::reduce(tile, in[threadIdx.x], cooperative_groups::plus<int>());
     out[threadIdx.x] = sum + 1000 * tile.shfl(in[threadIdx.x], 5) + 1000000 * tile.meta_group_rank();
 }
-
-extern "C" __global__ void guarded(int n)
-{
-    auto grid = cooperative_groups::this_grid();
-    if (n < 0)
-        __trap();
-    grid.sync();
-}

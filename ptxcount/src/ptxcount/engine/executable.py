@@ -21,7 +21,6 @@ from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
-from .grid_traps import find_grid_traps
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
 from .uniformity import find_divergent
@@ -108,10 +107,6 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     named = find_reachable(lambda name: addressed_names.get(name, ()), symbols)
     variables = [variable for variable in all_variables.values() if variable.name in named]
     special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
-    syncs_grid = not special.isdisjoint(GRID_REGISTERS)
-    for index in find_grid_traps(instructions, flow) if syncs_grid else ():
-        instructions[index] = replace(instructions[index], modifiers=("grid",))
-        steps[index] = bind_instruction(instructions[index])
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     scans = find_scans(instructions, flow)
     addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
@@ -122,7 +117,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         variables,
         shared_unit=min((size for instruction in instructions for size in instruction.units), default=1),
         registers=len({name for instruction in instructions for name in instruction.writes}),
-        syncs_grid=syncs_grid,
+        syncs_grid=not special.isdisjoint(GRID_REGISTERS),
         functions=[name for name in (*program.functions, *program.entries) if name in named],
         mergeable_groups=find_mergeable(instructions, flow.blocks, addresses),
         reserved=reserved,

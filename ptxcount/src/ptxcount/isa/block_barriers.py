@@ -105,16 +105,14 @@ def _bind_reduction(instruction: Instruction) -> Step:
     return make_step(instruction, [(result, result_type)], [(predicate, TYPES["pred"])], reduce_predicates)
 
 
-@op("(trap|brkpt)(.grid)?", "=")
-def _raise_trap(opcode: str, grid: str | None, chunk: Chunk) -> list[Array]:
-    """Raise `TrapError`; if the grid is too large for a grid barrier, raise `LaunchError` for the barrier's trap.
-
-    `engine.executable` names that trap ``trap.grid``.
-    """
+@op("(trap|brkpt)", "=")
+def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
+    """Raise `TrapError`; for a grid that is too large for the kernel's grid barrier, raise `LaunchError` for a trap."""
     max_resident_blocks = chunk.context.max_resident_blocks
-    if grid and max_resident_blocks:
+    if opcode == "trap" and max_resident_blocks:
         raise LaunchError(
             f"the grid has {prod(chunk.context.grid)} blocks; a grid barrier needs a cooperative launch, with at "
-            f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time"
+            f"most {max_resident_blocks} blocks of {chunk.context.threads} threads: an H200 holds no more at a time; "
+            "if the kernel did not reach its grid barrier, its own __trap() ended it"
         )
     raise chunk.make_fault(TrapError, f"the kernel executed {opcode} (__{opcode}())")
