@@ -120,7 +120,7 @@ def test_rows_within_swizzle_lines_as_in_numpy(swizzle: str) -> None:
 
 def test_row_across_lines_is_refused() -> None:
     """Another field of the descriptor says where such a row goes on."""
-    message = "a row begins at byte 0 of a 32-byte swizzle line and has 48 bytes; .* only rows within one line"
+    message = "descriptor 0x[0-9a-f]{16} of B, a row begins at byte 0 of a 32-byte swizzle line and has 48 bytes"
     with pytest.raises(UnsupportedInstructionError, match=message):
         _run(_SIMPLE, "32")
 

@@ -32,11 +32,11 @@ from .factors import (
     load_shared_factor,
     load_tensor_factor,
 )
-from .issuing_warps import find_cta_group, note_uncounted, report_descriptors
+from .issuing_warps import find_cta_group, make_descriptor_reader, note_uncounted, report_descriptors
 from .layouts import DATA_PATHS
 from .product_forms import ProductForm
 
-_U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
+_U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: First of two bits in an address of scales. They repeat the first byte of the scales, which the instruction descriptor
 #: has, in code of CUTLASS 4 (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
 _BYTE_SHIFT = 30
@@ -72,16 +72,16 @@ def _bind_product(instruction: Instruction) -> Step:
     def read_tensor_address(operand: Any) -> Reader:
         return make_address_reader(instruction, operand, "tensor")
 
-    read_a = read_tensor_address(first) if form.from_tensor_memory else make_reader(instruction, first, _U64)
+    read_a = read_tensor_address(first) if form.from_tensor_memory else make_descriptor_reader(instruction, first)
     if form.scales:  # [scales of a], [scales of b], p
         predicate, extra_readers = rest[2], [read_tensor_address(operand) for operand in rest[:2]]
     elif form.masks:  # {mask words}, p{, scale-input-d}
         predicate, extra_readers = rest[1], [make_reader(instruction, word, _U32) for word in split_group(rest[0])]
     else:  # p{, scale-input-d}, or p{, column mask}
         column_mask = rest[1:] if form.is_stationary else []
-        predicate, extra_readers = rest[0], [make_reader(instruction, operand, _U64) for operand in column_mask]
+        predicate, extra_readers = rest[0], [make_descriptor_reader(instruction, operand) for operand in column_mask]
     readers = [read_tensor_address(result), read_a]
-    readers += [make_reader(instruction, second, _U64), make_reader(instruction, descriptor, _U32)]
+    readers += [make_descriptor_reader(instruction, second), make_reader(instruction, descriptor, _U32)]
     readers += [make_reader(instruction, predicate, _PRED), *extra_readers]
     readers += [read_tensor_address(operand) for operand in metadata]
 
