@@ -26,13 +26,14 @@ PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
 
 class _Tile(NamedTuple):
-    """A matrix: the number of 16-byte rows, the bits of an element in registers, and the parts of the registers."""
+    """A matrix: the number of 16-byte rows, the bits of an element in registers, and the part of each register."""
 
     rows: int
     bits: int
     parts: tuple[Part, ...]
 
 
+#: Elements of 16 and of 8 bits in a register of each lane: adjacent ones of a row.
 _HALVES = Part(np.broadcast_to(_LANE // 4, (LANES, 2)), 2 * (_LANE % 4) + np.arange(2))
 _BYTES = Part(np.broadcast_to(_LANE // 4, (LANES, 4)), 4 * (_LANE % 4) + np.arange(4))
 
@@ -87,7 +88,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         raise make_count_error(instruction, "the vector", len(registers), "register", count * len(tile.parts))
     read_address = make_shared_reader(instruction, address)
     instruction.units.add(4)
-    word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8
+    word_count = ROW // 4 * min(bits, 8) // 8  # words of a row; the rest is padding
 
     def load(chunk: Chunk) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
@@ -108,6 +109,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         for words in words_of_squares:
             elements = unpack_elements(reshape_to_lanes(chunk, words), tile.bits, 32 // tile.bits)
             squares.append(assemble_matrices(list(tile.parts), [elements], (tile.rows, 8 * ROW // tile.bits)))
+        # Repeated to 32 rows, one for each lane.
         rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
         words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]

@@ -45,7 +45,10 @@ def _locate_part(chunk: Chunk, start: Value, leading: Array, part: Part, bits: i
 
 @binds("wmma")
 def _bind_tile(instruction: Instruction) -> Step | None:
-    """Bind ``wmma.load.{a,b,c}`` and ``wmma.store.d``; the stride is in elements between rows (or columns)."""
+    """Bind ``wmma.load.{a,b,c} r, [p]{, stride}`` and ``wmma.store.d [p], r{, stride}``.
+
+    The stride is in elements between rows, or between columns with ``.col``.
+    """
     if "mma" in instruction.modifiers:
         return None
     shape, _, names = parse_shape(instruction)
@@ -64,7 +67,8 @@ def _bind_tile(instruction: Instruction) -> Step | None:
     resolve = make_resolver(space, make_address_reader(instruction, address, space))
     read_leading = [make_reader(instruction, operand, _U32) for operand in instruction.operands[2:]]
     is_k_contiguous = by_row if role == "a" else not by_row
-    rows_at_once = role in ("a", "b") and (bits == 16 or (bits == 8 and is_k_contiguous))
+    # ptxas loads these fragments from shared memory by ldmatrix.
+    counts_as_ldmatrix = role in ("a", "b") and (bits == 16 or (bits == 8 and is_k_contiguous))
     if space in (None, "shared"):
         instruction.units.add(min(bits // 8, 4))
 
@@ -81,9 +85,9 @@ def _bind_tile(instruction: Instruction) -> Step | None:
             count = part.row.shape[1]
             values = memory.load(place, bits // 8, count, chunk.active, chunk.make_reporter())
             loaded.append(np.stack([reshape_to_lanes(chunk, value) for value in values], axis=-1))
-            if space != "shared" or not rows_at_once:
+            if space != "shared" or not counts_as_ldmatrix:
                 chunk.record(space, "load", bits * count // 8, place)
-        if space == "shared" and rows_at_once:
+        if space == "shared" and counts_as_ldmatrix:
             _record_rows(chunk, start, leading, accesses, bits, by_row)
         tile_registers = layout.split_matrix(chunk, assemble_matrices(accesses, loaded, layout.extent))
         # Instructions have more registers than a fragment of few f16 elements, which is then repeated.
@@ -107,14 +111,21 @@ def _bind_tile(instruction: Instruction) -> Step | None:
 
 
 def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], bits: int, by_row: bool) -> None:
-    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four matrices of eight 16-byte rows."""
+    """Count loads of a fragment from shared memory as ``ldmatrix``: up to four matrices of eight 16-byte rows.
+
+    Each lane has the address of a row (with ``by_row``) or of a column of one matrix.
+    """
     lane = np.arange(LANES)
     for first in range(0, len(parts), 4):
         squares = parts[first : first + 4]
         square = np.minimum(lane // 8, len(squares) - 1)  # of each lane
         row = np.array([part.row.min() for part in squares])[square]
         column = np.array([part.column.min() for part in squares])[square]
-        part = Part((row + lane % 8 * by_row)[:, None], (column + lane % 8 * (not by_row))[:, None])
+        if by_row:
+            row = row + lane % 8
+        else:
+            column = column + lane % 8
+        part = Part(row[:, None], column[:, None])
         place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
         lanes = mask_first_lanes(chunk, 8 * len(squares))
         chunk.record("shared", "load", ROW, place, active=lanes, is_matrix=True)
