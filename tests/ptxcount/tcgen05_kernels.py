@@ -12,7 +12,7 @@ from ptxcount.lanes.warps import Array
 from tests.ptxcount.snippets import list_registers, module
 
 #: %t is the thread, %w its warp, and %d the first column of the allocation. %quarter is the first lane that the warp
-#: can access, as part of an address. %a and %b are for descriptors of factors; %no and %yes are constants.
+#: can access, 32 %w, in the upper half of an address. %a and %b are for descriptors; %no and %yes are constants.
 _REGISTERS = """
 .shared .align 1024 .b8 factors[{size}]; .shared .align 8 .b64 barrier; .shared .align 4 .b32 base;
 .reg .pred %p, %done, %no, %yes; .reg .b32 %t, %w, %d, %quarter, %v<256>, %m<8>; .reg .b64 %a, %b, %out;
@@ -46,8 +46,6 @@ mov.b16 %blocks, 0b11;
 @%p tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [barrier], %blocks;
 """
 FIRST_THREAD = "setp.eq.u32 %p, %t, 0;\n"
-
-
 #: Step of an address of tensor memory from a lane to the next; the lower 16 bits are the column.
 LANE = 1 << 16
 
@@ -94,13 +92,13 @@ def launch(text: str, image: Array, out: Array, blocks: int = 1, **options: Any)
 
 
 class Layout(NamedTuple):
-    """A CuTe layout of one or two axes: sizes and strides, innermost first, in units of 16 bytes or elements."""
+    """A CuTe layout: sizes and strides of its modes, the fastest first. Strides are in elements, words or bits."""
 
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
     def offsets(self) -> Array:
-        """Return the offset of each coordinate; the innermost axis varies fastest."""
+        """Return the offset of each coordinate; that of the first mode varies fastest."""
         places = np.array([*product(*(range(n) for n in reversed(self.sizes)))]).reshape(prod(self.sizes), -1)
         return np.asarray(places[:, ::-1] @ np.array(self.strides))
 

@@ -173,7 +173,7 @@ def test_multicasts_and_clipped_tiles_as_on_h200(launch: ChipLaunch, sectors: in
 
 def test_measured_launches_run_on_a_gpu() -> None:
     """`tests/gpu/test_transfers.py` measures the launches of `transfers.LAUNCHES`."""
-    launches = [launch for launch, *_ in (*WARPS, *READ_SECTORS)]
+    launches = [launch for launch, _, _ in WARPS] + [launch for launch, _ in READ_SECTORS]
     assert {launch.name for launch in launches} <= {launch.name for launch in transfers.LAUNCHES}
 
 

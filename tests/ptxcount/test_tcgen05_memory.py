@@ -62,7 +62,10 @@ NUMBERS = [(name, 1 << power) for name, shape in SHAPES.items() for power in ran
 
 @pytest.mark.parametrize(("name", "number"), NUMBERS)
 def test_registers_as_in_the_ptx_isa(name: str, number: int) -> None:
-    """A load gets the words of `fill`; a store puts them in the next columns. Shapes of 16 lanes take the upper 16."""
+    """A load gets the words of `fill`; a store puts them in the next columns.
+
+    Shapes of 16 lanes access the upper half of the 32 lanes of each warp.
+    """
     shape = SHAPES[name]
     count, columns, first_lane = shape.registers * number, shape.columns * number, 32 - shape.lanes
     registers = list_registers("%v", count)
@@ -160,7 +163,8 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_SECOND_WARP + _ALLOC.format(512), TensorMemoryError, "512 columns requested, 448 of 512 are free"),
     (_SECOND_WARP + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
     ("@%p tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;\n", TensorMemoryError, "32 columns .* where 64 are"),
-    (f"setp.lt.u32 %p, %t, 40;\n{_OWN_LANES}@%p {_LOAD}", TensorMemoryError, "warp 1 executes it with 8 of 32 lanes"),
+    (f"setp.lt.u32 %p, %t, 40;\n{_OWN_LANES}@%p {_LOAD}", TensorMemoryError,
+     "warp 1 executes tcgen05.ld.* with 8 of 32 lanes"),
     (f"{FIRST_THREAD}{_COPY}{COMMIT.format(group=1)}bar.sync 0;\n{_OWN_LANES}{_LOAD}", TensorMemoryError,
      "whose tcgen05.commit no thread waited for"),
     (f"{FIRST_THREAD}{_COPY}", TensorMemoryError, "no thread waited for their products"),

@@ -75,6 +75,19 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
     return readers
 
 
+def _check_form(instruction: Instruction, names: list[str], spaces: list[str], operations: list[str]) -> None:
+    """Raise `UnsupportedInstructionError` for state spaces or operations that do not exist."""
+    if len(spaces) != 2:
+        given = f"its state spaces are {join_modifiers(spaces)}"
+        raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
+    if operations and "reduce" not in names:
+        raise unsupported(instruction, f".{operations[0]} is no modifier of a copy without .reduce")
+    if "reduce" in names and len(operations) != 1:
+        raise make_count_error(instruction, "it", len(operations), "operation", 1)
+    if "reduce" in names and "tensor" in names and spaces[0] != "global":
+        raise unsupported(instruction, f"a reduction of a tensor needs the target .global, not .{spaces[0]}")
+
+
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
@@ -85,15 +98,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
     operations = [name for name in names if name not in _KNOWN]
     reduces = "reduce" in names
-    if len(spaces) != 2:
-        given = f"its state spaces are {join_modifiers(spaces)}"
-        raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
-    if operations and not reduces:
-        raise unsupported(instruction, f".{operations[0]} is no modifier of a copy without .reduce")
-    if reduces and len(operations) != 1:
-        raise make_count_error(instruction, "it", len(operations), "operation", 1)
-    if reduces and "tensor" in names and spaces[0] != "global":
-        raise unsupported(instruction, f"a reduction of a tensor needs the target .global, not .{spaces[0]}")
+    _check_form(instruction, names, spaces, operations)
     # The target and the source; then a size, an mbarrier and a mask, if the form has them.
     needed = 2 + sum(["tensor" not in names, _COMPLETION in names, "multicast::cluster" in names])
     expect_count(instruction, *([needed, needed + 1] if "im2col" in names else [needed]))

@@ -169,19 +169,11 @@ class ColumnMask(NamedTuple):
         return np.where(zeros_first, place_in_period < self.zeros, place_in_period >= self.used)
 
 
-class _Pattern(NamedTuple):
-    """Swizzle pattern: bytes of a line (``span``), lines along K, and the address bits that the swizzle changes."""
-
-    span: int
-    lines: int
-    swizzle: int
-
-
-#: Patterns by the three highest descriptor bits.
-_PATTERNS = {
-    0: _Pattern(16, 8, 0),
-    1: _Pattern(128, 4, 0x60),
-    **{mode: _Pattern(span, 8, SWIZZLES[span]) for mode, span in ((2, 128), (4, 64), (6, 32))},
+#: Swizzles by the three highest descriptor bits, as descriptors without addresses.
+_SWIZZLES = {
+    0: Descriptor(0, 0, 0, span=16),
+    1: Descriptor(0, 0, 0, span=128, lines=4, swizzle=0x60),
+    **{mode: Descriptor(0, 0, 0, span, swizzle=SWIZZLES[span]) for mode, span in ((2, 128), (4, 64), (6, 32))},
 }
 
 
@@ -192,15 +184,15 @@ def decode_shared(bits: int) -> Descriptor:
     """
     start, leading, stride = (16 * _extract(bits, first, 14) for first in (0, 16, 32))
     swizzle_mode, base_offset = _extract(bits, 61, 3), _extract(bits, 49, 3)
-    pattern = _PATTERNS.get(swizzle_mode)
+    pattern = _SWIZZLES.get(swizzle_mode)
     name = f"the shared memory descriptor {bits:#x}"
     if _extract(bits, 46, 3) != 1:
         raise ValueError(f"bits 46 to 48 of {name} are {_extract(bits, 46, 3):03b}; they must be 001")
     if pattern is None:
-        allowed = ", ".join(map(str, sorted(_PATTERNS)))
+        allowed = ", ".join(map(str, sorted(_SWIZZLES)))
         raise ValueError(f"bits 61 to 63 of {name}, the swizzle, are {swizzle_mode}; allowed are {allowed}")
     if base_offset and pattern.swizzle:  # without a swizzle, the base offset has no meaning
         raise NotImplementedError(f"bits 49 to 51 of {name}, the base offset, are {base_offset}; only 0 is supported")
     if _extract(bits, 52):
         raise NotImplementedError(f"bit 52 of {name} is 1, an absolute stride; only 0 is supported")
-    return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)
+    return pattern._replace(start=start, leading=leading, stride=stride)

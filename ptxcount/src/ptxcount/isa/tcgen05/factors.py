@@ -18,17 +18,13 @@ from ...util.errors import TensorMemoryError
 from ..arithmetic.narrow_float import SCALES
 from ..hopper.wgmma import Descriptor
 from ..tensor_cores.elements import ELEMENTS
+from ..tensor_cores.matrix_rows import split_row
 from .layouts import DataPath
 
 FACTOR_ELEMENTS = {
     **{name: ELEMENTS[name] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "u8", "s8", "e2m1")},
     **{name: ELEMENTS[name]._replace(bits=6) for name in ("e2m3", "e3m2")},
 }
-
-
-def _split_nibbles(content: Array) -> Array:
-    """Split bytes, (..., bytes), into elements of 4 bits, the lower half first."""
-    return ((content[..., None] >> np.array([0, 4], np.uint8)) & 15).reshape(*content.shape[:-1], -1)
 
 
 def load_shared_factor(
@@ -45,7 +41,7 @@ def load_shared_factor(
         return element.decode(chunk.shared.gather_elements(row, places, element.bits // 8, report))
     if not padded:
         places = descriptor.locate_elements(outer, k // 2, 1, transposed=False)
-        return element.decode(_split_nibbles(chunk.shared.gather_elements(row, places, 1, report)))
+        return element.decode(split_row(chunk.shared.gather_elements(row, places, 1, report), 4))
     places = descriptor.locate_elements(outer, k, 1, transposed=transposed)  # as if each element had a byte
     bit = places % 16 * element.bits
     first_byte = places // 16 * 16 + bit // 8
@@ -74,7 +70,7 @@ def load_tensor_factor(
     places = blocks[:, None, None, None], lanes[None, :, :, None], columns
     words = chunk.tensor.load(*places, report, is_asynchronous=True)
     if element.bits == 4:
-        return element.decode(_split_nibbles(words.view(np.uint8)))
+        return element.decode(split_row(words.view(np.uint8), 4))
     return element.decode(words.view(f"u{element.bits // 8}"))
 
 

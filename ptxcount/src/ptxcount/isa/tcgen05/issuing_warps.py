@@ -72,7 +72,8 @@ def find_whole_warps(chunk: Chunk) -> tuple[Array, Array]:
     partly = lanes.any(axis=2) & ~lanes.all(axis=2)
     if partly.any():
         row, warp = (int(indices[0]) for indices in np.nonzero(partly))
-        text = f"warp {warp} executes it with {lanes[row, warp].sum()} of {LANES} lanes; all must be active"
+        count = lanes[row, warp].sum()
+        text = f"warp {warp} executes {chunk.instruction.name} with {count} of {LANES} lanes active; all must be active"
         raise chunk.make_fault(TensorMemoryError, text, position=(row, warp * LANES + int(lanes[row, warp].argmax())))
     rows, warps = np.nonzero(lanes.any(axis=2))
     return rows, warps

@@ -6,7 +6,6 @@ wavefronts are unknown.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +62,7 @@ class _Issue(NamedTuple):
 
 @binds("tcgen05", having={"mma"})
 def _bind_product(instruction: Instruction) -> Step:
-    """Bind ``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, also with ``.block_scale``."""
+    """Bind ``tcgen05.mma{.ws}{.sp}.cta_group.kind [d], a, b{, [metadata]}, idesc ...`` (see `ProductForm.parse`)."""
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
     form = ProductForm.parse(instruction, operands)
@@ -98,7 +97,7 @@ def _bind_product(instruction: Instruction) -> Step:
 
 
 class _Product:
-    """One product, issued with equal operands in the blocks ``rows``, each in another CTA group."""
+    """One product, issued with equal operands in the blocks ``rows``."""
 
     def __init__(self, chunk: Chunk, form: ProductForm, issue: _Issue, rows: list[int]) -> None:
         self._chunk, self._form, self._issue, self._rows = chunk, form, issue, rows
@@ -147,10 +146,7 @@ class _Product:
             self._compute_rows(blocks, place, b)
 
     def _compute_rows(self, blocks: Array, place: int, b: Array) -> None:
-        """Compute and store the rows of the result in ``blocks``, the blocks at one ``place`` of all CTA groups.
-
-        The place is 0, or 1 for the second block of pairs.
-        """
+        """Compute and store the rows of the result in ``blocks``: the first (``place`` 0) or second of each group."""
         idesc, form = self._idesc, self._form
         a = self._load_a(blocks)
         if form.is_sparse:
@@ -213,26 +209,31 @@ class _Product:
     def _load_shared(self, factor: str, blocks: Array, extent: tuple[int, int]) -> Array:
         """Load the factor ``A`` or ``B`` from the shared memory of each block, (blocks, *extent)."""
         idesc, kind, instruction = self._idesc, self._form.kind, self._chunk.instruction
-        place = "AB".index(factor)
-        bits, name = (self._issue.a, self._issue.b)[place], (idesc.a_type, idesc.b_type)[place]
-        transposed = idesc.transposed[place]
+        if factor == "A":
+            bits, name, transposed = self._issue.a, idesc.a_type, idesc.transposed[0]
+        else:
+            bits, name, transposed = self._issue.b, idesc.b_type, idesc.transposed[1]
         with report_descriptors(self._chunk):
             descriptor = decode_shared(bits)
         source = f"the shared memory descriptor {bits:#x} of {factor}"
         has_32_byte_atoms = descriptor.lines != 8
         if has_32_byte_atoms and not transposed:
-            problem = (
-                f"bits 61 to 63 of {source} are 1, a swizzle with 32-byte atoms, which is only for MN-major factors"
-            )
-            raise unsupported(instruction, f"{problem}; set bit {15 + place} of the instruction descriptor")
+            problem = f"bits 61 to 63 of {source} are 1: a swizzle with 32-byte atoms, only for MN-major factors"
+            order_bit = 15 if factor == "A" else 16
+            raise unsupported(instruction, f"{problem}; set bit {order_bit} of the instruction descriptor")
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
         first = descriptor.start % descriptor.span
         if not transposed and descriptor.span > 16 and first + width > descriptor.span:
             line = f"a {descriptor.span}-byte swizzle line"
             problem = f"by {source}, a row begins at byte {first} of {line} and has {width} bytes"
             raise unsupported(instruction, f"{problem}; ptxcount supports only rows within one line")
-        load = partial(load_shared_factor, transposed=transposed, padded=kind.padded)
-        return np.stack([load(self._chunk, block, descriptor, extent, name, self._report) for block in blocks.tolist()])
+        options = {"transposed": transposed, "padded": kind.padded}
+        return np.stack(
+            [
+                load_shared_factor(self._chunk, block, descriptor, extent, name, self._report, **options)
+                for block in blocks.tolist()
+            ]
+        )
 
     def _apply_scales(self, blocks: Array, a: Array, b: Array) -> tuple[Array, Array]:
         """Multiply A, (blocks, parts, rows, K), and B, (blocks, parts, K, columns), by their scales."""

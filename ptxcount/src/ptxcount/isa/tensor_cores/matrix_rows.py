@@ -64,10 +64,9 @@ def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
     return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
 
 
-@binds("ldmatrix", "stmatrix")
-def _bind_rows(instruction: Instruction) -> Step:
-    """Bind ``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]``, and ``stmatrix [p], r``."""
-    names, loads = [*instruction.modifiers], instruction.opcode == "ldmatrix"
+def _parse_tile(instruction: Instruction) -> tuple[_Tile, int, int]:
+    """Return the kind of the matrices, their number, and the bits of an element in memory."""
+    names = [*instruction.modifiers]
     number = choose_modifier(instruction, ("x1", "x2", "x4"))
     known = {"sync", "aligned", "x1", "x2", "x4", "shared", "shared::cta"}
     shape = next((name for name in names if name.startswith("m")), "")  # CUTLASS writes it after .trans
@@ -81,6 +80,14 @@ def _bind_rows(instruction: Instruction) -> Step:
     count, bits = int(number[1]), PACKED.get(kind, tile.bits)
     if tile.rows * count > LANES:
         raise unsupported(instruction, f".{shape}.{number} does not exist; .x1 and .x2 are allowed")
+    return tile, count, bits
+
+
+@binds("ldmatrix", "stmatrix")
+def _bind_rows(instruction: Instruction) -> Step:
+    """Bind ``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]``, and ``stmatrix [p], r``."""
+    loads = instruction.opcode == "ldmatrix"
+    tile, count, bits = _parse_tile(instruction)
     expect_count(instruction, 2)
     data, address = instruction.operands if loads else instruction.operands[::-1]
     registers = split_group(data)

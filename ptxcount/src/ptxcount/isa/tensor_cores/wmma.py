@@ -121,10 +121,7 @@ def _record_rows(chunk: Chunk, start: Value, leading: Array, parts: list[Part], 
         square = np.minimum(lane // 8, len(squares) - 1)  # of each lane
         row = np.array([part.row.min() for part in squares])[square]
         column = np.array([part.column.min() for part in squares])[square]
-        if by_row:
-            row = row + lane % 8
-        else:
-            column = column + lane % 8
+        row, column = (row + lane % 8, column) if by_row else (row, column + lane % 8)
         part = Part(row[:, None], column[:, None])
         place = _locate_part(chunk, start, leading, part, bits, by_row=by_row)
         lanes = mask_first_lanes(chunk, 8 * len(squares))
