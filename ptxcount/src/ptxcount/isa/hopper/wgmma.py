@@ -6,6 +6,7 @@ warp, metadata of sparse factors have the lanes of ``mma.sp`` (CUTLASS 4, ``mma_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,24 +75,43 @@ class Descriptor(NamedTuple):
         return np.asarray(place ^ ((place >> (3 if self.lines == 8 else 2)) & self.swizzle))
 
 
-def _load_factor(
-    chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
-) -> Array:
-    """Load the factor of each warp, (blocks, warps, outer, k), as bits, by the descriptor of the warp's first lane.
+class _SharedFactor(NamedTuple):
+    """A factor in shared memory: its extent (outer, k), the type of elements, and True if K is not contiguous."""
 
-    ``extent`` is (outer, k), and ``width`` the bytes of an element. Factors of inactive warps are zeros.
-    """
-    descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
-    active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
-    loaded: dict[tuple[int, int], Array] = {}  # by block and descriptor: warps share factors
-    factors = np.zeros((*active.shape, *extent), f"u{width}")
-    for row, warp in np.argwhere(active).tolist():
-        bits = int(descriptor_rows[row, warp])
-        if (row, bits) not in loaded:
-            places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=transposed)
-            loaded[row, bits] = chunk.shared.gather_elements(row, places, width, report)
-        factors[row, warp] = loaded[row, bits]
-    return factors
+    extent: tuple[int, int]
+    name: str
+    transposed: bool
+
+    def load(self, chunk: Chunk, descriptors: Array) -> Array:
+        """Load the bits of each warp's factor, (blocks, warps, outer, k), by the descriptor of the warp's first lane.
+
+        Factors of inactive warps are zeros.
+        """
+        report_access, width = chunk.make_reporter(), ELEMENTS[self.name].bits // 8
+
+        def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
+            report_access(error if error is not None else OutOfBoundsError, chunk.find_first_active(), text, place)
+
+        descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+        active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
+        loaded: dict[tuple[int, int], Array] = {}  # by block and descriptor: warps share factors
+        factors = np.zeros((*active.shape, *self.extent), f"u{width}")
+        for row, warp in np.argwhere(active).tolist():
+            bits = int(descriptor_rows[row, warp])
+            if (row, bits) not in loaded:
+                places = Descriptor.decode(bits).locate_elements(*self.extent, width, transposed=self.transposed)
+                loaded[row, bits] = chunk.shared.gather_elements(row, places, width, report)
+            factors[row, warp] = loaded[row, bits]
+        return factors
+
+
+def _parse_constants(constants: Sequence[Operand]) -> tuple[int, bool, bool]:
+    """Return the sign of the product, and True for A and B if they are transposed; the default is 1, False, False."""
+    numbers = [int(constant.value) for constant in constants if isinstance(constant, Immediate)]
+    a_sign, b_sign = numbers[:2] or [1, 1]
+    transposes = [bool(number) for number in numbers[2:]]  # only that of B if A is in registers
+    a_transposed, b_transposed = [False] * (2 - len(transposes)) + transposes
+    return a_sign * b_sign, a_transposed, b_transposed
 
 
 @binds("wgmma")
@@ -120,12 +140,11 @@ def _bind_product(instruction: Instruction) -> Step:
     target, first, second, *rest = instruction.operands
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scale, *constants = rest[metadata_count:]
-    numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(split_group(first)) > 1
-    a_sign, b_sign = numbers[:2] or [1, 1]
-    transposes = [bool(number) for number in numbers[2:]]  # only that of B if A is in registers
-    a_transposed, b_transposed = [False] * (2 - len(transposes)) + transposes
+    sign, a_transposed, b_transposed = _parse_constants(constants)
     stored = shape.k // 2 if is_sparse else shape.k
+    shared_a = _SharedFactor((shape.m, stored), a_type, a_transposed)
+    shared_b = _SharedFactor((shape.n, shape.k), b_type, b_transposed)
     warp_shape = Shape(16, shape.n, stored)
     factor, accumulator = find_layout("a", warp_shape, a_type), find_layout("d", warp_shape, d_type)
     targets, registers = split_group(target), split_group(first)
@@ -136,24 +155,17 @@ def _bind_product(instruction: Instruction) -> Step:
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
         previous, (scales, b_descriptors, *sources) = values[: len(targets)], values[len(targets) :]
-        report_access = chunk.make_reporter()
-
-        def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            report_access(error if error is not None else OutOfBoundsError, chunk.find_first_active(), text, place)
-
         if in_registers:
             a = factor.assemble_matrix(chunk, sources[: len(registers)])
         else:
-            a_extent = (shape.m, stored)
-            rows = _load_factor(chunk, sources[0], a_extent, ELEMENTS[a_type].bits // 8, a_transposed, report)
+            rows = shared_a.load(chunk, sources[0])
             first_rows = 16 * (np.arange(rows.shape[1]) % _WARPS)  # of each warp in its warpgroup
             a = np.stack([rows[:, warp, first : first + 16] for warp, first in enumerate(first_rows)], axis=1)
         a = ELEMENTS[a_type].decode(a)
         if metadata:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, sources[-1]))
-        b_extent = (shape.n, shape.k)
-        b = _load_factor(chunk, b_descriptors, b_extent, ELEMENTS[b_type].bits // 8, b_transposed, report)
-        sums = a_sign * b_sign * (a @ ELEMENTS[b_type].decode(b.swapaxes(2, 3)))
+        b = ELEMENTS[b_type].decode(shared_b.load(chunk, b_descriptors).swapaxes(2, 3))
+        sums = sign * (a @ b)
         accumulates = reshape_to_lanes(chunk, scales)[:, :, :1, None]
         sums = sums + np.where(accumulates, ELEMENTS[d_type].decode(accumulator.assemble_matrix(chunk, previous)), 0)
         return accumulator.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
