@@ -12,7 +12,7 @@ import pytest
 
 import ptxcount
 from ptxcount.lanes.warps import Array
-from ptxcount.util.errors import UnsupportedInstructionError
+from ptxcount.util.errors import UninitializedReadError, UnsupportedInstructionError
 from tests.ptxcount.matrices import keep_half
 from tests.ptxcount.snippets import list_registers, module
 from tests.ptxcount.tcgen05_kernels import FIXED_FIELD, Layout, join_images, lay_out
@@ -169,6 +169,18 @@ def test_block_without_a_product() -> None:
         ptxcount.count(text, "snippet", 2, 128, arrays, unwritten="error")
 
     check_product(Form("f32", "f16", "f16"), launch)
+
+
+def test_unwritten_factor_is_a_fault_of_its_block() -> None:
+    """Of two blocks, the second does not write its factors."""
+
+    def launch(text: str, arrays: list[Array]) -> None:
+        is_second = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 1;\n"
+        text = text.replace("ld.param", f"{is_second}ld.param", 1).replace("st.shared", "@!%p1 st.shared")
+        ptxcount.count(text, "snippet", 2, 128, arrays, unwritten="error")
+
+    with pytest.raises(UninitializedReadError, match=r"block \(1, 0, 0\), thread \(0, 0, 0\): matrix element"):
+        check_product(Form("f32", "f16", "f16"), launch)
 
 
 @pytest.mark.parametrize(("form", "code", "why"), [

@@ -7,16 +7,16 @@ warp, metadata of sparse factors have the lanes of ``mma.sp`` (CUTLASS 4, ``mma_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
-from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, make_step
 from ..operands import expect_count, expect_modifiers, join_modifiers, make_count_error, split_group, unsupported
+from ..single_threads import make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
@@ -87,11 +87,7 @@ class _SharedFactor(NamedTuple):
 
         Factors of inactive warps are zeros.
         """
-        report_access, width = chunk.make_reporter(), ELEMENTS[self.name].bits // 8
-
-        def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            report_access(error if error is not None else OutOfBoundsError, chunk.find_first_active(), text, place)
-
+        report, width = make_row_reporter(chunk), ELEMENTS[self.name].bits // 8
         descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
         active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
         loaded: dict[tuple[int, int], Array] = {}  # by block and descriptor: warps share factors
