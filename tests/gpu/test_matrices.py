@@ -7,7 +7,7 @@ import pytest
 
 from kernelwatch.kernel import load_function
 from ptxcount.engine.execute import execute_kernel
-from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
+from tests.ptxcount.matrices import LAYOUTS, PRODUCTS, Product, quad_pairs
 
 pytestmark = pytest.mark.gpu
 
@@ -19,7 +19,8 @@ def test_product_as_on_the_device(product: Product) -> None:
 
     load_function.current_context()
     registers, _ = product.inputs()
-    on_cpu = np.zeros((product.registers("d"), 32), np.uint64 if product.bits("d") == 64 else np.uint32)
+    element = product.element("d")
+    on_cpu = np.zeros((product.registers("d"), 32), np.uint64 if element.bits == 64 else np.uint32)
     on_device = on_cpu.copy()
     execute_kernel(product.text(), "snippet", (1, 1, 1), (32, 1, 1), [on_cpu, *registers])
     module = cuda.module_from_buffer(product.text().encode())
@@ -27,10 +28,8 @@ def test_product_as_on_the_device(product: Product) -> None:
     if product.types[0] in ("s32", "f64"):
         np.testing.assert_array_equal(on_cpu, on_device)
         return
-    bits = product.bits("d")
-    cpu_values, device_values = (
-        ELEMENTS[product.types[0]][1](words.view(f"u{bits // 8}")) for words in (on_cpu, on_device)
-    )
+    bits = element.bits
+    cpu_values, device_values = (element.decode(words.view(f"u{bits // 8}")) for words in (on_cpu, on_device))
     np.testing.assert_allclose(
         cpu_values, device_values, rtol=2e-3 if bits == 16 else 1e-5, atol=2e-2 if bits == 16 else 1e-3
     )

@@ -1,6 +1,6 @@
 """Products of ``tcgen05.mma``: types, factors, and the words of results."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tests.ptxcount.tcgen05_kernels import (
     Factor,
     describe_product,
     finish,
+    join_images,
     launch,
     lay_out,
     load_descriptors,
@@ -18,25 +19,31 @@ from tests.ptxcount.tcgen05_kernels import (
 )
 
 RNG = np.random.default_rng(5)
-#: Type -> dtype of NumPy, and code in the instruction descriptor.
-TYPES: dict[str, tuple[Any, int]] = {
-    "f16": (np.float16, 0), "bf16": (ml_dtypes.bfloat16, 1), "tf32": (np.float32, 2),
-    "e4m3": (ml_dtypes.float8_e4m3fn, 0),
-    "e5m2": (ml_dtypes.float8_e5m2, 1), "u8": (np.uint8, 0), "s8": (np.int8, 1),
+#: Types of factors, as dtypes of NumPy.
+DTYPES: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "tf32": np.float32, "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2, "u8": np.uint8, "s8": np.int8,
 }  # fmt: skip
-#: Kind -> types of factors; type of result -> code in the descriptor; K of an instruction.
-KINDS: dict[str, tuple[tuple[str, ...], dict[str, int], int]] = {
-    "f16": (("f16", "bf16"), {"f32": 1}, 16),
-    "tf32": (("tf32",), {"f32": 1}, 8),
-    "f8f6f4": (("e4m3", "e5m2"), {"f32": 1, "f16": 0}, 32),
-    "i8": (("u8", "s8"), {"s32": 2}, 32),
-}
 
 
-def make_factor(outer: int, products: int, name: str) -> Array:
+class Kind(NamedTuple):
+    """A kind of product: types of factors and of results, and K of an instruction."""
+
+    factors: tuple[str, ...]
+    results: tuple[str, ...]
+    k: int
+
+
+KINDS = {
+    "f16": Kind(("f16", "bf16"), ("f32",), 16), "tf32": Kind(("tf32",), ("f32",), 8),
+    "f8f6f4": Kind(("e4m3", "e5m2"), ("f32", "f16"), 32), "i8": Kind(("u8", "s8"), ("s32",), 32),
+}  # fmt: skip
+
+
+def make_factor(outer: int, products: int, name: str = "f16") -> Array:
     """Return random small integers of a type; each type of result holds their products exactly."""
     low = 0 if name == "u8" else -3
-    return RNG.integers(low, 4, (outer, products)).astype(TYPES[name][0])
+    return RNG.integers(low, 4, (outer, products)).astype(DTYPES[name])
 
 
 def find_lanes(rows: int) -> Array:
@@ -46,20 +53,24 @@ def find_lanes(rows: int) -> Array:
 
 
 def make_code(
-    left: Factor, right: Factor, kind: str, shape: int, *, rest: str = "%no", before: str = "", columns: int = 64,
+    left: Factor, right: Factor, kind: str, idesc: int, *, rest: str = "%no", before: str = "", columns: int = 64,
     stationary: str = "",
 ) -> str:  # fmt: skip
-    """Return code in which the first thread multiplies two factors, and all threads store the result."""
+    """Return code in which the first thread multiplies two factors, and all threads store the result.
+
+    `idesc` is the instruction descriptor, and `rest` the operands after it. `before` is code before the product.
+    `stationary` is empty or ``.ws``, then ``.sp`` for a sparse left factor.
+    """
     mma = f"tcgen05.mma{stationary}.cta_group::1.kind::{kind}"
     return (
-        f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {shape};\n{FIRST_THREAD}"
+        f"{before}bar.sync 0;\n{load_descriptors(left, right)}mov.u32 %r7, {idesc};\n{FIRST_THREAD}"
         f"@%p {mma} [%d], %a, %b, %r7, {rest};\n{finish(columns)}"
     )
 
 
 def run_product(left: Factor, right: Factor, code: str, columns: int, **options: Any) -> Array:
     """Run code with two factors in shared memory; return the words (128 lanes, columns) that it stores."""
-    image, out = np.concatenate([left.image, right.image]), np.zeros((128, columns), np.uint32)
+    image, out = join_images([left, right])[0], np.zeros((128, columns), np.uint32)
     launch(write_kernel(code, columns=128, size=len(image)), image, out, **{"unwritten": "off", **options})
     return out
 
@@ -72,20 +83,22 @@ def decode(words: Array, result: str) -> Array:
 
 
 def multiply(
-    a: Array, b: Array, kind: str = "f16", *, codes: tuple[int, int, int] = (0, 0, 1), swizzle: str = "none",
-    majors: tuple[bool, bool] = (False, False), result: str = "f32", fields: dict[str, int] | None = None,
-    shape_columns: int | None = None, **options: Any,
+    a: Array, b: Array, kind: str = "f16", *, types: tuple[str, str] | None = None, result: str = "f32",
+    swizzle: str = "none", majors: tuple[bool, bool] = (False, False), fields: dict[str, int] | None = None,
+    product_columns: int | None = None, **options: Any,
 ) -> Array:  # fmt: skip
     """Return a @ b.T, computed by ``tcgen05.mma`` from factors in shared memory.
 
-    `fields` go to `describe_product`, and `options` to `make_code`. `shape_columns` are the columns in the descriptor,
-    by default all of the right factor.
+    `types` are those of a and b, by default the first of the kind. `majors` tells for a and b whether they are
+    MN-major. `fields` go to `describe_product`, and `options` to `make_code`. The instruction descriptor has
+    `product_columns`, by default all rows of b.
     """
     left, right = (lay_out(matrix, swizzle, mn_major=major) for matrix, major in zip((a, b), majors, strict=True))
     turned = majors[0] | majors[1] << 1
-    shape = describe_product(len(a), shape_columns or len(b), codes, turned=turned, **(fields or {}))
+    types = types or (KINDS[kind].factors[0],) * 2
+    idesc = describe_product(len(a), product_columns or len(b), types, result, turned=turned, **(fields or {}))
     columns = options.setdefault("columns", len(b))
-    out = run_product(left, right, make_code(left, right, kind, shape, **options), columns)
+    out = run_product(left, right, make_code(left, right, kind, idesc, **options), columns)
     return decode(out if "stationary" in options else out[find_lanes(len(a))], result)
 
 

@@ -13,10 +13,12 @@ from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers, module
 
 _SHARED = ".shared .align 16 .b8 cells[256]; .shared .align 8 .b64 bar; .reg .b16 %h<9>;"
-#: Code that stores 12 in the 8 bytes of each lane, at %r2; %r1 is the first of them, and %r5 an mbarrier.
-_START = """
+#: Number that each lane has in its 8 bytes at first.
+_INITIAL = 12
+#: Code that stores it. %r1 is the address of the first lane's bytes, %r2 of the own ones, and %r5 of an mbarrier.
+_START = f"""
 setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [bar], 1; mov.u32 %r5, bar;
-mov.u32 %r1, cells; mad.lo.u32 %r2, %r0, 8, %r1; mov.u64 %rd3, 12; st.shared.u64 [%r2], %rd3; bar.sync 0;
+mov.u32 %r1, cells; mad.lo.u32 %r2, %r0, 8, %r1; mov.u64 %rd3, {_INITIAL}; st.shared.u64 [%r2], %rd3; bar.sync 0;
 """
 _END = """
 bar.sync 0; ld.shared.u64 %rd2, [%r2];
@@ -26,6 +28,7 @@ _RED_ASYNC = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::b
 
 
 def _count(body: str, cluster: int | None = 1) -> tuple[Any, ptxcount.LaunchCounters]:
+    """Run code between `_START` and `_END`; return the 8 bytes of each lane as a number."""
     out = np.zeros(32, np.uint64)
     return out, ptxcount.count(module(_START + body + _END, 1, _SHARED), None, 1, 32, [out], cluster=cluster)
 
@@ -48,12 +51,15 @@ def test_red_async_reduces_all_lanes(operation: str) -> None:
         f"{_RED_ASYNC}.{operation} [%r1], {operand}, [%r5];\n"
         "WAIT:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n@!%p2 bra WAIT;"
     )
-    assert out.tolist() == [reduce(REDUCTIONS[operation], range(32), 12), *[12] * 31]
+    assert out.tolist() == [reduce(REDUCTIONS[operation], range(32), _INITIAL), *[_INITIAL] * 31]
 
 
 @pytest.mark.parametrize("operation", REDUCTIONS)
 def test_red_async_costs_as_much_as_red(operation: str) -> None:
-    """Lanes of ``red.async`` are never aggregated by ptxas."""
+    """Lanes of ``red.async`` are never aggregated by ptxas: on one address, they cost a wavefront each.
+
+    With 64 bits, they cost three each.
+    """
     operand = "%rd3" if operation.endswith("64") else "%r0"
     _, asynchronous = _count(f"{_RED_ASYNC}.{operation} [%r2], {operand}, [%r5];")
     _, synchronous = _count(f"red.shared.{operation} [%r2], {operand};")
@@ -74,7 +80,9 @@ def test_st_bulk_stores_zeros(form: str) -> None:
     out, _ = _count(
         f"cvt.u64.u32 %rd5, %r1; cvta.shared.u64 %rd5, %rd5; add.u64 %rd5, %rd5, 16; mov.u64 %rd6, 64; {form}"
     )
-    assert out.tolist() == [12, 12, *[0] * 8, *[12] * 22]  # 64 bytes from byte 16 on, as words of 8 bytes
+    expected = [_INITIAL] * 32
+    expected[2:10] = [0] * 8  # 64 bytes from byte 16 on, as numbers of 8 bytes
+    assert out.tolist() == expected
 
 
 @pytest.mark.parametrize(("form", "error", "text"), [
@@ -86,10 +94,10 @@ def test_st_bulk_refuses_misaligned_or_nonzero(form: str, error: type[Exception]
         _count(form)
 
 
-#: Code -> the first two words after it.
+#: Code -> the numbers of the first two lanes after it. The array has sevens, which the last one copies.
 FORMS = {
     "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
-    "@%p1 st.shared.u32 [%r1], %r4;": [1, 12],
+    "@%p1 st.shared.u32 [%r1], %r4;": [1, _INITIAL],
     "mov.u32 %r4, %clock_hi; cvt.u64.u32 %rd4, %r4; st.shared.u64 [%r2], %rd4;": [0, 0],
     "mov.u32 %r4, %globaltimer_hi; mov.u64 %rd4, %current_graph_exec; st.shared.u64 [%r2], %rd4;": [0, 0],
     "ld.param.u64 %rd7, [p0]; setp.lt.u32 %p3, %r0, 1; cp.async.ca.shared.global [%r2], [%rd7], 8, %p3;"
@@ -122,25 +130,26 @@ def test_red_of_vectors_takes_the_extreme(name: str, kind: str, dtype: Any) -> N
         assert words.tolist() == expected.view(np.uint16).tolist()
 
 
-_COPY = "cp.async.ca.shared.global [%r6+{}], [%rd1], 4;"
-_COMMIT, _READ = "cp.async.commit_group;", "ld.shared.u32 %r7, [%r6+{}];"
-_TWO_GROUPS = f"{_COPY.format(0)} {_COMMIT} {_COPY.format(512)} {_COMMIT}"
-_BLOCK_ONE = "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 1;"
+#: Copies to, and reads of, a thread's word in two parts of shared memory.
+_COPY, _COPY_FAR = (f"cp.async.ca.shared.global [%r6+{offset}], [%rd1], 4;" for offset in (0, 512))
+_READ, _READ_FAR = (f"ld.shared.u32 %r7, [%r6+{offset}];" for offset in (0, 512))
+_COMMIT = "cp.async.commit_group;"
+_TWO_GROUPS = f"{_COPY} {_COMMIT} {_COPY_FAR} {_COMMIT}"
+_IS_BLOCK_1 = "mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, 1;"
 #: Code that reads shared memory which ``cp.async`` writes -> the first of three blocks that reads too early.
 WAITS = {
-    f"{_COPY.format(0)} {_READ.format(0)}": 0,
-    f"{_COPY.format(0)} {_COMMIT} bar.sync 0; {_READ.format(0)}": 0,
-    f"{_COPY.format(0)} cp.async.wait_all; {_READ.format(0)}": None,
-    f"{_COPY.format(0)} cp.async.wait_group 0; {_READ.format(0)}": 0,
-    f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ.format(0)}": None,
-    f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ.format(512)}": 0,
-    f"{_TWO_GROUPS} cp.async.wait_group 0; {_READ.format(512)}": None,
-    f"{_COPY.format(0)} cp.async.mbarrier.arrive.shared.b64 [bar]; {_READ.format(0)}": None,
-    f"{_COPY.format(0)} {_BLOCK_ONE} @%p1 cp.async.wait_all; {_READ.format(0)}": 0,
-    f"{_BLOCK_ONE} @%p1 {_COPY.format(0)} {_READ.format(0)}": 0,
-    f"{_BLOCK_ONE} st.shared.u32 [%r6], 1; @%p1 {_COPY.format(0)} {_READ.format(0)}": 1,
-    f"{_BLOCK_ONE} @%p1 bra A; {_COPY.format(0)} cp.async.wait_all; bra B; "
-    f"A: {_COPY.format(0)} B: {_READ.format(0)}": 1,
+    f"{_COPY} {_READ}": 0,
+    f"{_COPY} {_COMMIT} bar.sync 0; {_READ}": 0,
+    f"{_COPY} cp.async.wait_all; {_READ}": None,
+    f"{_COPY} cp.async.wait_group 0; {_READ}": 0,
+    f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ}": None,
+    f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ_FAR}": 0,
+    f"{_TWO_GROUPS} cp.async.wait_group 0; {_READ_FAR}": None,
+    f"{_COPY} cp.async.mbarrier.arrive.shared.b64 [bar]; {_READ}": None,
+    f"{_COPY} {_IS_BLOCK_1} @%p1 cp.async.wait_all; {_READ}": 0,
+    f"{_IS_BLOCK_1} @%p1 {_COPY} {_READ}": 0,
+    f"{_IS_BLOCK_1} st.shared.u32 [%r6], 1; @%p1 {_COPY} {_READ}": 1,
+    f"{_IS_BLOCK_1} @%p1 bra A; {_COPY} cp.async.wait_all; bra B; A: {_COPY} B: {_READ}": 1,
 }
 
 

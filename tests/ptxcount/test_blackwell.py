@@ -30,22 +30,22 @@ def test_extreme_of_three_is_nested(name: str, nan: str, absolute: str) -> None:
     numpy_name = f"{name}imum" if nan else f"f{name}"
     values = [np.abs(operand) if absolute else operand for operand in operands]
     expected = reduce(getattr(np, numpy_name), values)
-    zero = expected == 0
-    assert (got[zero] == 0).all()
-    assert_same(got[~zero], expected[~zero])
+    is_zero = expected == 0  # of either sign
+    assert (got[is_zero] == 0).all()
+    assert_same(got[~is_zero], expected[~is_zero])
 
 
 @pytest.mark.parametrize("modifiers", ["min", "max", "min.abs", "max.abs", "min.NaN", "max.abs.NaN"])
 def test_redux_of_floats_gives_the_extreme(modifiers: str) -> None:
     values = np.random.default_rng(1).normal(size=(8, 32)).astype(F32)
-    values[2, 3], values[3] = np.nan, np.nan
+    values[2, 3], values[3] = np.nan, np.nan  # a lane of one warp, and all lanes of another
     got = evaluate(f"redux.sync.{modifiers}.f32 {{d}}, {{a}}, -1", [values.reshape(-1)], F32).reshape(8, 32)
-    name, sizes = modifiers[:3], np.abs(values) if "abs" in modifiers else values
-    expected = reduce(getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}"), sizes.T)
+    name, compared = modifiers[:3], np.abs(values) if "abs" in modifiers else values
+    expected = reduce(getattr(np, f"{name}imum" if "NaN" in modifiers else f"f{name}"), compared.T)
     assert_same(got, np.repeat(expected[:, None], 32, axis=1))
 
 
-#: Operation on a, b and c -> the factors and the summand of an equal ``fma``.
+#: Operation on a, b and c -> the two factors and the summand of an equal ``fma``.
 _SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = {
     "add": lambda a, b, c: (a, 1.0, b),
     "sub": lambda a, b, c: (a, 1.0, -b),
@@ -54,34 +54,34 @@ _SUMS: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = 
 }
 
 
-def _exact(name: str, a: float, b: float, c: float) -> float:
+def _round_once(name: str, a: float, b: float, c: float) -> float:
     x, y, z = _SUMS[name](a, b, c)
     return float(np.float32(x) * np.float32(y)) if name == "mul" else multiply_add(x, y, z, F32)
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "fma"])
 def test_pairs_of_singles_are_independent(name: str) -> None:
-    columns = [np.roll(NUMBERS, shift)[:1024] for shift in (0, 7, 19)]
+    """The upper number of each pair is the lower one of the pair before."""
+    columns = [np.roll(NUMBERS, shift) for shift in (0, 7, 19)]
     words = [np.stack([column, np.roll(column, 1)], axis=1).copy().view("u8")[:, 0] for column in columns]
     operands = words if name == "fma" else words[:2]
     got = evaluate(f"{name}.rn.f32x2", operands, np.uint64).view(F32).reshape(-1, 2)
     with np.errstate(all="ignore"):
-        low = [_exact(name, *map(float, row)) for row in zip(*columns, strict=True)]
-    assert_same(got[:, 0].copy(), np.array(low, F32))
-    assert_same(got[:, 1].copy(), np.roll(np.array(low, F32), 1))
+        lower = np.array([_round_once(name, *map(float, row)) for row in zip(*columns, strict=True)], F32)
+    assert_same(got[:, 0].copy(), lower)
+    assert_same(got[:, 1].copy(), np.roll(lower, 1))
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["add", "sub", "fma"])
 def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
+    """The last operand is a float, the others are halves."""
     with np.errstate(all="ignore"):
-        halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in (0, 3)]
-    words = [half.view(np.uint16) for half in (halves if name == "fma" else halves[:1])]
-    got = evaluate(f"{name}.rn.f32.{kind}", [*words, PARTNERS], F32)
-    numbers = [half.astype(np.float64).tolist() for half in halves]
-    rows = zip(*numbers, PARTNERS.tolist(), strict=True)
+        halves = [np.roll(NUMBERS, shift).astype(dtype) for shift in ((0, 3) if name == "fma" else (0,))]
+    got = evaluate(f"{name}.rn.f32.{kind}", [*(half.view(np.uint16) for half in halves), PARTNERS], F32)
+    rows = zip(*(half.astype(np.float64).tolist() for half in halves), PARTNERS.tolist(), strict=True)
     with np.errstate(all="ignore"):
-        expected = [_exact(name, *((a, b, c) if name == "fma" else (a, c, 0.0))) for a, b, c in rows]
+        expected = [_round_once(name, *((*row, 0.0) if len(row) == 2 else row)) for row in rows]
     assert_same(got, np.array(expected, F32))
 
 
@@ -109,7 +109,8 @@ def test_singles_round_to_narrow_floats(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_narrow_floats_become_their_numbers(kind: str) -> None:
-    codes = np.arange(64)
+    """Pairs have the codes of 6 bits in ascending and in descending order."""
+    codes = np.arange(2**6)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float16)
     got = evaluate(f"cvt.rn.f16x2.{kind}", [(codes | codes[::-1] << 8).astype(np.uint16)], np.uint32)
     assert_same((got & 0xFFFF).astype(np.uint16).view(np.float16), values)
@@ -118,9 +119,11 @@ def test_narrow_floats_become_their_numbers(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_narrow_floats_are_scaled(kind: str) -> None:
-    """Each number of a pair has its own power of two; 127 is the code of 1, and 255 that of NaN."""
-    codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(64), [0, 1, 100, 127, 128, 200, 254, 255]))
-    words = [(codes | codes[::-1] << 8).astype(np.uint16), (scales | 127 << 8).astype(np.uint16)]
+    """Each number of a pair has its own power of two. That of the upper one is 2**0, whose code is 127."""
+    least, one, largest, nan = 0, 127, 254, 255
+    scale_codes = [least, 1, 100, one, 128, 200, largest, nan]
+    codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(2**6), scale_codes))
+    words = [(codes | codes[::-1] << 8).astype(np.uint16), (scales | one << 8).astype(np.uint16)]
     got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}", words, np.uint32)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
     factors = scales.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
@@ -131,12 +134,15 @@ def test_narrow_floats_are_scaled(kind: str) -> None:
         assert_same(half.astype(F32), numbers.astype(F32))
 
 
-#: Bits of single-precision numbers: 2**-127, 1, 2, the largest, infinity, and NaN.
-_LEAST, _ONE, _TWO, _LARGEST, _INFINITY, _NAN = 0x400000, 0x3F800000, 0x40000000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000
+#: Bits of single-precision numbers. The next larger number has the next larger bits.
+_LEAST, _ONE, _TWO, _LARGEST, _INFINITY, _NAN = (
+    int(np.float32(number).view(np.uint32)) for number in (2**-127, 1, 2, np.finfo(F32).max, np.inf, np.nan)
+)
+_SIGN = 1 << 31
 
 
 @pytest.mark.parametrize(("rounding", "bits", "expected"), [
-    ("rz", _ONE, 127), ("rp", _ONE + 1, 128), ("rz", 1 << 31 | _TWO - 1, 127), ("rp", _LEAST, 0),
+    ("rz", _ONE, 127), ("rp", _ONE + 1, 128), ("rz", _SIGN | _TWO - 1, 127), ("rp", _LEAST, 0),
     ("rp", _LEAST + 1, 1), ("rz", _LARGEST, 254), ("rp", _LARGEST, 255), ("rp.satfinite", _LARGEST, 254),
     ("rz", _INFINITY, 255), ("rz.satfinite", _INFINITY, 254), ("rz.satfinite", _NAN, 255), ("rz", 0, 0),
 ])  # fmt: skip
@@ -144,21 +150,21 @@ def test_limits_of_powers_of_two_as_in_cuda(rounding: str, bits: int, expected: 
     """Code c of ``ue8m0`` is 2**(c - 127), and 255 is NaN; results at the limits are those of cuda_fp8.hpp."""
     numbers = [np.array([bits], np.uint32).view(F32), np.ones(1, F32)]
     got = evaluate(f"cvt.{rounding}.ue8m0x2.f32", numbers, np.uint16)
-    assert got[0] == expected << 8 | 127  # the second number is 1, or 2**0, whose exponent is stored as 127
+    code_of_one = 127
+    assert got[0] == expected << 8 | code_of_one  # the second number is in the lower byte
 
 
 @pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
 def test_32_bytes_a_thread_are_a_sector_each(load: str) -> None:
-    wide = load.endswith("64")
-    kind, count = ("f32" if load.endswith("f32") else "b64" if wide else "b32"), 4 if wide else 8
-    names = list_registers("%w", count)
+    kind = "f32" if load.endswith("f32") else f"b{load[-2:]}"
+    names = list_registers("%w", 4 if kind == "b64" else 8)
     store = load.removeprefix("nc.")
     body = f"""
         ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mul.wide.u32 %rd3, %r0, 32;
         add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3;
         ld.global.{load} {names}, [%rd1]; st.global.{store} [%rd2], {names};
     """
-    arrays = [np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)]
+    arrays = [np.arange(32 * 8, dtype=np.uint32), np.zeros(32 * 8, np.uint32)]
     counters = ptxcount.count(module(body, 2, f".reg .{kind} %w<8>;"), None, 1, 32, arrays)
     assert (arrays[0] == arrays[1]).all()
     assert (counters.loads.requests, counters.loads.sectors, counters.stores.sectors) == (1, 32, 32)
@@ -208,7 +214,7 @@ def test_none_is_a_null_pointer() -> None:
 
 
 def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
-    """Return words with a number in the upper half and its predecessor in the lower, and the rounded numbers."""
+    """Return words with a number in the upper half and the number before it in the lower, and the rounded numbers."""
     with np.errstate(all="ignore"):
         halves = numbers.astype(dtype)
     low = np.roll(halves, 1).view(np.uint16).astype(np.uint32)
@@ -228,7 +234,7 @@ def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> No
 def test_fixed_point_is_the_nearest(scale: int | None) -> None:
     """``s2f6`` holds the nearest 64th of a number over its scale, clamped; NaN becomes the largest number."""
     scaled = "" if scale is None else ".scaled::n2::ue8m0"
-    scale_words = [] if scale is None else [np.full(1024, scale | scale << 8, np.uint16)]
+    scale_words = [] if scale is None else [np.full(len(NUMBERS), scale | scale << 8, np.uint16)]
     got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32", [NUMBERS, PARTNERS, *scale_words], np.uint16)
     factor = 2.0 ** ((scale or 127) - 127)
     for numbers, shift in ((NUMBERS, 8), (PARTNERS, 0)):

@@ -32,10 +32,12 @@ def test_ring_of_buffers_has_no_race(rounds: int) -> None:
 
 
 def test_address_belongs_to_the_block_of_its_rank() -> None:
+    """Blocks 0 to 2 and 3 to 5 are clusters. An address without a rank is in the own block."""
     shared = SharedMemory(6, 32, 64, 4, cluster=3)
-    addresses = [8, *make_ranked(np.array(8), np.arange(3)).tolist()]
-    owners = [shared.find_owner(row, address) for row in (1, 5) for address in addresses]
-    assert owners == [(row, 8) for row in (1, 0, 1, 2, 5, 3, 4, 5)]
+    ranked = make_ranked(np.array(8), np.arange(3)).tolist()
+    assert [shared.find_owner(block, 8) for block in (1, 5)] == [(1, 8), (5, 8)]
+    assert [shared.find_owner(1, address) for address in ranked] == [(0, 8), (1, 8), (2, 8)]
+    assert [shared.find_owner(5, address) for address in ranked] == [(3, 8), (4, 8), (5, 8)]
 
 
 def test_launch_without_clusters_has_rank_0() -> None:
@@ -44,12 +46,14 @@ def test_launch_without_clusters_has_rank_0() -> None:
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
     text, out = module(body, 1, ".shared .b32 b[2];"), np.zeros(1, np.uint32)
     totals = execute_snippet(text.replace("RANK", "0"), [out], threads=1).totals()
-    assert (out[0], totals["shared_atomic_requests"], totals.get("cluster_atomic_requests", 0)) == (7, 1, 0)
+    assert out[0] == 7 + 0  # the old value plus the rank
+    assert (totals["shared_atomic_requests"], totals.get("cluster_atomic_requests", 0)) == (1, 0)
     with pytest.raises(OutOfBoundsError):
         execute_snippet(text.replace("RANK", "1"), [out], threads=1)
 
 
 def test_grid_counts_clusters() -> None:
+    """Each block stores 100 times its rank, 10 times its cluster's index, and the number of clusters along x."""
     body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ctaid.y;
         mad.lo.u32 %r4, %r3, %r1, %r2; mad.wide.u32 %rd1, %r4, 4, %rd1;
         mov.u32 %r5, %clusterid.x; mov.u32 %r6, %nclusterid.x; mad.lo.u32 %r5, %r5, 10, %r6;
@@ -77,13 +81,13 @@ def test_tiles_are_zero_out_of_bounds(x: int, y: int, swizzle: int) -> None:
     out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
     maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
     sources.execute("clusters", "boxes", [*maps, seen, np.int32(x), np.int32(y)], threads=128)
-    wide = np.zeros((200, 200), np.float32)
-    wide[50:110, 50:114] = tensor
-    box = wide[50 + y : 82 + y, 50 + x : 82 + x]
+    padded = np.pad(tensor, ((0, 132), (0, 132)))  # zeros out of bounds
+    box = padded[y : y + 32, x : x + 32]
     column = np.arange(32)
     for row in range(32):
-        np.testing.assert_array_equal(seen[row], box[row, column ^ (row % 8 * 4 if swizzle else 0)])
-    part = np.s_[max(y, 0) : max(y + 32, 0), max(x, 0) : max(x + 32, 0)]
+        unit = row % 8 if swizzle else 0  # of 16 bytes, or 4 numbers: the swizzle combines its index with the row's
+        np.testing.assert_array_equal(seen[row], box[row, column ^ 4 * unit])
+    part = np.s_[y : y + 32, x : x + 32]
     expected = np.zeros_like(tensor)
     expected[part] = tensor[part]
     np.testing.assert_array_equal(out, expected)
@@ -95,7 +99,7 @@ def test_blocks_access_each_others_memory() -> None:
     out, counts = np.zeros((8, 64), np.int32), np.zeros(2, np.int32)
     sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=8)
     block = np.arange(8)
-    following = block // 4 * 4 + (block + 1) % 4
+    following = block // 4 * 4 + (block + 1) % 4  # in a cluster of four
     np.testing.assert_array_equal(out, following[:, None] * 100 + 63 - np.arange(64))
     assert counts.tolist() == [256, 256]
 
@@ -107,7 +111,7 @@ def test_cluster_must_divide_the_grid() -> None:
         sources.execute("clusters", "neighbours", [out, counts], threads=64, blocks=6)
 
 
-#: Operations on an mbarrier of two arrivals -> parity of its phase after each (PTX ISA, "mbarrier").
+#: Operations on an mbarrier of two arrivals, with operands -> parity of its phase after each (PTX ISA, "mbarrier").
 PHASES = {
     "arrive arrive arrive arrive": [0, 1, 1, 0],
     "arrive,2 arrive": [1, 1],
@@ -121,10 +125,10 @@ PHASES = {
 @pytest.mark.parametrize("operations", PHASES)
 def test_phase_ends_after_arrivals_and_bytes(operations: str) -> None:
     body = "ld.param.u64 %rd1, [p0]; mbarrier.init.shared.b64 [b], 2;"
-    for place, word in enumerate(operations.split()):
-        name, _, argument = word.partition(",")
-        state = "%rd2, " * name.startswith("arrive")
-        body += f"mbarrier.{name}.shared.b64 {state}[b]{', ' * bool(argument)}{argument};"
+    for place, operation in enumerate(operations.split()):
+        name, *operand = operation.split(",")
+        state = ["%rd2"] if name.startswith("arrive") else []
+        body += f"mbarrier.{name}.shared.b64 {', '.join([*state, '[b]', *operand])};"
         body += "mbarrier.test_wait.parity.shared.b64 %p1, [b], 0; selp.u32 %r1, 1, 0, %p1;"
         body += f"st.global.u32 [%rd1+{4 * place}], %r1;"
     out = np.zeros(len(operations.split()), np.uint32)
@@ -133,11 +137,13 @@ def test_phase_ends_after_arrivals_and_bytes(operations: str) -> None:
 
 
 def test_st_async_reaches_another_row() -> None:
+    """In a cluster of 2 x 2 blocks, a block gets the words of the diagonal one: 1,000 times its rank, plus the lane."""
     out = np.zeros((4, 4, 32), np.int32)
     execute_kernel(sources.ptx("clusters"), "sent", (4, 4, 1), (32, 1, 1), [out])
     y, x = np.indices((4, 4))
     ranks = x % 2 + 2 * (y % 2)
-    np.testing.assert_array_equal(out, (ranks ^ 3)[..., None] * 1000 + np.arange(32))
+    diagonal_ranks = 3 - ranks
+    np.testing.assert_array_equal(out, diagonal_ranks[..., None] * 1000 + np.arange(32))
 
 
 @pytest.mark.parametrize(
@@ -162,13 +168,15 @@ def test_cooperative_grid_meets_at_a_barrier() -> None:
 
 def test_barrier_of_too_large_grid_is_refused() -> None:
     """In a grid that exceeds the 132 multiprocessors, ``%envreg1`` is 0, and a barrier of the grid traps."""
-    cases = (((1024, 0), 2), ((96, 0), 21), ((32, 0), 32), ((32, 100 << 10), 2))  # threads, shared bytes; blocks
-    assert [count_resident_blocks(*case) for case, _ in cases] == [132 * blocks for _, blocks in cases]
+    # Threads of a block and bytes of shared memory -> blocks of a multiprocessor.
+    limits = {(1024, 0): 2, (96, 0): 21, (32, 0): 32, (32, 100 << 10): 2}
+    for launch, blocks in limits.items():
+        assert count_resident_blocks(*launch) == 132 * blocks
     text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
-    for guard, blocks in (("@%p1", 132), ("@!%p1", 265)):
+    for guard, blocks in (("@%p1", 132), ("@!%p1", 2 * 132 + 1)):  # traps if %envreg1 is 0, or if it is not
         execute_snippet(text.replace("GUARD", guard), [], threads=1024, blocks=blocks)
     with pytest.raises(LaunchError, match=r"has 265 blocks; .* at most 264 blocks of 1024 threads: .* its own __trap"):
-        execute_snippet(text.replace("GUARD", "@%p1"), [], threads=1024, blocks=265)
+        execute_snippet(text.replace("GUARD", "@%p1"), [], threads=1024, blocks=2 * 132 + 1)
 
 
 def test_tiles_of_several_warps_have_no_race() -> None:
@@ -182,9 +190,9 @@ def test_tiles_of_several_warps_have_no_race() -> None:
 
 def test_invalid_map_and_barrier_are_refused() -> None:
     out = np.zeros((32, 32), np.float32)
-    bytes_of = [np.void(bytes(128))] * 3
+    zeros = [np.void(bytes(128))] * 3  # instead of tensor maps
     with pytest.raises(LaunchError, match=r"the operand 0x0 is not a tensor map; pass a ptxcount\.TensorMap"):
-        sources.execute("clusters", "boxes", [*bytes_of, out, np.int32(0), np.int32(0)], threads=128)
+        sources.execute("clusters", "boxes", [*zeros, out, np.int32(0), np.int32(0)], threads=128)
     text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
     with pytest.raises(UninitializedReadError):
         execute_kernel(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")

@@ -1,6 +1,7 @@
 """Tensor cores against NumPy: register products by the PTX ISA's formulas, and compiled kernels."""
 
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,25 +9,27 @@ import pytest
 from experiments.path_cases import list_paths
 from ptxcount.lanes.warps import Array
 from tests.ptxcount import sources
-from tests.ptxcount.matrices import ELEMENTS, LAYOUTS, PRODUCTS, Product, quad_pairs
+from tests.ptxcount.matrices import LAYOUTS, PRODUCTS, Product, quad_pairs
 from tests.ptxcount.snippets import execute_snippet, list_registers, module
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=str)
 def test_mma_as_in_numpy(product: Product) -> None:
     registers, matrices = product.inputs()
-    wide = product.bits("d") == 64
-    out = np.zeros((product.registers("d"), 32), np.uint64 if wide else np.uint32)
+    element = product.element("d")
+    out = np.zeros((product.registers("d"), 32), np.uint64 if element.bits == 64 else np.uint32)
     execute_snippet(product.text(), [out, *registers])
     expected = product.outputs(product.compute_expected(*matrices))
-    is_packed = product.bits("d") == 16
-    values = ELEMENTS[product.types[0]][1](_split_halves(out) if is_packed else out)
-    if product.types[0] == "s32":
-        limit = np.clip if "satfinite" in product.modifiers else lambda x, low, high: (x - low) % 2**32 + low
-        np.testing.assert_array_equal(values, limit(expected, -(2**31), 2**31 - 1))
+    values = element.decode(_split_halves(out) if element.bits == 16 else out)
+    low, high = -(2**31), 2**31 - 1
+    if product.type_name("d") == "s32":
+        limited = np.clip(expected, low, high) if product.saturates else (expected - low) % 2**32 + low
+        np.testing.assert_array_equal(values, limited)
+    # A rounding changes a half by up to 2**-11 of it, and a float by 2**-24. Terms of opposite sign may cancel.
+    elif element.bits == 16:
+        np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-2)
     else:
-        # A rounding changes a half by up to 2**-11 of it, and a float by 2**-24. Terms of opposite sign may cancel.
-        np.testing.assert_allclose(values, expected, rtol=1e-3 if is_packed else 1e-6, atol=1e-2 if is_packed else 1e-5)
+        np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-5)
 
 
 def _split_halves(registers: Array) -> Array:
@@ -42,19 +45,31 @@ def test_quad_pairs_are_exact(layouts: str, kind: str) -> None:
     assert (out == expected).all()
 
 
-#: Kernel of tests/kernels/tensor_cores.cu: types of factors and sums, m, n, k, and memory orders of a, b and c.
+class WmmaCase(NamedTuple):
+    """A kernel of tests/kernels/tensor_cores.cu: its name, dtypes of factors and sums, m, n and k, and memory orders.
+
+    The orders of a, b and c are C (row-major) or F (column-major).
+    """
+
+    name: str
+    factor: str
+    total: str
+    shape: tuple[int, int, int]
+    orders: str
+
+
 WMMA = [
-    ("half_rcr", "f2", "f4", (16, 16, 16), "CFC"), ("half_crc", "f2", "f4", (16, 16, 16), "FCF"),
-    ("half_half", "f2", "f2", (16, 16, 16), "FFF"), ("half_tall", "f2", "f4", (32, 8, 16), "CCC"),
-    ("half_wide", "f2", "f4", (8, 32, 16), "CFF"), ("bytes_rcr", "i1", "i4", (16, 16, 16), "CFC"),
-    ("bytes_crc", "i1", "i4", (16, 16, 16), "FCF"), ("tf32_rrr", "f4", "f4", (16, 16, 8), "CCC"),
-    ("double_rcr", "f8", "f8", (8, 8, 4), "CFC"),
+    WmmaCase("half_rcr", "f2", "f4", (16, 16, 16), "CFC"), WmmaCase("half_crc", "f2", "f4", (16, 16, 16), "FCF"),
+    WmmaCase("half_half", "f2", "f2", (16, 16, 16), "FFF"), WmmaCase("half_tall", "f2", "f4", (32, 8, 16), "CCC"),
+    WmmaCase("half_wide", "f2", "f4", (8, 32, 16), "CFF"), WmmaCase("bytes_rcr", "i1", "i4", (16, 16, 16), "CFC"),
+    WmmaCase("bytes_crc", "i1", "i4", (16, 16, 16), "FCF"), WmmaCase("tf32_rrr", "f4", "f4", (16, 16, 8), "CCC"),
+    WmmaCase("double_rcr", "f8", "f8", (8, 8, 4), "CFC"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "factor", "total", "shape", "orders"), WMMA, ids=[case[0] for case in WMMA])
-def test_wmma_is_exact(name: str, factor: str, total: str, shape: tuple[int, int, int], orders: str) -> None:
-    m, n, k = shape
+@pytest.mark.parametrize("case", WMMA, ids=[case.name for case in WMMA])
+def test_wmma_is_exact(case: WmmaCase) -> None:
+    name, factor, total, (m, n, k), orders = case
     rng = np.random.default_rng(7)
     extents = [((m, k), factor), ((k, n), factor), ((m, n), total)]
     a, b, c = (rng.integers(-8, 8, extent).astype(dtype) for extent, dtype in extents)
@@ -73,7 +88,7 @@ def _make_row_kernel() -> str:
     body += "mov.u32 %r3, s; mad.lo.u32 %r4, %r2, 16, %r3; mov.u32 %r5, 0; mov.u32 %r6, 0; mov.u32 %r7, 0;\n"
     body += "mov.u32 %r8, 0;\n"
     for form, count in (("x1", 1), ("x2", 2), ("x4", 4), ("x4.trans", 4)):
-        names = list_registers("%r", count, 5)
+        names = list_registers("%r", count, first=5)
         body += f"stmatrix.sync.aligned.m8n8.{form}.shared.b16 [%r4], {names}; bar.warp.sync 0xffffffff;\n"
         body += f"ldmatrix.sync.aligned.{form}.m8n8.shared.b16 {names}, [%r4];"  # CUTLASS's order
         body += "bar.warp.sync 0xffffffff;\n"
@@ -81,24 +96,26 @@ def _make_row_kernel() -> str:
 
 
 def test_wavefronts_of_ldmatrix_as_on_h200() -> None:
+    """The names of paths are "instruction, rows"; for each choice of rows, loads come before stores."""
     expected_wavefronts: dict[str, list[int]] = {}
-    places = {}
+    rows = {}
     for path in list_paths(small=True):
         if path.group == "matrix rows":
             name = path.name.partition(", ")[2]
             expected_wavefronts.setdefault(name, []).append(path.wavefronts)
-            places[name] = path.arguments[1]
-    assert sum(map(len, expected_wavefronts.values())) == 120
-    for name, place in places.items():
-        counters = execute_snippet(_make_row_kernel(), [place], unwritten="off", races="off")
-        matrices = [access for access in counters.accesses if access.space == "shared"]
-        loads, stores = ([a.wavefronts for a in matrices if a.kind == kind] for kind in ("load", "store"))
+            rows[name] = path.arguments[1]
+    assert sum(map(len, expected_wavefronts.values())) == len(rows) * 2 * 4  # four loads and four stores
+    for name, row in rows.items():
+        counters = execute_snippet(_make_row_kernel(), [row], unwritten="off", races="off")
+        accesses = [access for access in counters.accesses if access.space == "shared"]
+        loads, stores = ([a.wavefronts for a in accesses if a.kind == kind] for kind in ("load", "store"))
         assert loads + stores == expected_wavefronts[name], name
 
 
 def test_wmma_load_counts_as_ldmatrix() -> None:
     """16 x 16 halves are four matrices, of a wavefront each, although all rows have one address (stride 0)."""
-    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {list_registers('%r', 8, 1)}, [s], 0;"
+    registers = list_registers("%r", count=8, first=1)
+    body = f"wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {registers}, [s], 0;"
     text = module(body, 0, ".shared .align 32 .b8 s[32];")
     counters = execute_snippet(text, [], unwritten="off")
     assert [(access.kind, access.wavefronts) for access in counters.accesses] == [("load", 4)]
@@ -108,6 +125,7 @@ def test_four_matrices_take_four_wavefronts() -> None:
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
     counters = sources.execute("tensor_cores", "rows", [out, halves.view(np.uint32)])
-    turned = halves.reshape(4, 8, 8).transpose(0, 2, 1).ravel()
-    assert out.view(np.uint16).tolist() == turned.tolist()
-    assert [a.wavefronts for a in counters.accesses if a.space == "shared" and a.width == 16] == [4, 4]
+    transposed = halves.reshape(4, 8, 8).transpose(0, 2, 1).ravel()
+    assert out.view(np.uint16).tolist() == transposed.tolist()
+    matrix_accesses = [access for access in counters.accesses if access.space == "shared" and access.width == 16]
+    assert [access.wavefronts for access in matrix_accesses] == [4, 4]

@@ -1,5 +1,7 @@
 """Products of ``tcgen05.mma`` against NumPy, with factors in canonical layouts, and errors."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,13 @@ from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, Unsu
 from tests.ptxcount.small_floats import ml_dtypes
 from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import (
+    ABSOLUTE_STRIDE,
+    BASE_OFFSET,
     FIRST_THREAD,
+    FIXED_FIELD,
+    LANE,
+    SWIZZLE_CODE,
+    SWIZZLES,
     describe_product,
     describe_scaled_product,
     fill,
@@ -21,7 +29,6 @@ from tests.ptxcount.tcgen05_kernels import (
 from tests.ptxcount.tcgen05_products import (
     KINDS,
     RNG,
-    TYPES,
     decode,
     find_lanes,
     make_code,
@@ -31,88 +38,104 @@ from tests.ptxcount.tcgen05_products import (
     run_product,
 )
 
-FORMS = [(kind, a, b, d) for kind, (types, results, _) in KINDS.items() for a in types for b in types for d in results]
+#: Kind of a product, types of the left and the right factor, and type of the result.
+FORMS = [
+    (name, left, right, result)
+    for name, kind in KINDS.items()
+    for left, right, result in product(kind.factors, kind.factors, kind.results)
+]
 
 
 @pytest.mark.parametrize("rows", [64, 128])
 @pytest.mark.parametrize(("kind", "left_type", "right_type", "result"), FORMS)
 def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: str, rows: int) -> None:
-    results, products = KINDS[kind][1:]
-    a, b = make_factor(rows, products, left_type), make_factor(32, products, right_type)
-    codes, negates = (TYPES[left_type][1], TYPES[right_type][1], results[result]), kind != "i8"
-    out = multiply(a, b, kind, codes=codes, swizzle="32", result=result, fields={"negate": negates})
-    np.testing.assert_array_equal(out, (-1) ** negates * multiply_exactly(a, b))
+    """Floats also test the bit that negates the left factor."""
+    k, is_negated = KINDS[kind].k, kind != "i8"
+    a, b = make_factor(rows, k, left_type), make_factor(32, k, right_type)
+    types, fields = (left_type, right_type), {"negate": int(is_negated)}
+    out = multiply(a, b, kind, types=types, result=result, swizzle="32", fields=fields)
+    expected = multiply_exactly(a, b)
+    np.testing.assert_array_equal(out, -expected if is_negated else expected)
 
 
 @pytest.mark.parametrize("swizzle", ["none", "32", "64", "128"])
 @pytest.mark.parametrize("majors", [(a, b) for a in (False, True) for b in (False, True)])
 @pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
 def test_orders_and_swizzles_as_in_numpy(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
-    a, b = (make_factor(128, KINDS[kind][2], KINDS[kind][0][0]) for _ in range(2))
+    a, b = (make_factor(128, KINDS[kind].k, KINDS[kind].factors[0]) for _ in range(2))
     np.testing.assert_array_equal(multiply(a, b, kind, swizzle=swizzle, majors=majors), multiply_exactly(a, b))
 
 
 def test_swizzle_of_32_byte_units_as_in_numpy() -> None:
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
-    codes = (TYPES["tf32"][1], TYPES["tf32"][1], KINDS["tf32"][1]["f32"])
-    out = multiply(a, b, "tf32", codes=codes, swizzle="128_32", majors=(True, True))
+    out = multiply(a, b, "tf32", swizzle="128_32", majors=(True, True))
     np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
 def test_steps_along_a_row_accumulate() -> None:
-    """Four products of K = 16 take a row of 64: each is 32 bytes further, which is 2 in the address of a descriptor."""
-    a, b = make_factor(128, 64, "f16"), make_factor(32, 64, "f16")
-    left, right = (lay_out(m, "128", mn_major=False) for m in (a, b))
+    """Four products of K = 16 take a row of 64 elements: each begins 32 bytes further.
+
+    Addresses in descriptors are in units of 16 bytes, so 32 bytes are 2.
+    """
+    a, b = make_factor(128, 64), make_factor(32, 64)
+    left, right = (lay_out(m, "128") for m in (a, b))
     mma = "@%p tcgen05.mma.cta_group::1.kind::f16 [%d], %a, %b, %r7, {};\n"
     steps = mma.format("%no") + ("add.u64 %a, %a, 2;\nadd.u64 %b, %b, 2;\n" + mma.format("%yes")) * 3
-    code = (
-        f"{load_descriptors(left, right)}mov.u32 %r7, {describe_product(128, 32, (0, 0, 1))};\n{FIRST_THREAD}{steps}"
-        f"{finish(32)}"
-    )
+    describe = f"{load_descriptors(left, right)}mov.u32 %r7, {describe_product(128, 32)};\n"
+    code = f"{describe}{FIRST_THREAD}{steps}{finish(32)}"
     out = run_product(left, right, code, 32)
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, b))
 
 
-#: Mask with lanes 0, 2 and 127, in four words.
+#: Code that makes a mask of the lanes 0, 2 and 127, in four words.
 _MASK = "mov.u32 %m0, 0b101;\nmov.u32 %m1, 0;\nmov.u32 %m2, 0;\nmov.u32 %m3, 0x80000000;\n"
 
 
-@pytest.mark.parametrize(("rest", "scale", "kept"), [
-    ("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 1 / 8, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127]),
+@pytest.mark.parametrize(("rest", "scale", "kept_lanes"), [
+    ("%no", 0, []), ("%yes", 1, []), ("%yes, 3", 2**-3, []), ("{%m0, %m1, %m2, %m3}, %yes", 1, [0, 2, 127]),
 ])  # fmt: skip
-def test_old_result_is_ignored_or_added(rest: str, scale: float, kept: list[int]) -> None:
-    """The old result is scaled by 2^-3 with the operand 3, and by 0 or 1 otherwise; lanes in the mask keep it."""
-    a, b = make_factor(128, 16, "f16"), make_factor(64, 16, "f16")
-    words = ((np.arange(128)[:, None] << 16) + np.arange(64)).astype(np.uint32)
+def test_old_result_is_ignored_or_added(rest: str, scale: float, kept_lanes: list[int]) -> None:
+    """The operands `rest` are a mask of lanes that keep the old result, a predicate that adds it, and a shift.
+
+    A shift of 3 divides the old result by 2**3.
+    """
+    a, b = make_factor(128, 16), make_factor(64, 16)
+    words = (np.arange(128)[:, None] * LANE + np.arange(64)).astype(np.uint32)  # those of `fill`
     old = words.view(np.float32).astype(np.float64)
     expected = (multiply_exactly(a, b) + old * scale).astype(np.float32)
-    expected[kept] = old[kept]
+    expected[kept_lanes] = old[kept_lanes]
     np.testing.assert_array_equal(multiply(a, b, rest=rest, before=_MASK + fill(64)), expected)
 
 
 @pytest.mark.parametrize("rows", [64, 128])
 def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
-    """Column 64 + k of lane t holds elements 2k and 2k + 1 of a row: the halves of the word 3t + k + (5k << 16)."""
-    b = make_factor(32, 16, "f16")
-    right = lay_out(b, "none", mn_major=False)
-    words = "\n".join(f"mad.lo.u32 %v{k}, %t, 3, {k + (k * 5 << 16)};" for k in range(8))
-    before = f"{words}\n{store([f'%v{k}' for k in range(8)], 64)}"
-    code = make_code(right, right, "f16", describe_product(rows, 32, (0, 0, 1)), before=before, columns=32)
+    """Word k of a lane, in column 64 + k, has the elements 2k and 2k + 1 of a row.
+
+    The kernel makes arbitrary words, 3 * lane + constant. As halves, they are tiny positive numbers.
+    """
+    constants = [k + (5 * k << 16) for k in range(8)]
+    names = [f"%v{k}" for k in range(8)]
+    words = "\n".join(f"mad.lo.u32 {name}, %t, 3, {number};" for name, number in zip(names, constants, strict=True))
+    before = f"{words}\n{store(names, 64)}"
+    b = make_factor(32, 16)
+    right = lay_out(b)
+    code = make_code(right, right, "f16", describe_product(rows, 32), before=before, columns=32)
     code = code.replace("[%d], %a, %b", "[%d], [%d+64], %b")
     out = run_product(right, right, code, 32)
-    k = np.arange(8)
-    stored = (np.arange(128)[:, None] * 3 + k + (k * 5 << 16)).astype(np.uint32)
+    stored = (3 * np.arange(128)[:, None] + constants).astype(np.uint32)
     a = stored.view(np.float16)[find_lanes(rows)]
     np.testing.assert_allclose(decode(out[find_lanes(rows)], "f32"), multiply_exactly(a, b), rtol=1e-6)
 
 
-#: Types of less than 8 bits: dtype, bits, and code in the instruction descriptor.
-NARROW = [(ml_dtypes.float4_e2m1fn, 4, 5), (ml_dtypes.float6_e2m3fn, 6, 3), (ml_dtypes.float6_e3m2fn, 6, 4)]
+#: Types of less than 8 bits: name, bits, and dtype.
+NARROW = [
+    ("e2m1", 4, ml_dtypes.float4_e2m1fn), ("e2m3", 6, ml_dtypes.float6_e2m3fn), ("e3m2", 6, ml_dtypes.float6_e3m2fn),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dtype", "bits", "code"), NARROW)
-def test_narrow_types_are_padded(dtype: type, bits: int, code: int) -> None:
-    """A row has two groups of 16 elements. The packed elements of a group begin at 16 bytes; the rest is padding."""
+@pytest.mark.parametrize(("name", "bits", "dtype"), NARROW)
+def test_narrow_types_are_padded(name: str, bits: int, dtype: type) -> None:
+    """A row of 32 elements has two units of 16 bytes. Each begins with 16 packed elements; the rest is padding."""
     numbers = np.arange(1 << bits, dtype=np.uint8).view(dtype).astype(np.float64)
     elements = RNG.integers(0, 1 << bits, (2, 128, 32))
     factors = []
@@ -121,99 +144,109 @@ def test_narrow_types_are_padded(dtype: type, bits: int, code: int) -> None:
         padded = np.zeros((rows, 2, 8 * 16), np.uint8)
         padded[:, :, : 16 * bits] = bits_of_elements.reshape(rows, 2, -1)
         packed = np.packbits(padded, axis=2, bitorder="little").reshape(rows, 32)
-        factors.append(lay_out(packed, "32", mn_major=False))
+        factors.append(lay_out(packed, "32"))
     left, right = factors
-    shape = describe_product(128, 64, (code, code, 1))
-    out = run_product(left, right, make_code(left, right, "f8f6f4", shape), 64)
+    code = make_code(left, right, "f8f6f4", describe_product(128, 64, (name, name)))
+    out = run_product(left, right, code, 64)
     expected = numbers[elements[0]] @ numbers[elements[1, :64]].T
     np.testing.assert_allclose(decode(out, "f32"), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("negate", range(4))
-def test_descriptor_negates_factors(negate: int) -> None:
-    a, b = make_factor(128, 16, "f16"), make_factor(32, 16, "f16")
-    out = multiply(a, b, fields={"negate": negate})
-    np.testing.assert_array_equal(out, (-1) ** negate.bit_count() * multiply_exactly(a, b))
+#: Bits that negate the right and the left factor, and the sign of the product.
+@pytest.mark.parametrize(("negate", "sign"), [(0b00, 1), (0b01, -1), (0b10, -1), (0b11, 1)])
+def test_descriptor_negates_factors(negate: int, sign: int) -> None:
+    a, b = make_factor(128, 16), make_factor(32, 16)
+    np.testing.assert_array_equal(multiply(a, b, fields={"negate": negate}), sign * multiply_exactly(a, b))
 
 
 @pytest.mark.parametrize(("saturate", "expected"), [(0, -(2**31) + 31), (1, 2**31 - 1)])
 def test_integer_sums_wrap_or_saturate(saturate: int, expected: int) -> None:
     """Each sum adds 32 products of ones to the largest integer, 2**31 - 1."""
-    factor = lay_out(np.ones((128, 32), np.int8), "none", mn_major=False)
+    factor = lay_out(np.ones((128, 32), np.int8))
     before = f"mov.u32 %m0, {2**31 - 1};\n{store(['%m0'] * 8)}"
-    shape = describe_product(128, 8, (1, 1, 2), saturate=saturate)
-    code = make_code(factor, factor, "i8", shape, rest="%yes", before=before, columns=8)
+    idesc = describe_product(128, 8, ("s8", "s8"), "s32", saturate=saturate)
+    code = make_code(factor, factor, "i8", idesc, rest="%yes", before=before, columns=8)
     out = run_product(factor, factor, code, 8)
     assert (out.view(np.int32) == expected).all()
 
 
-def _run_changed(descriptor: int, shape: int | None = None) -> None:
-    """Run a product with flipped bits in the left descriptor; assert its result."""
-    a = make_factor(128, 16, "f16")
-    left, right = (lay_out(m, "none", mn_major=False) for m in (a, a[:64]))
-    left = left._replace(descriptor=left.descriptor ^ descriptor)
-    code = make_code(left, right, "f16", describe_product(128, 64, (0, 0, 1)) if shape is None else shape)
+def _run_changed(changed_bits: int = 0, idesc: int | None = None) -> None:
+    """Run a product of f16 with changed bits in the left memory descriptor; assert its result."""
+    a = make_factor(128, 16)
+    left, right = (lay_out(matrix) for matrix in (a, a[:64]))
+    left = left._replace(descriptor=left.descriptor ^ changed_bits)
+    code = make_code(left, right, "f16", describe_product(128, 64) if idesc is None else idesc)
     out = run_product(left, right, code, 64)
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, a[:64]))
 
 
-@pytest.mark.parametrize(("descriptor", "shape", "error", "text"), [
-    (1 << 46, None, TensorMemoryError, "bits 46 to 48 of the shared memory descriptor .* are 000"),
-    (3 << 61, None, TensorMemoryError, "the swizzle, are 3; allowed are 0, 1, 2, 4, 6"),
-    (1 << 49 | 2 << 61, None, UnsupportedInstructionError, "base offset"),
-    (1 << 52, None, UnsupportedInstructionError, "absolute stride"),
-    (0, describe_product(128, 64, (7, 0, 1)), TensorMemoryError, "the type of A, are 7; they must be 0"),
-    (0, describe_product(96, 64, (0, 0, 1)), TensorMemoryError, "96 x 64 is no shape .*; M must be one of 128, 64"),
-    (0, describe_product(256, 64, (0, 0, 1)), TensorMemoryError, "256 x 64 is no shape"),
-    (0, describe_product(128, 64, (0, 0, 1), sparse=1), TensorMemoryError, "bit 2 of the instruction descriptor"),
+@pytest.mark.parametrize(("changed_bits", "error", "text"), [
+    (FIXED_FIELD, TensorMemoryError, "bits 46 to 48 of the shared memory descriptor .* are 000"),
+    (3 * SWIZZLE_CODE, TensorMemoryError, "the swizzle, are 3; allowed are 0, 1, 2, 4, 6"),
+    (BASE_OFFSET | SWIZZLES["128"].code * SWIZZLE_CODE, UnsupportedInstructionError, "base offset"),
+    (ABSOLUTE_STRIDE, UnsupportedInstructionError, "absolute stride"),
 ])  # fmt: skip
-def test_wrong_descriptors_are_errors(descriptor: int, shape: int | None, error: type[Exception], text: str) -> None:
+def test_wrong_memory_descriptors_are_errors(changed_bits: int, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        _run_changed(descriptor, shape)
+        _run_changed(changed_bits)
+
+
+@pytest.mark.parametrize(("idesc", "text"), [
+    (describe_product(128, 64, left=7), "the type of A, are 7; they must be 0"),
+    (describe_product(96, 64), "96 x 64 is no shape .*; M must be one of 128, 64"),
+    (describe_product(256, 64), "256 x 64 is no shape"),
+    (describe_product(128, 64, sparse=1), "bit 2 of the instruction descriptor"),
+])  # fmt: skip
+def test_wrong_instruction_descriptors_are_errors(idesc: int, text: str) -> None:
+    """The product is dense, of f16, and of one block."""
+    with pytest.raises(TensorMemoryError, match=text):
+        _run_changed(idesc=idesc)
 
 
 def test_base_offset_without_swizzle_has_no_effect() -> None:
     """Triton sets a base offset also without a swizzle."""
-    _run_changed(4 << 49)
+    _run_changed(4 * BASE_OFFSET)
 
 
 @pytest.mark.parametrize(("rows", "lane"), [(128, 16), (128, 64), (64, 8), (64, 32)])
 def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(rows, 64, (0, 0, 1)))
-    code = code.replace("[%d], %a", f"[%d+{lane << 16}], %a")
-    with pytest.raises(TensorMemoryError, match=f"the lanes {lane}; for {rows} rows, all must have lane 0"):
+    factor = lay_out(make_factor(128, 16))
+    code = make_code(factor, factor, "f16", describe_product(rows, 64))
+    code = code.replace("[%d], %a", f"[%d+{lane * LANE}], %a")
+    with pytest.raises(
+        TensorMemoryError, match=f"the result begins at lane {lane}; with {rows} rows, .* must begin at lane 0"
+    ):
         run_product(factor, factor, code, 64)
 
 
 def test_transposed_factor_in_tensor_memory_is_refused() -> None:
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1), turned=1))
+    factor = lay_out(make_factor(128, 16))
+    code = make_code(factor, factor, "f16", describe_product(128, 64, turned=1))
     with pytest.raises(UnsupportedInstructionError, match="A in tensor memory cannot be transposed"):
         run_product(factor, factor, code.replace("[%d], %a", "[%d], [%d]"), 64)
 
 
 def test_unwritten_factor_is_a_fault() -> None:
-    """The kernel writes only 512 of the 2048 words of its factors."""
-    factor = lay_out(make_factor(128, 16, "f16"), "none", mn_major=False)
-    code = make_code(factor, factor, "f16", describe_product(128, 64, (0, 0, 1)))
-    text = write_kernel(code, columns=128, size=8192)
+    """The kernel writes 512 of the 2048 words of its factors."""
+    factor = lay_out(make_factor(128, 16))
+    code = make_code(factor, factor, "f16", describe_product(128, 64))
+    text = write_kernel(code, columns=128, size=4 * 2048)
     text = text.replace("setp.ge.u32 %p, %r3, 2048;", "setp.ge.u32 %p, %r3, 512;")
     with pytest.raises(UninitializedReadError, match="matrix element at shared address"):
-        launch(text, np.zeros(8192, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
+        launch(text, np.zeros(4 * 2048, np.uint8), np.zeros((128, 64), np.uint32), unwritten="error")
 
 
 @pytest.mark.parametrize(("form", "text"), [
-    (f"tcgen05.shift.cta_group::1.down [%d+{32 << 16}]", "address with lane 32; only lane 0 is supported"),
+    (f"tcgen05.shift.cta_group::1.down [%d+{32 * LANE}]", "address with lane 32; only lane 0 is supported"),
     ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
      "the PTX ISA does not tell if the product reads the rows before or after their shift"),
     (f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
      r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed"),
     ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; 2 are needed"),
-    (f"mov.u32 %r7, {describe_scaled_product(64, 1, 'ue8m0', is_long=True)};\n"
+    (f"mov.u32 %r7, {describe_scaled_product(64, 'e2m1', 'ue8m0', is_long=True)};\n"
      "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
      r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec"),
-    (f"mov.u32 %r7, {describe_product(64, 64, (0, 0, 1), sparse=1)};\n"
+    (f"mov.u32 %r7, {describe_product(64, 64, sparse=1)};\n"
      "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
      "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata"),
 ])  # fmt: skip
@@ -223,7 +256,7 @@ def test_unsupported_forms_are_refused(form: str, text: str) -> None:
 
 
 def test_store_without_wait_is_a_fault() -> None:
-    factor = make_factor(128, 16, "f16")
+    factor = make_factor(128, 16)
     before = fill(64).replace("tcgen05.wait::st.sync.aligned;\n", "")
     message = r"lane 0, column 0, written by a tcgen05\.st without tcgen05\.wait::st"
     with pytest.raises(TensorMemoryError, match=message):

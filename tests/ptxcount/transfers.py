@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,23 +15,60 @@ PLACES = {
     "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 5,
     "pairs": LANES // 2, "modulo 8": LANES % 8, "random": np.random.default_rng(6).integers(0, 1024, 32),
 }  # fmt: skip
+
+
+class BulkCopy(NamedTuple):
+    """A bulk copy: offsets in global and shared memory, bytes, active lanes, and number of different addresses."""
+
+    global_offset: int = 0
+    shared_offset: int = 0
+    size: int = 1024
+    lanes: int = 1
+    addresses: int = 1
+
+
+class Multicast(NamedTuple):
+    """A multicast copy: offsets in global and shared memory, bytes, and the mask of receiving blocks."""
+
+    global_offset: int
+    shared_offset: int
+    size: int
+    mask: int
+
+
+class Tile(NamedTuple):
+    """A tile: dtype and shape of the tensor, box, swizzle, and start."""
+
+    dtype: str
+    shape: tuple[int, int]
+    box: tuple[int, int]
+    swizzle: int = 0
+    x: int = 0
+    y: int = 0
+
+
 #: Bulk copy by 32 lanes with equal operands.
-WARP_COPY = (0, 0, 1024, 32, 1)
-#: Bulk copy: offsets in global and shared memory, bytes, active lanes, and number of different addresses.
+WARP_COPY = BulkCopy(lanes=32)
 COPIES = [
-    (0, 0, 1024, 1, 1), (16, 0, 1024, 1, 1), (16, 16, 1024, 1, 1), (0, 16, 1024, 1, 1), (112, 48, 112, 1, 1),
-    (48, 80, 16, 1, 1), WARP_COPY, (0, 0, 1024, 32, 2), (16, 0, 1024, 32, 32), (0, 0, 512, 5, 3),
+    BulkCopy(), BulkCopy(16, 0), BulkCopy(16, 16), BulkCopy(0, 16), BulkCopy(112, 48, size=112),
+    BulkCopy(48, 80, size=16), WARP_COPY, BulkCopy(lanes=32, addresses=2), BulkCopy(16, lanes=32, addresses=32),
+    BulkCopy(size=512, lanes=5, addresses=3),
 ]  # fmt: skip
-#: Multicast copy: offsets in global and shared memory, bytes, and receiving blocks.
 MULTICASTS = [
-    *((from_, to, 1024, mask) for from_ in (0, 16, 32, 48) for to in (0, 16) for mask in (1, 3, 15)),
-    (0, 0, 1024, 2), (16, 0, 64, 5), (16, 32, 96, 7), (96, 48, 512, 6), (0, 0, 4096, 3), (16, 0, 4096, 15),
+    *(Multicast(start, to, 1024, mask) for start in (0, 16, 32, 48) for to in (0, 16)
+      for mask in (0b1, 0b11, 0b1111)),
+    Multicast(0, 0, 1024, 0b10), Multicast(16, 0, 64, 0b101), Multicast(16, 32, 96, 0b111),
+    Multicast(96, 48, 512, 0b110), Multicast(0, 0, 4096, 0b11), Multicast(16, 0, 4096, 0b1111),
 ]  # fmt: skip
-#: Type, rows and columns of a tensor, box, swizzle, and start of a tile: x, y.
+PLAIN_TILE = Tile("u4", (64, 64), (16, 32))
+CLIPPED_TILE = Tile("u4", (64, 100), (8, 64), x=60, y=60)
+TILE_BEFORE_START = Tile("u4", (64, 68), (16, 36), x=-4, y=-2)
+SWIZZLED_TILE = Tile("u4", (64, 68), (16, 32), swizzle=128, x=4, y=3)
+TILE_OF_HALVES = Tile("u2", (64, 72), (32, 8), x=24, y=1)
+TILE_OF_DOUBLES = Tile("u8", (64, 34), (16, 6), x=2, y=1)
 TILES = [
-    ("u4", (64, 64), (16, 32), 0, 0, 0), ("u4", (64, 68), (16, 32), 0, 4, 3), ("u4", (64, 100), (8, 64), 0, 60, 60),
-    ("u4", (64, 68), (16, 32), 128, 4, 3), ("u2", (64, 72), (32, 8), 0, 24, 1), ("u1", (64, 80), (32, 16), 0, 16, 0),
-    ("u4", (64, 68), (16, 36), 0, -4, -2), ("u8", (64, 34), (16, 6), 0, 2, 1),
+    PLAIN_TILE, Tile("u4", (64, 68), (16, 32), x=4, y=3), CLIPPED_TILE, SWIZZLED_TILE, TILE_OF_HALVES,
+    Tile("u1", (64, 80), (32, 16), x=16), TILE_BEFORE_START, TILE_OF_DOUBLES,
 ]  # fmt: skip
 #: Kernels that reach another block -> kind of access.
 REMOTE = {
@@ -61,52 +98,72 @@ METRICS = {
 }
 
 
+_BULK_LOADS = ["bulk_load_sectors", "bulk_load_requests"]
+
+
 def _make_launch(name: str, kernel: str, arguments: Sequence[Any], counters: Sequence[str]) -> ChipLaunch:
     """Make a launch of one block, or of a cluster if its blocks access each other's memory."""
     blocks = 4 if kernel.startswith("multicast") else 2 if kernel in REMOTE else 1
     return ChipLaunch("transfers", name, kernel, arguments, counters, blocks)
 
 
-def _make_tile(kernel: str, tile: tuple[Any, ...], last: int, counters: Sequence[str], suffix: str = "") -> ChipLaunch:
-    """Make a launch that moves a tile; the last argument is a number of active lanes, or a mask of blocks."""
-    dtype, shape, box, swizzle, *place = tile
-    array = np.zeros(shape, dtype)
-    numbers = map(np.int32, (*place, box[0] * box[1] * array.itemsize, last))
-    name = f"{kernel} {' '.join(map(str, tile))}{suffix}"
-    return _make_launch(name, kernel, [TensorMap(array, box, swizzle), *numbers], counters)
+def make_copy(kernel: str, copy: BulkCopy) -> ChipLaunch:
+    """Make a launch of ``bulk_load``, ``bulk_store``, ``bulk_reduce`` or ``shared_copy``."""
+    if kernel == "shared_copy":  # the kernel waits for the bytes of all copies
+        counters = ["bulk_load_sectors", "bulk_store_sectors"]
+    elif kernel == "bulk_reduce":
+        counters = ["bulk_store_sectors"]
+    else:
+        counters = [f"{kernel}_sectors", f"{kernel}_requests"]
+    return _make_launch(f"{kernel} {copy}", kernel, [np.zeros(1 << 14, np.uint32), *map(np.int32, copy)], counters)
+
+
+def make_multicast(multicast: Multicast) -> ChipLaunch:
+    arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, multicast)]
+    return _make_launch(f"multicast_load {multicast}", "multicast_load", arguments, _BULK_LOADS)
+
+
+def _make_tile_arguments(tile: Tile, last: int) -> list[Any]:
+    array = np.zeros(tile.shape, tile.dtype)
+    size = tile.box[0] * tile.box[1] * array.itemsize
+    return [TensorMap(array, tile.box, tile.swizzle), *map(np.int32, (tile.x, tile.y, size, last))]
+
+
+def make_tile(kernel: str, tile: Tile, lanes: int = 1) -> ChipLaunch:
+    """Make a launch of ``tile_load``, ``tile_store`` or ``tile_reduce``."""
+    counters = ["bulk_load_sectors" if kernel == "tile_load" else "bulk_store_sectors"]
+    return _make_launch(f"{kernel} {tile}, {lanes} lanes", kernel, _make_tile_arguments(tile, lanes), counters)
+
+
+def make_multicast_tile(tile: Tile, mask: int) -> ChipLaunch:
+    arguments = _make_tile_arguments(tile, mask)
+    return _make_launch(f"multicast_tile {tile} to {mask:#b}", "multicast_tile", arguments, _BULK_LOADS)
 
 
 def iter_launches() -> Iterator[ChipLaunch]:
     for kind in ("load", "store", "reduce"):
-        sectors, requests = (f"bulk_{'load' if kind == 'load' else 'store'}_{what}" for what in ("sectors", "requests"))
-        for copy_numbers in COPIES:
-            arguments = [np.zeros(1 << 14, np.uint32), *map(np.int32, copy_numbers)]
-            counted = [sectors] if kind == "reduce" else [sectors, requests]
-            yield _make_launch(f"bulk_{kind} {copy_numbers}", f"bulk_{kind}", arguments, counted)
+        for copy in COPIES:
+            yield make_copy(f"bulk_{kind}", copy)
         for tile in TILES:
-            is_valid = kind == "load" or min(tile[-2:]) >= 0  # a device ends a kernel that stores before a tensor
-            if is_valid and (kind != "reduce" or np.dtype(tile[0]).itemsize >= 4):  # nothing narrower is added
-                yield _make_tile(f"tile_{kind}", tile, 1, [sectors])
+            is_valid = kind == "load" or min(tile.x, tile.y) >= 0  # a device ends a kernel that stores before a tensor
+            if is_valid and (kind != "reduce" or np.dtype(tile.dtype).itemsize >= 4):  # nothing narrower is added
+                yield make_tile(f"tile_{kind}", tile)
         for tile in TILES[:2]:
-            yield _make_tile(f"tile_{kind}", tile, 32, [sectors], " 32 lanes")
-    none = ["bulk_load_sectors", "bulk_store_sectors"]  # the kernel waits for the bytes of all copies
-    yield _make_launch(f"shared_copy {WARP_COPY}", "shared_copy", [np.zeros(1), *map(np.int32, WARP_COPY)], none)
-    loads = ["bulk_load_sectors", "bulk_load_requests"]
-    for multicast in MULTICASTS:
-        arguments = [np.zeros(1 << 16, np.uint8), *map(np.int32, multicast)]
-        yield _make_launch(f"multicast_load {multicast}", "multicast_load", arguments, loads)
-    clipped = [("u4", (64, 64), (4, 32), 0, x, 0) for x in (*range(-28, 0, 4), *range(36, 64, 4))]
-    clipped += [("u4", (64, 64), (4, 64), 0, x, 0) for x in (-20, 20, 36)]
-    for tile, mask in itertools.product([*TILES, *clipped], (1, 3, 14)):
-        yield _make_tile("multicast_tile", tile, mask, loads, f" {mask}")
+            yield make_tile(f"tile_{kind}", tile, lanes=32)
+    yield make_copy("shared_copy", WARP_COPY)
+    yield from map(make_multicast, MULTICASTS)
+    clipped = [Tile("u4", (64, 64), (4, 32), x=x) for x in (*range(-28, 0, 4), *range(36, 64, 4))]
+    clipped += [Tile("u4", (64, 64), (4, 64), x=x) for x in (-20, 20, 36)]
+    for tile, mask in itertools.product([*TILES, *clipped], (0b1, 0b11, 0b1110)):
+        yield make_multicast_tile(tile, mask)
     for pattern, index in PLACES.items():
         arrays = [np.zeros(32, np.int32), index.astype(np.int32)]
         for kernel, kind in REMOTE.items():
             prefix = "cluster" if kernel == "remote_async" else f"cluster_{kind}"
-            both = [f"{prefix}_{what}" for what in ("requests", "sectors")]
-            yield _make_launch(f"{kernel}, {pattern}", kernel, arrays, both)
-        counted = [name for name in METRICS if name.startswith("local_")]
-        yield _make_launch(f"local_words, {pattern}", "local_words", arrays, counted)
+            counters = [f"{prefix}_{what}" for what in ("requests", "sectors")]
+            yield _make_launch(f"{kernel}, {pattern}", kernel, arrays, counters)
+        counters = [name for name in METRICS if name.startswith("local_")]
+        yield _make_launch(f"local_words, {pattern}", "local_words", arrays, counters)
 
 
 LAUNCHES = [*iter_launches()]

@@ -1,9 +1,9 @@
 """Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors.
 
 They complete immediately here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp with
-equal operands make one store, but one load, reduction or shared copy each. This was measured on an H200, whose machine
-code loops over distinct operands, or over lanes. For global memory, copies and their sectors are counted. Shared memory
-is not counted, because no load or store instruction accesses it.
+equal operands share one store. Each lane makes its own load, reduction or copy within shared memory. This was measured
+on an H200, whose machine code loops over distinct operands, or over lanes. For global memory, copies and their sectors
+are counted. Shared memory is not counted, because no load or store instruction accesses it.
 """
 
 import re
@@ -48,8 +48,8 @@ def _make_coordinate_reader(instruction: Instruction, operand: Operand) -> Reade
 def _make_operand_readers(instruction: Instruction, names: list[str], spaces: list[str]) -> dict[str, Reader]:
     """Return the readers of "to", "from", "size", "barrier" and "ranks", if the form has them.
 
-    Coordinates are "x0", "x1", ..., offsets of ``im2col`` mode "o0", "o1", ... ``names`` are the modifiers, ``spaces``
-    the state spaces of the target and the source.
+    Coordinates are "x0", "x1" and so on; offsets of ``im2col`` mode are "o0", "o1" and so on. ``names`` are the
+    modifiers, ``spaces`` the state spaces of the target and of the source.
     """
     readers: dict[str, Reader] = {}
     for side, space, operand in zip(("to", "from"), spaces, instruction.operands[:2], strict=True):
@@ -75,6 +75,19 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
     return readers
 
 
+def _check_form(instruction: Instruction, names: list[str], spaces: list[str], operations: list[str]) -> None:
+    """Raise `UnsupportedInstructionError` for state spaces or operations that do not exist."""
+    if len(spaces) != 2:
+        given = f"its state spaces are {join_modifiers(spaces)}"
+        raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
+    if operations and "reduce" not in names:
+        raise unsupported(instruction, f".{operations[0]} is no modifier of a copy without .reduce")
+    if "reduce" in names and len(operations) != 1:
+        raise make_count_error(instruction, "it", len(operations), "operation", 1)
+    if "reduce" in names and "tensor" in names and spaces[0] != "global":
+        raise unsupported(instruction, f"a reduction of a tensor needs the target .global, not .{spaces[0]}")
+
+
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     """Bind ``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
@@ -85,17 +98,10 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
     operations = [name for name in names if name not in _KNOWN]
     reduces = "reduce" in names
-    if len(spaces) != 2:
-        given = f"its state spaces are {join_modifiers(spaces)}"
-        raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
-    if operations and not reduces:
-        raise unsupported(instruction, f".{operations[0]} is unknown here")
-    if reduces and len(operations) != 1:
-        raise make_count_error(instruction, "it", len(operations), "operation", 1)
-    if reduces and "tensor" in names and spaces[0] != "global":
-        raise unsupported(instruction, f"a reduction of a tensor needs the target .global, not .{spaces[0]}")
-    needed = 2 + ("tensor" not in names) + (_COMPLETION in names) + ("multicast::cluster" in names)
-    expect_count(instruction, *range(needed, needed + 1 + ("im2col" in names)))
+    _check_form(instruction, names, spaces, operations)
+    # The target and the source; then a size, an mbarrier and a mask, if the form has them.
+    needed = 2 + sum(["tensor" not in names, _COMPLETION in names, "multicast::cluster" in names])
+    expect_count(instruction, *([needed, needed + 1] if "im2col" in names else [needed]))
     readers, is_store = _make_operand_readers(instruction, names, spaces), spaces[0] == "global"
     reduction = _make_reduction(instruction, operations[0]) if reduces else None
 
@@ -110,8 +116,8 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         for index in issuers:
             row, thread = (int(indices[index]) for indices in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            start = [number for name, number in numbers.items() if name[0] == "x"] or None
-            shifts = [number for name, number in numbers.items() if name[0] == "o"]
+            start = [number for name, number in numbers.items() if name.startswith("x")] or None
+            shifts = [number for name, number in numbers.items() if name.startswith("o")]
             copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
             if is_store:
                 copy.copy_shared_to_global()

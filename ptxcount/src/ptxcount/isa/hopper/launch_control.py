@@ -37,10 +37,13 @@ def _bind_request(instruction: Instruction) -> Step:
                 if response % _RESPONSE:
                     text = f"a response at shared address {response}: a multiple of {_RESPONSE} is needed"
                     report(MisalignedError, (row, 0), text, response)
-                first, count = shared.find_first_block(owner), prod(chunk.context.cluster)
-                for member in range(first, first + count) if _ALL in instruction.modifiers else (owner,):
-                    shared.view_bytes(member, response, _RESPONSE, report, is_written=True)[:] = 0
-                    signal_barrier(chunk, member, barrier, report, arrived_bytes=_RESPONSE)
+                blocks = [owner]
+                if _ALL in instruction.modifiers:
+                    first = shared.find_first_block(owner)
+                    blocks = [*range(first, first + prod(chunk.context.cluster))]
+                for block in blocks:
+                    shared.view_bytes(block, response, _RESPONSE, report, is_written=True)[:] = 0
+                    signal_barrier(chunk, block, barrier, report, arrived_bytes=_RESPONSE)
             text = "a request to cancel a cluster fails here, as it may on a GPU: every block runs"
             chunk.add_finding("failed-cancel", text, len(rows))
 

@@ -24,7 +24,7 @@ from .tensor_maps import EncodedMap
 
 #: Element types, by the value of the field ``elemtype``. For bfloat16, only the size matters.
 _ELEMENTS = [np.dtype(name) for name in ["u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f4", "f8", "V2", "f4", "f4"]]
-#: Field of the instruction -> field of a map, and its values by number.
+#: Field of the instruction -> field of a map, and the field's values in the order of their codes.
 _CHOICES: dict[str, tuple[str, list[Any]]] = {
     "elemtype": ("dtype", _ELEMENTS), "interleave_layout": ("interleave", [0, 16, 32]),
     "swizzle_mode": ("swizzle", [*SWIZZLES]), "fill_mode": ("fills_nan", [False, True]),
@@ -70,7 +70,7 @@ def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFie
         if value > 4:
             raise ValueError(f"rank is {value}; it is the number of dimensions minus 1: 0 to 4 are allowed")
         sizes = {attribute: value if attribute == "pitches" else value + 1 for attribute in _AXES.values()}
-        padded = {attribute: (*getattr(fields, attribute), *(0,) * 5) for attribute in sizes}
+        padded = {attribute: (*getattr(fields, attribute), *(0,) * 5) for attribute in sizes}  # new axes have zeros
         changes = {attribute: padded[attribute][:size] for attribute, size in sizes.items()}
     elif name in _CHOICES:
         attribute, choices = _CHOICES[name]

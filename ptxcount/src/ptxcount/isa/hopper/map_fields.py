@@ -159,6 +159,7 @@ class MapFields:
 
     def _locate_column(self, column: Column, start: Sequence[int], offsets: Sequence[int]) -> Elements:
         """Enumerate pixels along width, then height and depth, then images; each line begins at the lower corner."""
+        # `carry` is the number of pixels after the first one, then of lines after the first line, and so on.
         carry, axes = np.arange(column.pixels)[:, None], [start[0] + np.arange(column.channels)]
         shifts = offsets or (0,) * len(column.lower)
         bounds = self.find_bounds(column)

@@ -202,9 +202,9 @@ def _bind_copy_arrival(instruction: Instruction) -> Step:
     """Bind ``cp.async.mbarrier.arrive{.noinc}.b64 [a]``."""
     expect_count(instruction, 1)
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
-    # Without .noinc, the instruction also expects its own arrival, so the number of pending arrivals stays.
-    name = "arrive" if "noinc" in instruction.modifiers else "expect_tx"
-    operand = np.full((1, 1), int(name == "arrive"), np.uint32)
+    # Without .noinc, the instruction also expects its own arrival: pending arrivals stay, as if 0 bytes were expected.
+    name, count = ("arrive", 1) if "noinc" in instruction.modifiers else ("expect_tx", 0)
+    operand = np.full((1, 1), count, np.uint32)
 
     def step(chunk: Chunk) -> None:
         chunk.shared.wait_copies(chunk.active)  # a wait for the mbarrier includes these copies

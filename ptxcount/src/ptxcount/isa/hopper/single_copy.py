@@ -18,33 +18,33 @@ from .map_changes import find_fields
 from .map_fields import MapFields
 from .mbarriers import signal_barrier
 
-#: Byte pattern of NaN fills on an H200, for floats of 2, 4 and 8 bytes.
+#: Bytes of NaN fills on an H200, repeated in floats of 2, 4 and 8 bytes.
 _NAN = (0xF7, 0x7F)
 #: Granularity of a copy in bytes.
 _PIECE = 16
-
-
 #: Modes that copy four rows of a matrix, each with its own coordinate.
 OF_ROWS = {"tile::gather4", "tile::scatter4"}
 
 
 class _GlobalElements(NamedTuple):
-    """Elements of a copy in global memory: addresses, (1, elements), and the mask of elements within the tensor.
+    """Elements of a copy in global memory; a copy of bytes has elements of 16 bytes."""
 
-    ``width`` is the size of an element in bytes, ``columns`` the number of elements per row.
-    """
-
+    #: Addresses, (1, elements).
     places: Array
+    #: Mask of elements within the tensor.
     inside: Array
+    #: Size of an element in bytes.
     width: int
+    #: Elements per row.
     columns: int
 
 
 class BulkCopy:
-    """Bulk copy by the thread at ``thread``, (block, thread) in the chunk; ``numbers`` are the operands by name.
+    """Bulk copy by the thread at ``thread``, (block, thread) in the chunk.
 
-    ``reduction`` is a function of old bytes, new bytes and a dtype; None for a copy. ``start`` are the coordinates of a
-    tensor copy, x first; None for a copy of bytes. ``shifts`` are the offsets of ``im2col`` mode.
+    ``numbers`` are the operands with the names of `bulk_copies`. ``reduction`` is a function of old bytes, new bytes
+    and a dtype; None for a copy. ``start`` are the coordinates of a tensor copy, x first; None for a copy of bytes.
+    ``shifts`` are the offsets of ``im2col`` mode.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class BulkCopy:
         return fields
 
     def _place_bytes(self, start: int, count: int, unit: int = 1) -> Array:
-        """Return the shared address of every ``unit``-th of ``count`` bytes, before the swizzle."""
+        """Return the shared addresses of ``count`` bytes, or of each ``unit`` of them, before the swizzle."""
         offsets = np.arange(0, count, unit)
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
@@ -124,34 +124,20 @@ class BulkCopy:
         Report wrong coordinates. Raises `LaunchError` for a wrong number of coordinates or offsets, or a wrong box.
         """
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
-        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
-        rank = len(fields.extents)
-        if len(starts[0]) != rank or len(starts) != 1 + 3 * of_rows:
-            has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
-            needed = f"it needs {rank}"
-            if of_rows:
-                needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
-            raise LaunchError(f"{self._source}: a copy with a {has}; {needed}")
-        if len(shifts) not in (0, rank - 2):
-            text = f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
-            raise LaunchError(f"{self._source}: {text}")
-        if of_rows and fields.box[1] != 1:
-            text = f"the box of the tensor map has {fields.box[1]} rows; a copy of four rows needs a box of one row"
-            raise LaunchError(f"{self._source}: {text}")
+        problem = _find_wrong_count(fields, start, shifts, of_rows=of_rows)
+        if problem:
+            raise LaunchError(f"{self._source}: {problem}")
         width = fields.dtype.itemsize
         if start[0] * width % 16:
             place = f"byte {start[0] * width} of a row (coordinate {start[0]})"
             text = f"the tile starts at {place}; it must start at a multiple of 16"
             self._report(MisalignedError, (0, 0), text, fields.address)
         stray = fields.explain_wrong_start(start, shifts)
-        if self._is_store and min(start) < 0:
-            stray = f"the tile store starts at {tuple(start)}; no coordinate may be below 0"
-        column = fields.column
-        if self._is_store and column and (min(column.lower) < 0 or max(column.upper) > 0):
-            corners = f"{column.lower[::-1]} and {column.upper[::-1]}"
-            stray = f"the column store has the corners {corners}; they must be within the tensor"
+        if self._is_store:
+            stray = _explain_wrong_store(fields, start) or stray
         if stray:
             self._report(OutOfBoundsError, (0, 0), stray, fields.address)
+        starts = [(start[0], row) for row in start[1:]] if of_rows else [start]
         parts = [fields.locate(first, shifts) for first in starts]
         offsets = np.concatenate([part.offsets for part in parts])
         inside = np.concatenate([part.inside for part in parts])
@@ -164,7 +150,7 @@ class BulkCopy:
         access = self._chunk.find_counters("bulk", kind, 16)
         is_multicast = "ranks" in self._numbers
         blocks = self._numbers["ranks"].bit_count() if is_multicast else 1  # each destination reads separately
-        if "size" in self._numbers:
+        if "size" in self._numbers:  # a copy of bytes: also count the sectors for other offsets in shared memory
             sectors = [
                 blocks * count_bulk_copy_sectors(places, offsets, shift, is_multicast=is_multicast)
                 for shift in range(0, LINE, 16)
@@ -208,7 +194,7 @@ class BulkCopy:
         rows = [shared.find_owner(self._row, numbers["to"])[0]]
         if "ranks" in numbers:
             rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
-        offset = shared.find_owner(0, numbers["to"])[1]
+        offset = self._shared_start
         for row in rows:
             target, order = self._view_shared(row, offset, len(data), is_written=True)
             target[order] = data if self._reduction is None else self._reduction(target[order], data, None)
@@ -246,3 +232,27 @@ class BulkCopy:
         if inside.any():
             self._chunk.context.memory.store(places, unit, values, inside, self._report)
         self._record_access("store")
+
+
+def _find_wrong_count(fields: MapFields, start: Sequence[int], shifts: Sequence[int], *, of_rows: bool) -> str:
+    """Return why the numbers of coordinates, offsets or rows of the box are wrong; empty if they are right."""
+    rank = len(fields.extents)
+    allowed = (2, 5) if of_rows else (rank, rank)
+    if (rank, len(start)) != allowed:
+        has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(start), 'coordinate')}"
+        needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
+        return f"a copy with a {has}; {needed if of_rows else f'it needs {rank}'}"
+    if len(shifts) not in (0, rank - 2):
+        return f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
+    if of_rows and fields.box[1] != 1:
+        return f"the box of the tensor map has {fields.box[1]} rows; a copy of four rows needs a box of one row"
+    return ""
+
+
+def _explain_wrong_store(fields: MapFields, start: Sequence[int]) -> str:
+    """Return why a store may not have these coordinates and corners; empty if it may."""
+    column = fields.column
+    if column and (min(column.lower) < 0 or max(column.upper) > 0):
+        corners = f"{column.lower[::-1]} and {column.upper[::-1]}"
+        return f"the column store has the corners {corners}; they must be within the tensor"
+    return f"the tile store starts at {tuple(start)}; no coordinate may be below 0" if min(start) < 0 else ""

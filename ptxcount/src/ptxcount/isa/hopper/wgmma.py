@@ -6,16 +6,17 @@ warp, metadata of sparse factors have the lanes of ``mma.sp`` (CUTLASS 4, ``mma_
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
-from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, make_step
 from ..operands import expect_count, expect_modifiers, join_modifiers, make_count_error, split_group, unsupported
+from ..single_threads import make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
 from ..tensor_cores.mma import find_layout, parse_shape
@@ -28,15 +29,16 @@ _WARPS = 4
 #: Swizzle spans in bytes, by the two highest bits of a descriptor.
 _SPANS = (16, 128, 64, 32)
 _NAMES = {"mma_async", "sp", "sync", "aligned", "satfinite"}
-_ORDER = (("fence",), ("commit_group",), ("wait_group",))
+_ORDERING = {"fence", "commit_group", "wait_group"}
 
 
 class Descriptor(NamedTuple):
-    """Matrix descriptor: start address, leading and stride dimension byte offsets, and swizzle span in bytes."""
+    """Matrix descriptor: start address, and leading and stride dimension byte offsets."""
 
     start: int
     leading: int
     stride: int
+    #: Bytes of a line of the swizzle pattern; 16 without a swizzle.
     span: int
     #: Lines of a swizzle pattern along K, if the outer axis is contiguous.
     lines: int = 8
@@ -73,37 +75,49 @@ class Descriptor(NamedTuple):
         return np.asarray(place ^ ((place >> (3 if self.lines == 8 else 2)) & self.swizzle))
 
 
-def _load_factor(
-    chunk: Chunk, descriptors: Array, extent: tuple[int, int], width: int, transposed: bool, report: Any
-) -> Array:
-    """Load the factor of each warp, (blocks, warps, outer, k), as bits, by the descriptor of the warp's first lane.
+class _SharedFactor(NamedTuple):
+    """A factor in shared memory: its extent (outer, k), the type of elements, and True if K is not contiguous."""
 
-    ``extent`` is (outer, k). Factors of inactive warps are zeros, or those of an active warp of the block with the same
-    descriptor.
-    """
-    descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
-    active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
-    factors: dict[tuple[int, int], Array] = {}
-    for row, bits in {(int(row), int(descriptor_rows[row, warp])) for row, warp in np.argwhere(active)}:
-        places = Descriptor.decode(bits).locate_elements(*extent, width, transposed=transposed)
-        factors[row, bits] = chunk.shared.gather_elements(row, places, width, report)
-    nothing = np.zeros(extent, f"u{width}")
-    return np.stack(
-        [
-            np.stack([factors.get((row, int(bits)), nothing) for bits in warp_descriptors])
-            for row, warp_descriptors in enumerate(descriptor_rows)
-        ]
-    )
+    extent: tuple[int, int]
+    name: str
+    transposed: bool
+
+    def load(self, chunk: Chunk, descriptors: Array) -> Array:
+        """Load the bits of each warp's factor, (blocks, warps, outer, k), by the descriptor of the warp's first lane.
+
+        Factors of inactive warps are zeros.
+        """
+        report, width = make_row_reporter(chunk), ELEMENTS[self.name].bits // 8
+        descriptor_rows = reshape_to_lanes(chunk, spread(descriptors, chunk.shape))[:, :, 0]
+        active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape))[:, :, 0]
+        loaded: dict[tuple[int, int], Array] = {}  # by block and descriptor: warps share factors
+        factors = np.zeros((*active.shape, *self.extent), f"u{width}")
+        for row, warp in np.argwhere(active).tolist():
+            bits = int(descriptor_rows[row, warp])
+            if (row, bits) not in loaded:
+                places = Descriptor.decode(bits).locate_elements(*self.extent, width, transposed=self.transposed)
+                loaded[row, bits] = chunk.shared.gather_elements(row, places, width, report)
+            factors[row, warp] = loaded[row, bits]
+        return factors
+
+
+def _parse_constants(constants: Sequence[Operand]) -> tuple[int, bool, bool]:
+    """Return the sign of the product, and True for A and B if they are transposed; the default is 1, False, False."""
+    numbers = [int(constant.value) for constant in constants if isinstance(constant, Immediate)]
+    a_sign, b_sign = numbers[:2] or [1, 1]
+    transposes = [bool(number) for number in numbers[2:]]  # only that of B if A is in registers
+    a_transposed, b_transposed = [False] * (2 - len(transposes)) + transposes
+    return a_sign * b_sign, a_transposed, b_transposed
 
 
 @binds("wgmma")
 def _bind_product(instruction: Instruction) -> Step:
-    """Bind ``wgmma.mma_async{.sp}.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, imm, imm{, imm{, imm}}}``.
+    """Bind ``wgmma.mma_async{.sp}.sync.aligned.m64nNkK.dtype.atype.btype d, a, b, scale{, signs{, transposes}}``.
 
-    With ``.sp``, metadata and a selector precede ``scale``. The forms ``fence``, ``commit_group`` and ``wait_group`` do
-    nothing.
+    ``signs`` are two numbers, and ``transposes`` one for each factor in shared memory. With ``.sp``, metadata and a
+    selector precede ``scale``. The forms ``fence``, ``commit_group`` and ``wait_group`` do nothing.
     """
-    if instruction.modifiers[:1] in _ORDER:
+    if not _ORDERING.isdisjoint(instruction.modifiers):
         return lambda chunk: None
     shape, elements, names = parse_shape(instruction)
     if len(elements) == 2:  # integer factors of one type
@@ -122,14 +136,13 @@ def _bind_product(instruction: Instruction) -> Step:
     target, first, second, *rest = instruction.operands
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scale, *constants = rest[metadata_count:]
-    numbers = [constant.value for constant in constants if isinstance(constant, Immediate)]
     in_registers = len(split_group(first)) > 1
-    signs = numbers[:2] or [1, 1]
-    transposes = [bool(number) for number in numbers[2:]]
-    transposed = ([False] * (2 - len(transposes)) + transposes)[-2:]  # only that of B if A is in registers
+    sign, a_transposed, b_transposed = _parse_constants(constants)
     stored = shape.k // 2 if is_sparse else shape.k
-    warp = Shape(16, shape.n, stored)
-    factor, accumulator = find_layout("a", warp, a_type), find_layout("d", warp, d_type)
+    shared_a = _SharedFactor((shape.m, stored), a_type, a_transposed)
+    shared_b = _SharedFactor((shape.n, shape.k), b_type, b_transposed)
+    warp_shape = Shape(16, shape.n, stored)
+    factor, accumulator = find_layout("a", warp_shape, a_type), find_layout("d", warp_shape, d_type)
     targets, registers = split_group(target), split_group(first)
     if len(targets) != len(accumulator.parts):
         raise make_count_error(instruction, "its matrix d", len(targets), "register", len(accumulator.parts))
@@ -138,22 +151,17 @@ def _bind_product(instruction: Instruction) -> Step:
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
         previous, (scales, b_descriptors, *sources) = values[: len(targets)], values[len(targets) :]
-        report_access = chunk.make_reporter()
-
-        def report(error: Any, position: tuple[int, int], text: str, place: int) -> None:
-            report_access(error if error is not None else OutOfBoundsError, chunk.find_first_active(), text, place)
-
         if in_registers:
             a = factor.assemble_matrix(chunk, sources[: len(registers)])
         else:
-            rows = _load_factor(chunk, sources[0], (shape.m, stored), ELEMENTS[a_type].bits // 8, transposed[0], report)
+            rows = shared_a.load(chunk, sources[0])
             first_rows = 16 * (np.arange(rows.shape[1]) % _WARPS)  # of each warp in its warpgroup
             a = np.stack([rows[:, warp, first : first + 16] for warp, first in enumerate(first_rows)], axis=1)
         a = ELEMENTS[a_type].decode(a)
         if metadata:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, sources[-1]))
-        b = _load_factor(chunk, b_descriptors, (shape.n, shape.k), ELEMENTS[b_type].bits // 8, transposed[1], report)
-        sums = signs[0] * signs[1] * (a @ ELEMENTS[b_type].decode(b.swapaxes(2, 3)))
+        b = ELEMENTS[b_type].decode(shared_b.load(chunk, b_descriptors).swapaxes(2, 3))
+        sums = sign * (a @ b)
         accumulates = reshape_to_lanes(chunk, scales)[:, :, :1, None]
         sums = sums + np.where(accumulates, ELEMENTS[d_type].decode(accumulator.assemble_matrix(chunk, previous)), 0)
         return accumulator.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))

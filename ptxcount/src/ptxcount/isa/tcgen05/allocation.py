@@ -10,7 +10,7 @@ from ..opcode_registry import Step, binds
 from ..operands import as_array, expect_count, expect_modifiers, make_reader
 from ..single_threads import make_row_reporter
 from ..spaces import make_shared_reader
-from .issuing_warps import find_whole_warps, read_group, read_per_warp
+from .issuing_warps import find_whole_warps, read_group_size, read_per_warp
 
 _U32 = TYPES["u32"]
 _NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2"}
@@ -22,7 +22,7 @@ def _bind_allocation(instruction: Instruction) -> Step:
     name, *names = instruction.modifiers
     steps = {"alloc": _bind_alloc, "dealloc": _bind_dealloc, "relinquish_alloc_permit": _bind_relinquish}
     expect_modifiers(instruction, names, _NAMES, {"sync", "aligned"})
-    read_group(instruction)
+    read_group_size(instruction)
     return steps[name](instruction)
 
 

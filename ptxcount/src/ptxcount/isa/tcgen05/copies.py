@@ -13,23 +13,31 @@ import numpy as np
 from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
-from ...ptx.program import TYPES, Instruction
+from ...ptx.program import Instruction
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, join_modifiers, make_address_reader, make_reader, unsupported
+from ..operands import expect_count, join_modifiers, make_address_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
-from .issuing_warps import GROUPS, find_pair, note_uncounted, read_group, report_descriptors
+from .issuing_warps import (
+    GROUP_SIZES,
+    find_cta_group,
+    make_descriptor_reader,
+    note_uncounted,
+    read_group_size,
+    report_descriptors,
+)
 
 
 class _CopyShape(NamedTuple):
-    """Shape of a copy: bytes per row, and the lanes that receive each row, (copies of each row, rows)."""
+    """Shape of a copy: bytes per row, and the lanes that receive the rows, (times that a row is stored, rows)."""
 
     width: int
     lanes: Array
 
 
 def _repeat_lanes(lanes: Array, *starts: int) -> Array:
+    """Return the lanes relative to each start."""
     return np.array(starts)[:, None] + lanes
 
 
@@ -47,18 +55,21 @@ _COPIES: dict[frozenset[str], _CopyShape] = {
 
 @binds("tcgen05", having={"cp"})
 def _bind_copy(instruction: Instruction) -> Step:
-    """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``."""
+    """Bind ``tcgen05.cp.cta_group.shape{.multicast}{.b8x16.b6x16_p32} [address], descriptor``.
+
+    With ``.b8x16``, elements of 4 or 6 bits in shared memory become bytes in tensor memory.
+    """
     packed_bits = next((PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."), 0)
     packed_names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed_bits else set()
-    shape = frozenset(instruction.modifiers[1:]).difference(GROUPS, packed_names)
+    shape = frozenset(instruction.modifiers[1:]).difference(GROUP_SIZES, packed_names)
     copy = _COPIES.get(shape)
     if copy is None:
         allowed = join_modifiers(".".join(sorted(known)) for known in _COPIES)
         raise unsupported(instruction, f"its shape is {join_modifiers(sorted(shape))}; allowed are {allowed}")
     expect_count(instruction, 2)
-    group = read_group(instruction)
+    group_size = read_group_size(instruction)
     target, source = instruction.operands
-    readers = [make_address_reader(instruction, target, "tensor"), make_reader(instruction, source, TYPES["u64"])]
+    readers = [make_address_reader(instruction, target, "tensor"), make_descriptor_reader(instruction, source)]
 
     def copy_rows(chunk: Chunk) -> None:
         report = make_row_reporter(chunk)
@@ -66,18 +77,18 @@ def _bind_copy(instruction: Instruction) -> Step:
             with report_descriptors(chunk):
                 descriptor = decode_shared(descriptor_bits)
             base, first_column = split_address(place)
-            places = descriptor.locate_elements(len(copy.lanes[0]), copy.width // 4, 4, transposed=False)
-            columns = first_column + np.arange(copy.width // 4)
+            row_count, word_count = copy.lanes.shape[1], copy.width // 4
+            places = descriptor.locate_elements(row_count, word_count, 4, transposed=False)
+            columns = first_column + np.arange(word_count)
             note_uncounted(chunk, len(rows))
-            members = (member for row in rows for member in find_pair(chunk, row, group))
-            for member in members:
-                words = chunk.shared.gather_elements(member, places, 4, report)
+            for block in (block for row in rows for block in find_cta_group(chunk, row, group_size)):
+                words = chunk.shared.gather_elements(block, places, 4, report)
                 if packed_bits:  # 16 elements, then padding, in each 16 bytes
                     units = words.view(np.uint8).reshape(len(words), -1, 16)
                     elements = split_row(units[..., : 2 * packed_bits], packed_bits)
                     words = elements.reshape(len(words), -1).view(np.uint32)
                 for lanes in base + copy.lanes:
-                    chunk.tensor.store(np.array(member), lanes[:, None], columns, words, report, is_asynchronous=True)
+                    chunk.tensor.store(np.array(block), lanes[:, None], columns, words, report, is_asynchronous=True)
         chunk.has_written, chunk.spins = True, 0
 
     return copy_rows

@@ -43,14 +43,20 @@ KINDS: dict[str, Kind] = {
     "kind::mxf4": Kind({1: "e2m1"}, {}, 64, is_scaled=True, padded=False),
     "kind::mxf4nvf4": Kind({1: "e2m1"}, {}, 64, is_scaled=True, padded=False),
 }
-#: Allowed columns, by blocks and ``.ws`` (Table 39 "Various combinations of .kind and shapes"), and for integers.
+#: Allowed columns (Table 39 "Various combinations of .kind and shapes"), and those of integer products.
+#: Keys: number of blocks of the CTA group, and True with ``.ws``.
 _COLUMNS = {(1, False): (*range(8, 257, 8),), (2, False): (*range(16, 257, 16),), (1, True): (64, 128, 256)}
 _INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 16, 24, *range(32, 257, 16)), (2, False): (*range(32, 257, 32),)}
 
 
+def _extract(bits: int, first: int, width: int = 1) -> int:
+    """Return the number in ``width`` bits of a descriptor, from bit ``first`` on."""
+    return bits >> first & (1 << width) - 1
+
+
 def _decode_type(bits: int, matrix: str, first: int, width: int, types: Mapping[int, str]) -> str:
-    """Decode the type in ``width`` bits of an instruction descriptor; raise ValueError if the code is not allowed."""
-    code = bits >> first & (1 << width) - 1
+    """Decode the type of a matrix in an instruction descriptor; raise ValueError if the code is not allowed."""
+    code = _extract(bits, first, width)
     if code not in types:
         field = f"bits {first} to {first + width - 1} of the instruction descriptor {bits:#x}, the type of {matrix}"
         allowed = " or ".join(f"{known} ({name})" for known, name in types.items())
@@ -66,11 +72,12 @@ class InstructionDescriptor(NamedTuple):
     a_type: str
     b_type: str
     result: str
-    #: A and B: the sign, and True if K is not contiguous in memory.
+    #: Sign of A and of B: 1, or -1 if the product negates it.
     signs: tuple[int, int]
+    #: A and B: True if K is not contiguous in memory.
     transposed: tuple[bool, bool]
     saturates: bool
-    #: A and B: the first byte of their scales in a word.
+    #: Scales of A and of B: the first byte in a word.
     scale_bytes: tuple[int, int]
     #: Type of all scales.
     scale: str
@@ -81,32 +88,32 @@ class InstructionDescriptor(NamedTuple):
 
     @classmethod
     def decode(
-        cls, bits: int, kind: Kind, group: int, *, is_stationary: bool, is_sparse: bool
+        cls, bits: int, kind: Kind, group_size: int, *, is_stationary: bool, is_sparse: bool
     ) -> InstructionDescriptor:
-        """Decode an instruction descriptor of a product of ``group`` blocks, with or without ``.ws`` and ``.sp``.
+        """Decode an instruction descriptor of a product of ``group_size`` blocks, with or without ``.ws`` and ``.sp``.
 
         Raises ValueError for undefined bits.
         """
         a_type = _decode_type(bits, "A", 7, 3, kind.factors)
         b_type = _decode_type(bits, "B", 10, 3 if kind.padded else 2, kind.factors)
         result = "f32" if kind.is_scaled else _decode_type(bits, "the result", 4, 2, kind.results)
-        rows = (bits >> 27 & 3) << 7 if kind.is_scaled else (bits >> 24 & 31) << 4
-        columns = (bits >> 17 & 63) << 3
-        if bits >> 2 & 1 != is_sparse:
+        rows = 128 * _extract(bits, 27, 2) if kind.is_scaled else 16 * _extract(bits, 24, 5)
+        columns = 8 * _extract(bits, 17, 6)
+        if _extract(bits, 2) != is_sparse:
             raise ValueError(
-                f"bit 2 of the instruction descriptor {bits:#x} is {bits >> 2 & 1}; it must be 1 with .sp, else 0"
+                f"bit 2 of the instruction descriptor {bits:#x} is {_extract(bits, 2)}; it must be 1 with .sp, else 0"
             )
-        allowed_rows = [m for m, *form in DATA_PATHS if form == [group, is_stationary]]
-        allowed_columns = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS)[group, is_stationary]
+        allowed_rows = [m for m, *form in DATA_PATHS if form == [group_size, is_stationary]]
+        allowed_columns = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS)[group_size, is_stationary]
         if is_stationary and is_sparse:
             allowed_columns = (64, 128)
         for axis, size, allowed in (("M", rows, allowed_rows), ("N", columns, allowed_columns)):
             if size not in allowed:
-                shape = f"{rows} x {columns} is no shape of a product with .cta_group::{group}"
+                shape = f"{rows} x {columns} is no shape of a product with .cta_group::{group_size}"
                 raise ValueError(f"{shape}; {axis} must be one of {', '.join(map(str, allowed))}")
-        is_long = not kind.padded and bool(bits >> 31)
-        if is_long and (is_sparse or DATA_PATHS[rows, group, is_stationary].rows != 128):
-            form = "sparse factors" if is_sparse else f"{rows} rows with .cta_group::{group}"
+        is_long = not kind.padded and _extract(bits, 31) == 1
+        if is_long and (is_sparse or DATA_PATHS[rows, group_size, is_stationary].rows != 128):
+            form = "sparse factors" if is_sparse else f"{rows} rows with .cta_group::{group_size}"
             raise ValueError(f"K is 96, which {form} do not allow; use dense factors with 128 rows in each block")
         return cls(
             rows,
@@ -114,27 +121,27 @@ class InstructionDescriptor(NamedTuple):
             a_type,
             b_type,
             result,
-            signs=(-1 if bits >> 13 & 1 else 1, -1 if bits >> 14 & 1 else 1),
-            transposed=(bool(bits >> 15 & 1), bool(bits >> 16 & 1)),
-            saturates=bool(bits >> 3 & 1),
-            scale_bytes=(bits >> 29 & 3, bits >> 4 & 3),
-            scale="ue8m0" if bits >> 23 & 1 else "ue4m3",
-            selector=bits & 3,
+            signs=(-1 if _extract(bits, 13) else 1, -1 if _extract(bits, 14) else 1),
+            transposed=(_extract(bits, 15) == 1, _extract(bits, 16) == 1),
+            saturates=_extract(bits, 3) == 1,
+            scale_bytes=(_extract(bits, 29, 2), _extract(bits, 4, 2)),
+            scale="ue8m0" if _extract(bits, 23) else "ue4m3",
+            selector=_extract(bits, 0, 2),
             k=LONG if is_long else kind.k * (2 if is_sparse else 1),
         )
 
 
 class ColumnMask(NamedTuple):
-    """Mask of the columns of B that count as zeros, for each part of the columns, and a shift of all columns.
+    """Descriptor of ``.ws``: a mask of columns of B that count as zeros, and a shift of all columns.
 
-    Runs of ``zeros`` masked columns and of ``used`` unmasked columns alternate. The fields are those of CUTLASS 4
-    (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and ``make_column_zero_mask``). The shift follows PTX ISA 9.0,
-    9.7.16.4.3, Example 4.
+    Runs of ``zeros`` masked columns and of ``used`` unmasked columns alternate. Each part of the columns, in the sense
+    of `DataPath`, has its own start. The fields are those of CUTLASS 4 (``mma_sm100_desc.hpp``, ``MaskAndShiftB`` and
+    ``make_column_zero_mask``). The shift follows PTX ISA 9.0, 9.7.16.4.3, Example 4.
     """
 
-    #: Offset of each part in the alternation.
+    #: Place in the alternation where each part begins.
     starts: tuple[int, ...]
-    #: True for parts that begin with zeros.
+    #: True for parts whose alternation begins with zeros.
     zeros_first: tuple[bool, ...]
     zeros: int
     used: int
@@ -145,12 +152,13 @@ class ColumnMask(NamedTuple):
     @classmethod
     def decode(cls, bits: int, rows: int) -> ColumnMask:
         """Decode a descriptor for a product of ``rows`` rows. Raises ValueError for a shift that is not allowed."""
-        shift, greatest = bits >> 56 & 63, 16 if rows == 32 else 32
+        shift, greatest = _extract(bits, 56, 6), 16 if rows == 32 else 32
         if shift > greatest:
             raise ValueError(f"the shift of the mask descriptor {bits:#x} is {shift}; at most {greatest} is allowed")
-        starts = tuple(bits >> 8 * part & 255 for part in range(4))
-        zeros_first = tuple(bool(bits >> 32 + part & 1) for part in range(4))
-        return cls(starts, zeros_first, (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1, shift, bool(bits >> 39 & 1))
+        starts = tuple(_extract(bits, 8 * part, 8) for part in range(4))
+        zeros_first = tuple(_extract(bits, 32 + part) == 1 for part in range(4))
+        zeros, used = _extract(bits, 40, 8) + 1, _extract(bits, 48, 8) + 1
+        return cls(starts, zeros_first, zeros, used, shift, _extract(bits, 39) == 1)
 
     def find_zeros(self, parts: int, columns: int) -> Array:
         """Return the mask of columns that count as zeros, (parts, columns)."""
@@ -161,19 +169,11 @@ class ColumnMask(NamedTuple):
         return np.where(zeros_first, place_in_period < self.zeros, place_in_period >= self.used)
 
 
-class _Pattern(NamedTuple):
-    """Swizzle pattern: bytes per line (``span``), lines along K, and the address bits that the swizzle changes."""
-
-    span: int
-    lines: int
-    swizzle: int
-
-
-#: Patterns by the three highest descriptor bits.
-_PATTERNS = {
-    0: _Pattern(16, 8, 0),
-    1: _Pattern(128, 4, 0x60),
-    **{mode: _Pattern(span, 8, SWIZZLES[span]) for mode, span in ((2, 128), (4, 64), (6, 32))},
+#: Swizzles by the three highest descriptor bits, as descriptors without addresses.
+_SWIZZLES = {
+    0: Descriptor(0, 0, 0, span=16),
+    1: Descriptor(0, 0, 0, span=128, lines=4, swizzle=0x60),
+    **{mode: Descriptor(0, 0, 0, span, swizzle=SWIZZLES[span]) for mode, span in ((2, 128), (4, 64), (6, 32))},
 }
 
 
@@ -182,18 +182,17 @@ def decode_shared(bits: int) -> Descriptor:
 
     Raises ValueError for undefined bits, NotImplementedError for bits that ptxcount does not support.
     """
-    start, leading, stride = ((bits >> place & 0x3FFF) << 4 for place in (0, 16, 32))
-    pattern = _PATTERNS.get(bits >> 61 & 7)
+    start, leading, stride = (16 * _extract(bits, first, 14) for first in (0, 16, 32))
+    swizzle_mode, base_offset = _extract(bits, 61, 3), _extract(bits, 49, 3)
+    pattern = _SWIZZLES.get(swizzle_mode)
     name = f"the shared memory descriptor {bits:#x}"
-    if bits >> 46 & 7 != 1:
-        raise ValueError(f"bits 46 to 48 of {name} are {bits >> 46 & 7:03b}; they must be 001")
+    if _extract(bits, 46, 3) != 1:
+        raise ValueError(f"bits 46 to 48 of {name} are {_extract(bits, 46, 3):03b}; they must be 001")
     if pattern is None:
-        allowed = ", ".join(map(str, sorted(_PATTERNS)))
-        raise ValueError(f"bits 61 to 63 of {name}, the swizzle, are {bits >> 61 & 7}; allowed are {allowed}")
-    if bits >> 49 & 7 and pattern.swizzle:  # without a swizzle, the base offset has no meaning
-        raise NotImplementedError(
-            f"bits 49 to 51 of {name}, the base offset, are {bits >> 49 & 7}; only 0 is supported"
-        )
-    if bits >> 52 & 1:
+        allowed = ", ".join(map(str, sorted(_SWIZZLES)))
+        raise ValueError(f"bits 61 to 63 of {name}, the swizzle, are {swizzle_mode}; allowed are {allowed}")
+    if base_offset and pattern.swizzle:  # without a swizzle, the base offset has no meaning
+        raise NotImplementedError(f"bits 49 to 51 of {name}, the base offset, are {base_offset}; only 0 is supported")
+    if _extract(bits, 52):
         raise NotImplementedError(f"bit 52 of {name} is 1, an absolute stride; only 0 is supported")
-    return Descriptor(start, leading, stride, pattern.span, pattern.lines, pattern.swizzle)
+    return pattern._replace(start=start, leading=leading, stride=stride)

@@ -1,8 +1,8 @@
-"""Factors of products: elements in shared or tensor memory as float64, and their scales.
+"""Factors of products: elements in shared or tensor memory as float64, their scales, and sparsity metadata.
 
 In padded kinds, a unit of 16 bytes has 16 elements of 4 or 6 bits, then padding (PTX ISA 9.0, 9.7.16.10.4 "Packing
-formats"). Scales are in the first 32 lanes, and repeated in each of the three other quarters (9.7.16.10.7, Figures 231
-to 252; CUTLASS 4, ``mma_traits_sm100.hpp``, ``tmem_sf_frg``).
+formats"). Scales are in lanes 0 to 31, and repeated in each other quarter of the lanes (9.7.16.10.7, Figures 231 to
+252; CUTLASS 4, ``mma_traits_sm100.hpp``, ``tmem_sf_frg``). A part of the columns is that of `DataPath`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...util.errors import TensorMemoryError
 from ..arithmetic.narrow_float import SCALES
 from ..hopper.wgmma import Descriptor
 from ..tensor_cores.elements import ELEMENTS
+from ..tensor_cores.matrix_rows import split_row
 from .layouts import DataPath
 
 FACTOR_ELEMENTS = {
@@ -26,23 +27,22 @@ FACTOR_ELEMENTS = {
 }
 
 
-def _split_bytes(content: Array) -> Array:
-    return ((content[..., None] >> np.array([0, 4], np.uint8)) & 15).reshape(*content.shape[:-1], -1)
-
-
 def load_shared_factor(
     chunk: Chunk, row: int, descriptor: Descriptor, extent: tuple[int, int], name: str, report: Report,
     *, transposed: bool, padded: bool,
 ) -> Array:  # fmt: skip
-    """Load a factor from the shared memory of the block ``row``, (outer, k), as float64; ``extent`` is (outer, k)."""
+    """Load a factor from the shared memory of the block ``row`` as float64.
+
+    ``extent`` is the shape of the result: rows of A or columns of B, and K. ``name`` is the type of elements.
+    """
     element, (outer, k) = FACTOR_ELEMENTS[name], extent
     if element.bits >= 8:
         places = descriptor.locate_elements(outer, k, element.bits // 8, transposed=transposed)
         return element.decode(chunk.shared.gather_elements(row, places, element.bits // 8, report))
     if not padded:
         places = descriptor.locate_elements(outer, k // 2, 1, transposed=False)
-        return element.decode(_split_bytes(chunk.shared.gather_elements(row, places, 1, report)))
-    places = descriptor.locate_elements(outer, k, 1, transposed=transposed)
+        return element.decode(split_row(chunk.shared.gather_elements(row, places, 1, report), 4))
+    places = descriptor.locate_elements(outer, k, 1, transposed=transposed)  # as if each element had a byte
     bit = places % 16 * element.bits
     first_byte = places // 16 * 16 + bit // 8
     last_byte = places // 16 * 16 + (bit + element.bits - 1) // 8
@@ -60,9 +60,9 @@ def find_stored_bits(name: str, *, padded: bool) -> int:
 def load_tensor_factor(
     chunk: Chunk, blocks: Array, path: DataPath, base: tuple[int, int], k: int, name: str, report: Report
 ) -> Array:
-    """Load A from the tensor memory of some blocks as float64, (blocks, parts, rows of A, K).
+    """Load A from the tensor memory of ``blocks`` as float64, (blocks, parts, rows of A, K).
 
-    ``base`` is the first lane and column.
+    ``base`` is the lane and the column of the address.
     """
     element = FACTOR_ELEMENTS[name]
     columns = base[1] + np.arange(k * element.bits // 32)
@@ -70,12 +70,12 @@ def load_tensor_factor(
     places = blocks[:, None, None, None], lanes[None, :, :, None], columns
     words = chunk.tensor.load(*places, report, is_asynchronous=True)
     if element.bits == 4:
-        return element.decode(_split_bytes(words.view(np.uint8)))
+        return element.decode(split_row(words.view(np.uint8), 4))
     return element.decode(words.view(f"u{element.bits // 8}"))
 
 
 class ScaleBytes(NamedTuple):
-    """Bytes of a row's scales: type of the scales, the first byte in a word, and the number of bytes."""
+    """Bytes of a row's scales: type of a scale, the first byte in a word, and the number of scales."""
 
     name: str
     first: int
@@ -85,20 +85,20 @@ class ScaleBytes(NamedTuple):
 def load_scales(
     chunk: Chunk, blocks: Array, base: tuple[int, int], count: int, parts: int, scale: ScaleBytes, report: Report
 ) -> Array:
-    """Load the scales of a factor's ``count`` rows, (blocks, rows, scales per row), as float64.
+    """Load the scales of a factor's ``count`` rows as float64, (blocks, rows, scales per row).
 
-    With two parts, the lower lanes have the first half of the rows, the upper lanes the second. Bytes beyond the fourth
-    are in the same lanes, four columns later for every 128 rows.
+    ``base`` is the lane and the column of the address. With two parts, lanes 0 to 63 have the first half of the rows,
+    the others the second. Bytes beyond the fourth of a word are in the same lanes, four columns later for every 128
+    rows.
     """
-    number = np.arange(count)
-    part, within = number // (count // parts), number % (count // parts)
+    part, within = np.divmod(np.arange(count), count // parts)
     repeats = np.arange(4 // parts)[:, None, None] * 32
     lanes = base[0] + (part * (128 // parts) + within % 32)[:, None] + repeats
     byte = np.arange(scale.first, scale.first + scale.length)
     columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
     words = chunk.tensor.load(blocks[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
     if (words != words[:, :1]).any():
-        text = "scales differ between the quarters of the lanes, which must repeat them"
+        text = "scales differ between quarters of the lanes; all quarters must have the same scales"
         report(TensorMemoryError, (int(blocks[0]), 0), text, base[0] << 16 | base[1])
     return SCALES[scale.name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
 
@@ -106,12 +106,13 @@ def load_scales(
 def load_metadata(
     chunk: Chunk, blocks: Array, path: DataPath, base: tuple[int, int], bits: int, selector: int, report: Report
 ) -> Array:
-    """Load the metadata of sparse rows, (blocks, parts, rows, groups).
+    """Load the metadata of sparse rows, (blocks, parts, rows, groups of elements).
 
-    The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a copy for each part of the columns).
-    For 16- and 32-bit elements, a word has the metadata of two rows, eight apart, and a selector gives the column.
-    For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9. For shorter elements, row 9
-    is in lane 9: groups 0 to 7 in the first column, later groups in the second.
+    ``bits`` is the size of an element. The layout is that of CUTLASS 4 (``tmem_e_frg``, and ``tmem_e_frg_ws`` with a
+    copy for each part of the columns). For 16- and 32-bit elements, a word has the metadata of two rows, eight apart,
+    and ``selector`` is the column. For example, rows 1 and 9 have groups 0 to 3 in lane 1, and groups 4 to 7 in lane 9.
+    For shorter elements, a row has the lane of its number: groups 0 to 7 in the first column, later groups in the
+    second.
     """
     row = np.arange(path.rows)[:, None]
     group = np.arange(8 if bits >= 16 else 16)

@@ -16,13 +16,13 @@ from ...lanes.warps import Array
 
 
 class Fragment(NamedTuple):
-    """Registers of a warp for a shape of ``ld`` and ``st``."""
+    """Places of a warp's registers in tensor memory, for a shape of ``ld`` and ``st``."""
 
     #: Lanes of tensor memory that a warp accesses.
     lanes: int
     #: Registers of each thread for ``.x1``.
     registers: int
-    #: Function of threads of the warp and registers that returns lanes and columns, relative to the address.
+    #: Function that returns lanes and columns, relative to the address, from indices of threads and registers.
     locate: Callable[[Array, Array], tuple[Array, Array]]
 
 
@@ -36,13 +36,16 @@ FRAGMENTS: dict[str, Fragment] = {
 
 
 class DataPath(NamedTuple):
-    """Lanes of a product's rows."""
+    """Lanes of a product's rows.
+
+    If a block has less than 128 rows, the columns of the result may be in several parts, each in other lanes.
+    """
 
     #: Rows per block.
     rows: int
-    #: Number of parts of the columns, which are in different lanes.
+    #: Number of parts of the columns.
     parts: int
-    #: Function of a row and a part that returns a lane.
+    #: Function that returns lanes from indices of rows and parts.
     locate: Callable[[Array, Array], Array]
     #: Allowed lanes of an address ("Tensor Memory Datapath Lane Alignment").
     bases: tuple[int, ...] = (0,)
@@ -54,10 +57,11 @@ class DataPath(NamedTuple):
 
 
 def _make_adjacent(rows: int, parts: int) -> DataPath:
+    """Make a layout in which the lanes of a part follow those of the part before."""
     return DataPath(rows, parts, lambda row, part: row + rows * part)
 
 
-#: The layouts A to G by M, blocks of the group, and ``.ws``; without C, which is for sparse factors.
+#: Layouts A to G, without C for sparse factors. Keys: M, number of blocks of the CTA group, and True with ``.ws``.
 DATA_PATHS: dict[tuple[int, int, bool], DataPath] = {
     (256, 2, False): _make_adjacent(128, 1),  # A
     (128, 2, False): _make_adjacent(64, 2),  # B

@@ -9,12 +9,12 @@ from ...ptx.program import Address, Group, Immediate, Instruction, Operand, form
 from ...util.grammar import count_noun
 from ..operands import choose_modifier, expect_modifiers, find_modifier, make_count_error, split_group, unsupported
 from .descriptors import KINDS, Kind
-from .issuing_warps import GROUPS, read_group
+from .issuing_warps import GROUP_SIZES, read_group_size
 
-#: Scales per row, by qualifier; and the defaults by kind.
+#: Scales per row, by qualifier; and by kind for ``.block32``, which is the default.
 _SCALE_COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
-_BLOCK32 = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
-_OPTIONS = {"mma", "ws", "sp", "block_scale", "block32", *GROUPS, *KINDS, *_SCALE_COUNTS}
+_BLOCK32_COUNTS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "kind::mxf4nvf4": 2}
+_OPTIONS = {"mma", "ws", "sp", "block_scale", "block32", *GROUP_SIZES, *KINDS, *_SCALE_COUNTS}
 #: Maximum ``scale-input-d``.
 _MAX_SHIFT = 15
 
@@ -24,7 +24,7 @@ class ProductForm(NamedTuple):
 
     kind: Kind
     #: Number of blocks that multiply together.
-    group: int
+    group_size: int
     #: True for ``.ws`` ("weight stationary").
     is_stationary: bool
     #: True if A is in tensor memory instead of shared memory.
@@ -48,13 +48,8 @@ class ProductForm(NamedTuple):
         scales, ``{mask words,} p{, scale-input-d}`` follow. With ``.ws``, ``p{, column mask}`` follow instead.
         """
         names = {*instruction.modifiers}
-        if "ashift" in names:
-            problem = ".ashift: the PTX ISA does not tell if the product reads the rows before or after their shift"
-            raise unsupported(instruction, problem)
-        checked = [name for name in instruction.modifiers if not name.startswith("collector::")]
-        expect_modifiers(instruction, checked, _OPTIONS)
+        _check_modifiers(instruction)
         kind_name = choose_modifier(instruction, KINDS)
-        count = find_modifier(instruction, _SCALE_COUNTS)
         kind, is_scaled, is_stationary = KINDS[kind_name], "block_scale" in names, "ws" in names
         if kind.is_scaled != is_scaled:
             needs = "needs" if kind.is_scaled else "does not allow"
@@ -63,26 +58,47 @@ class ProductForm(NamedTuple):
         if not least <= len(operands) <= 7:
             given = f"it has {count_noun(len(operands), 'operand')} without metadata"
             raise unsupported(instruction, f"{given}; .{kind_name} needs {least} to 7")
-        masks = split_group(operands[4]) if isinstance(operands[4], Group) and not is_scaled else ()
-        rest = () if is_scaled else operands[6 if masks else 5 :]
-        if is_stationary and (masks or is_scaled):
-            raise unsupported(instruction, f".ws does not allow {'disable-output-lane' if masks else '.block_scale'}")
-        shift: float = 0
-        if rest and not is_stationary:
-            if not isinstance(rest[0], Immediate):
-                raise unsupported(instruction, f"scale-input-d is {format_operand(rest[0])}; a number is needed")
-            shift = rest[0].value
-        if not 0 <= shift <= _MAX_SHIFT:
-            raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
-        group = read_group(instruction)
-        if is_stationary and group == 2:
+        has_mask = not is_scaled and isinstance(operands[4], Group)
+        masks = split_group(operands[4]) if has_mask else ()
+        if is_stationary and (has_mask or is_scaled):
+            raise unsupported(
+                instruction, f".ws does not allow {'disable-output-lane' if has_mask else '.block_scale'}"
+            )
+        has_shift = not (is_scaled or is_stationary)
+        shift = _parse_shift(instruction, operands[6 if has_mask else 5 :]) if has_shift else 0
+        group_size = read_group_size(instruction)
+        if is_stationary and group_size == 2:
             raise unsupported(instruction, ".ws needs .cta_group::1")
-        if masks and len(masks) != 4 * group:
-            raise make_count_error(instruction, "disable-output-lane", len(masks), "word", 4 * group)
-        scales = block = 0
-        if is_scaled and count:
-            scales, block = _SCALE_COUNTS[count], 16 if count == "block16" else 0
-        elif is_scaled:
-            scales, block = _BLOCK32[kind_name], 32
+        if has_mask and len(masks) != 4 * group_size:
+            raise make_count_error(instruction, "disable-output-lane", len(masks), "word", 4 * group_size)
+        scales, block = _find_scales(instruction, kind_name) if is_scaled else (0, 0)
         from_tensor_memory = isinstance(operands[1], Address)
-        return cls(kind, group, is_stationary, from_tensor_memory, scales, block, len(masks), int(shift), "sp" in names)
+        return cls(kind, group_size, is_stationary, from_tensor_memory, scales, block, len(masks), shift, "sp" in names)
+
+
+def _check_modifiers(instruction: Instruction) -> None:
+    if "ashift" in instruction.modifiers:
+        problem = ".ashift: the PTX ISA does not tell if the product reads the rows before or after their shift"
+        raise unsupported(instruction, problem)
+    checked = [name for name in instruction.modifiers if not name.startswith("collector::")]
+    expect_modifiers(instruction, checked, _OPTIONS)
+
+
+def _parse_shift(instruction: Instruction, operands: Sequence[Operand]) -> int:
+    """Parse ``scale-input-d``, the first of ``operands``; return 0 if there is none."""
+    if not operands:
+        return 0
+    if not isinstance(operands[0], Immediate):
+        raise unsupported(instruction, f"scale-input-d is {format_operand(operands[0])}; a number is needed")
+    shift = operands[0].value
+    if not 0 <= shift <= _MAX_SHIFT:
+        raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
+    return int(shift)
+
+
+def _find_scales(instruction: Instruction, kind_name: str) -> tuple[int, int]:
+    """Return `ProductForm.scales` and `ProductForm.block` of a product with scales."""
+    qualifier = find_modifier(instruction, _SCALE_COUNTS)
+    if not qualifier:
+        return _BLOCK32_COUNTS[kind_name], 32
+    return _SCALE_COUNTS[qualifier], 16 if qualifier == "block16" else 0

@@ -6,7 +6,6 @@ wavefronts are unknown.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,33 +31,38 @@ from .factors import (
     load_shared_factor,
     load_tensor_factor,
 )
-from .issuing_warps import find_pair, note_uncounted, report_descriptors
+from .issuing_warps import find_cta_group, make_descriptor_reader, note_uncounted, report_descriptors
 from .layouts import DATA_PATHS
 from .product_forms import ProductForm
 
-_U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
-#: First of two bits in an address of scales that repeat their byte from the instruction descriptor, in code of CUTLASS
-#: 4 (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
+_U32, _PRED = TYPES["u32"], TYPES["pred"]
+#: First of two bits in an address of scales. They repeat the first byte of the scales, which the instruction descriptor
+#: has, in code of CUTLASS 4 (``mma_sm100_desc.hpp``, ``make_runtime_instr_desc``) and of cuTile.
 _BYTE_SHIFT = 30
 
 
 class _Issue(NamedTuple):
-    """Operands of an issued instruction: addresses, or descriptors of factors in shared memory."""
+    """Values of the operands of an issued instruction."""
 
+    #: Address of the result.
     result: int
+    #: Memory descriptor of A, or its address in tensor memory.
     a: int
+    #: Memory descriptor of B.
     b: int
+    #: Instruction descriptor.
     idesc: int
     #: 1 to add to the old result, 0 to replace it.
     accumulates: int
-    #: Addresses of scales, words of the mask of lanes, or the column mask.
+    #: Addresses of the scales of A and B, or words of the mask of lanes, or the column mask.
     extra: tuple[int, ...]
+    #: Address of the metadata of a sparse A; otherwise 0.
     metadata: int
 
 
 @binds("tcgen05", having={"mma"})
 def _bind_product(instruction: Instruction) -> Step:
-    """Bind ``tcgen05.mma{.ws}.cta_group.kind [d], a, b, idesc, {lanes,} p{, shift}``, also with ``.block_scale``."""
+    """Bind ``tcgen05.mma{.ws}{.sp}.cta_group.kind [d], a, b{, [metadata]}, idesc ...`` (see `ProductForm.parse`)."""
     operands = list(instruction.operands)
     metadata = [operands.pop(3)] if "sp" in instruction.modifiers and len(operands) > 3 else []
     form = ProductForm.parse(instruction, operands)
@@ -67,13 +71,16 @@ def _bind_product(instruction: Instruction) -> Step:
     def read_tensor_address(operand: Any) -> Reader:
         return make_address_reader(instruction, operand, "tensor")
 
-    read_a = read_tensor_address(first) if form.from_tensor_memory else make_reader(instruction, first, _U64)
+    read_a = read_tensor_address(first) if form.from_tensor_memory else make_descriptor_reader(instruction, first)
+    if form.scales:  # [scales of a], [scales of b], p
+        predicate, extra_readers = rest[2], [read_tensor_address(operand) for operand in rest[:2]]
+    elif form.masks:  # {mask words}, p{, scale-input-d}
+        predicate, extra_readers = rest[1], [make_reader(instruction, word, _U32) for word in split_group(rest[0])]
+    else:  # p{, scale-input-d}, or p{, column mask}
+        column_mask = rest[1:] if form.is_stationary else []
+        predicate, extra_readers = rest[0], [make_descriptor_reader(instruction, operand) for operand in column_mask]
     readers = [read_tensor_address(result), read_a]
-    readers += [make_reader(instruction, second, _U64), make_reader(instruction, descriptor, _U32)]
-    extra_readers = [read_tensor_address(operand) for operand in rest[:2]] if form.scales else []
-    extra_readers += [make_reader(instruction, word, _U32) for word in (split_group(rest[0]) if form.masks else ())]
-    extra_readers += [make_reader(instruction, mask, _U64) for mask in (rest[1:] if form.is_stationary else ())]
-    predicate = rest[2 if form.scales else 1 if form.masks else 0]  # after the scales or the mask
+    readers += [make_descriptor_reader(instruction, second), make_reader(instruction, descriptor, _U32)]
     readers += [make_reader(instruction, predicate, _PRED), *extra_readers]
     readers += [read_tensor_address(operand) for operand in metadata]
 
@@ -97,39 +104,49 @@ class _Product:
         self._report: Report = make_row_reporter(chunk)
         with report_descriptors(chunk):
             idesc = InstructionDescriptor.decode(
-                issue.idesc, form.kind, form.group, is_stationary=form.is_stationary, is_sparse=form.is_sparse
+                issue.idesc, form.kind, form.group_size, is_stationary=form.is_stationary, is_sparse=form.is_sparse
             )
             mask = ColumnMask.decode(issue.extra[0], idesc.rows) if form.is_stationary and issue.extra else None
         self._idesc, self._column_mask, self._stored_k = idesc, mask, idesc.k // (2 if form.is_sparse else 1)
-        self._path = DATA_PATHS[idesc.rows, form.group, form.is_stationary]
+        self._path = DATA_PATHS[idesc.rows, form.group_size, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
             problem = "the text of the PTX ISA does not specify where its metadata lies"
             raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
         if idesc.k == LONG and not form.block:
             text = "K is 96 (bit 31 of the instruction descriptor); use .block16 or .block32 instead of .scale_vec"
             raise unsupported(chunk.instruction, text)
-        addresses = [issue.result, *([issue.a] if form.from_tensor_memory else [])]
-        addresses += [issue.metadata] if form.is_sparse else []
-        bases = [split_address(place)[0] for place in addresses]
-        if bases[0] not in self._path.bases or len({*bases}) > 1:
+        self._check_lanes()
+
+    def _check_lanes(self) -> None:
+        """Raise `TensorMemoryError` unless all operands in tensor memory begin at one lane that the layout allows."""
+        addresses = {"the result": self._issue.result}
+        if self._form.from_tensor_memory:
+            addresses["A"] = self._issue.a
+        if self._form.is_sparse:
+            addresses["the metadata"] = self._issue.metadata
+        lanes = {name: split_address(address)[0] for name, address in addresses.items()}
+        first_lane = lanes["the result"]
+        if first_lane not in self._path.bases or {*lanes.values()} != {first_lane}:
+            given = ", ".join(f"{name} begins at lane {lane}" for name, lane in lanes.items())
             allowed = " or ".join(map(str, self._path.bases))
-            lanes = ", ".join(map(str, bases))
-            text = f"addresses with the lanes {lanes}; for {idesc.rows} rows, all must have lane {allowed}"
-            raise chunk.make_fault(TensorMemoryError, text)
+            needed = f"with {self._idesc.rows} rows, all operands in tensor memory must begin at lane {allowed}"
+            raise self._chunk.make_fault(TensorMemoryError, f"{given}; {needed}")
 
     def execute(self) -> None:
-        pairs = [find_pair(self._chunk, row, self._form.group) for row in self._rows]
-        members = [np.array(blocks) for blocks in zip(*pairs, strict=True)]
-        b = np.concatenate([self._load_b(blocks) for blocks in members], axis=1)
-        # Each part of the columns is a separate product, (blocks, parts, K, N).
+        """Compute and store the result, in all CTA groups at once."""
+        groups = [find_cta_group(self._chunk, row, self._form.group_size) for row in self._rows]
+        # The first block of each group, and for pairs the second of each.
+        blocks_by_place = [np.array(blocks) for blocks in zip(*groups, strict=True)]
+        b = np.concatenate([self._load_b(blocks) for blocks in blocks_by_place], axis=1)
+        # Each part of the columns is a separate product, (groups, parts, K, N).
         b = b.reshape(len(b), self._path.parts, -1, b.shape[2]).swapaxes(2, 3)
         if self._column_mask:
             b = np.where(self._column_mask.find_zeros(*b.shape[1::2])[:, None], 0, b)
-        for member, blocks in enumerate(members):
-            self._multiply_block(blocks, member, b)
+        for place, blocks in enumerate(blocks_by_place):
+            self._compute_rows(blocks, place, b)
 
-    def _multiply_block(self, blocks: Array, member: int, b: Array) -> None:
-        """Compute and store the rows of the result that ``blocks`` hold: block number ``member`` of each CTA group."""
+    def _compute_rows(self, blocks: Array, place: int, b: Array) -> None:
+        """Compute and store the rows of the result in ``blocks``: the first (``place`` 0) or second of each group."""
         idesc, form = self._idesc, self._form
         a = self._load_a(blocks)
         if form.is_sparse:
@@ -145,17 +162,17 @@ class _Product:
             old = tensor.load(*places, self._report, is_asynchronous=True)
             sums = sums + ELEMENTS[idesc.result].decode(old) * 2.0**-form.shift
         words = encode(sums, idesc.result, saturate=idesc.saturates).astype(np.uint32)
-        kept = self._find_kept_lanes(member)
+        kept = self._find_kept_lanes(place)
         for part, part_lanes in enumerate(lanes):
             updated = np.flatnonzero(~kept[part_lanes])
             places = blocks[:, None, None], part_lanes[updated, None], columns
             tensor.store(*places, words[:, part, updated], self._report, is_asynchronous=True)
 
-    def _find_kept_lanes(self, member: int) -> Array:
-        """Return the mask of the 128 lanes that the product leaves unchanged, from the block's four mask words."""
+    def _find_kept_lanes(self, place: int) -> Array:
+        """Return the mask of lanes that the product leaves unchanged, in the block at ``place`` of a CTA group."""
         if not self._form.masks:
             return np.zeros(LANE_COUNT, bool)
-        words = np.array(self._issue.extra[4 * member : 4 * member + 4], np.uint32)
+        words = np.array(self._issue.extra[4 * place : 4 * place + 4], np.uint32)
         return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
     def _load_a(self, blocks: Array) -> Array:
@@ -170,8 +187,7 @@ class _Product:
                 raise unsupported(self._chunk.instruction, problem)
             base = split_address(self._issue.a)
             return load_tensor_factor(self._chunk, blocks, self._path, base, self._stored_k, idesc.a_type, self._report)
-        extent = (self._path.rows, self._stored_k)
-        return self._load_shared(self._issue.a, blocks, extent, idesc.a_type, transposed=idesc.transposed[0])[:, None]
+        return self._load_shared("A", blocks, (self._path.rows, self._stored_k))[:, None]
 
     def _expand_a(self, blocks: Array, stored: Array) -> Array:
         """Expand sparse rows by their metadata in tensor memory; return (blocks, parts, rows, K)."""
@@ -185,45 +201,56 @@ class _Product:
         return expand_groups(np.broadcast_to(stored, (*codes.shape[:3], stored.shape[3])), codes, unit)
 
     def _load_b(self, blocks: Array) -> Array:
-        """Load the columns of B that ``blocks``, one block of each group, hold: (blocks, N / group size, K)."""
+        """Load the columns of B in ``blocks``, one block of each CTA group: (blocks, N / blocks of a group, K)."""
         skipped = self._column_mask.shift if self._column_mask else 0
-        extent = (skipped + self._idesc.columns // self._form.group, self._idesc.k)
-        transposed = self._idesc.transposed[1]
-        return self._load_shared(self._issue.b, blocks, extent, self._idesc.b_type, transposed=transposed)[:, skipped:]
+        columns = skipped + self._idesc.columns // self._form.group_size
+        return self._load_shared("B", blocks, (columns, self._idesc.k))[:, skipped:]
 
-    def _load_shared(self, code: int, blocks: Array, extent: tuple[int, int], name: str, *, transposed: bool) -> Array:
-        """Load a factor of type ``name`` from each block, (blocks, *extent), by its memory descriptor ``code``."""
+    def _load_shared(self, factor: str, blocks: Array, extent: tuple[int, int]) -> Array:
+        """Load the factor ``A`` or ``B`` from the shared memory of each block, (blocks, *extent)."""
+        idesc, kind, instruction = self._idesc, self._form.kind, self._chunk.instruction
+        if factor == "A":
+            bits, name, transposed = self._issue.a, idesc.a_type, idesc.transposed[0]
+        else:
+            bits, name, transposed = self._issue.b, idesc.b_type, idesc.transposed[1]
         with report_descriptors(self._chunk):
-            descriptor = decode_shared(code)
+            descriptor = decode_shared(bits)
+        source = f"the shared memory descriptor {bits:#x} of {factor}"
         has_32_byte_atoms = descriptor.lines != 8
         if has_32_byte_atoms and not transposed:
-            problem = f"the shared memory descriptor {code:#x} has swizzle 1 (32-byte atoms)"
-            raise unsupported(
-                self._chunk.instruction,
-                f"{problem}, which needs an MN-major factor: set bit 15 (A) or 16 (B) of the instruction descriptor",
-            )
-        kind = self._form.kind
+            problem = f"bits 61 to 63 of {source} are 1: a swizzle with 32-byte atoms, only for MN-major factors"
+            order_bit = 15 if factor == "A" else 16
+            raise unsupported(instruction, f"{problem}; set bit {order_bit} of the instruction descriptor")
         width = extent[1] * find_stored_bits(name, padded=kind.padded) // 8
-        if not transposed and descriptor.span > 16 and descriptor.start % descriptor.span + width > descriptor.span:
-            row = f"a row of {width} bytes begins at byte {descriptor.start % descriptor.span}"
-            problem = f"of a {descriptor.span}-byte swizzle line and crosses its end; a row must lie within one line"
-            raise unsupported(self._chunk.instruction, f"{row} {problem} (shared memory descriptor {code:#x})")
-        load = partial(load_shared_factor, transposed=transposed, padded=kind.padded)
-        return np.stack([load(self._chunk, block, descriptor, extent, name, self._report) for block in blocks.tolist()])
+        first = descriptor.start % descriptor.span
+        if not transposed and descriptor.span > 16 and first + width > descriptor.span:
+            line = f"a {descriptor.span}-byte swizzle line"
+            problem = f"by {source}, a row begins at byte {first} of {line} and has {width} bytes"
+            raise unsupported(instruction, f"{problem}; ptxcount supports only rows within one line")
+        options = {"transposed": transposed, "padded": kind.padded}
+        return np.stack(
+            [
+                load_shared_factor(self._chunk, block, descriptor, extent, name, self._report, **options)
+                for block in blocks.tolist()
+            ]
+        )
 
     def _apply_scales(self, blocks: Array, a: Array, b: Array) -> tuple[Array, Array]:
-        """Multiply each factor by its scales, which are in the tensor memory of each block of a group."""
-        form, idesc, parts = self._form, self._idesc, self._path.parts
-        scales_of_factors = []
-        block = form.block if idesc.k == LONG else idesc.k // form.scales
-        sides = zip((self._path.rows, idesc.columns), (1, parts), self._issue.extra[:2], idesc.scale_bytes, strict=True)
-        for count, part_count, base, first in sides:
-            byte = base >> _BYTE_SHIFT & 3
-            if byte not in (0, first):
-                problem = f"the address of scales has byte {byte}, the instruction descriptor has {first}"
-                raise unsupported(self._chunk.instruction, f"{problem}; they must be equal, or the address must have 0")
-            scale, place = ScaleBytes(idesc.scale, first, idesc.k // block), split_address(base % (1 << _BYTE_SHIFT))
-            scales = load_scales(self._chunk, blocks, place, count, part_count, scale, self._report)
-            scales_of_factors.append(np.repeat(scales, block, axis=2))
-        rows, columns = scales_of_factors
-        return a * rows[:, None], b * columns.reshape(len(blocks), parts, -1, idesc.k).swapaxes(2, 3)
+        """Multiply A, (blocks, parts, rows, K), and B, (blocks, parts, K, columns), by their scales."""
+        idesc, parts = self._idesc, self._path.parts
+        (a_address, b_address), (a_byte, b_byte) = self._issue.extra, idesc.scale_bytes
+        a_scales = self._load_scales(blocks, a_address, a_byte, self._path.rows, parts=1)
+        b_scales = self._load_scales(blocks, b_address, b_byte, idesc.columns, parts)
+        return a * a_scales[:, None], b * b_scales.reshape(len(blocks), parts, -1, idesc.k).swapaxes(2, 3)
+
+    def _load_scales(self, blocks: Array, address: int, first_byte: int, count: int, parts: int) -> Array:
+        """Load the scales of ``count`` rows of A or columns of B, repeated for each element: (blocks, count, K)."""
+        idesc = self._idesc
+        byte = address >> _BYTE_SHIFT & 3
+        if byte not in (0, first_byte):
+            problem = f"bits 30 and 31 of an address of scales are {byte}, but the instruction descriptor has byte"
+            raise unsupported(self._chunk.instruction, f"{problem} {first_byte}; they must be {first_byte} or 0")
+        block = self._form.block if idesc.k == LONG else idesc.k // self._form.scales
+        scale, base = ScaleBytes(idesc.scale, first_byte, idesc.k // block), split_address(address % (1 << _BYTE_SHIFT))
+        scales = load_scales(self._chunk, blocks, base, count, parts, scale, self._report)
+        return np.repeat(scales, block, axis=2)

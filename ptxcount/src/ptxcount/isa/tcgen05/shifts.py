@@ -19,9 +19,9 @@ from ...util.errors import TensorMemoryError, UninitializedTensorReadError
 from ..opcode_registry import Step, binds
 from ..operands import expect_count, expect_modifiers, make_address_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
-from .issuing_warps import GROUPS, find_pair, read_group
+from .issuing_warps import GROUP_SIZES, find_cta_group, read_group_size
 
-#: Words of an element.
+#: Columns that move: an element of 32 bytes.
 _COLUMNS = 8
 #: Lanes that receive the row of the next lane: all but the last of each warp.
 _TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES - 1])[:, None]
@@ -30,17 +30,17 @@ _TARGETS = np.array([lane for lane in range(LANE_COUNT) if lane % LANES < LANES 
 @binds("tcgen05", having={"shift"})
 def _bind_shift(instruction: Instruction) -> Step:
     """Bind ``tcgen05.shift.cta_group.down [address]``."""
-    expect_modifiers(instruction, instruction.modifiers, {"shift", "down", *GROUPS}, {"down"})
+    expect_modifiers(instruction, instruction.modifiers, {"shift", "down", *GROUP_SIZES}, {"down"})
     expect_count(instruction, 1)
-    group = read_group(instruction)
+    group_size = read_group_size(instruction)
     readers = [make_address_reader(instruction, instruction.operands[0], "tensor")]
 
     def shift_rows(chunk: Chunk) -> None:
-        report_all = make_row_reporter(chunk)
+        report_error = make_row_reporter(chunk)
 
         def report(error: Any, *details: Any) -> None:
             if error is not UninitializedTensorReadError:  # unused rows move as well
-                report_all(error, *details)
+                report_error(error, *details)
 
         for (place,), rows in iter_threads(chunk, readers):
             lane, column = split_address(place)
@@ -48,10 +48,12 @@ def _bind_shift(instruction: Instruction) -> Step:
                 raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
             if lane:
                 raise unsupported(instruction, f"address with lane {lane}; only lane 0 is supported")
-            members = np.array([member for row in rows for member in find_pair(chunk, row, group)])[:, None, None]
+            blocks = np.array([block for row in rows for block in find_cta_group(chunk, row, group_size)])[
+                :, None, None
+            ]
             columns = column + np.arange(_COLUMNS)
-            words = chunk.tensor.load(members, _TARGETS + 1, columns, report, is_asynchronous=True)
-            chunk.tensor.store(members, _TARGETS, columns, words, report, is_asynchronous=True)
+            words = chunk.tensor.load(blocks, _TARGETS + 1, columns, report, is_asynchronous=True)
+            chunk.tensor.store(blocks, _TARGETS, columns, words, report, is_asynchronous=True)
         chunk.has_written, chunk.spins = True, 0
 
     return shift_rows

@@ -17,9 +17,10 @@ from ..arithmetic.narrow_float import SCALES
 from ..operands import choose_modifier, join_modifiers, split_group, unsupported
 from ..warp_collectives import reshape_to_lanes
 
-#: Scales per row by qualifier, the defaults by kind, and their allowed first bytes in a word.
+#: Scales per row by qualifier, and the defaults by kind.
 _COUNTS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4}
 _DEFAULTS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2}
+#: Allowed first bytes of scales in a word, by scales per row.
 _FIRST_BYTES = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 SCALE_NAMES = {"block_scale", *_COUNTS, *SCALES}
 _ROWS, _COLUMNS = np.arange(16), np.arange(8)
@@ -36,7 +37,8 @@ class _Side(NamedTuple):
     choices: int
 
 
-_ROWS_OF_A, _COLUMNS_OF_B = _Side("a", 4 * (_ROWS % 8) + _ROWS // 8, 2, 2), _Side("b", 4 * _COLUMNS, 1, 4)
+_ROWS_OF_A = _Side("a", 4 * (_ROWS % 8) + _ROWS // 8, stride=2, choices=2)
+_COLUMNS_OF_B = _Side("b", 4 * _COLUMNS, stride=1, choices=4)
 
 
 class BlockScales(NamedTuple):
@@ -72,7 +74,7 @@ class BlockScales(NamedTuple):
     def _load_scales(self, chunk: Chunk, values: Sequence[Array], side: _Side) -> Array:
         """Return the scales of rows or columns, (blocks, warps, rows, scales per row), as floats."""
         words, first_byte, choice = (reshape_to_lanes(chunk, spread(value, chunk.shape)) for value in values)
-        first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))
+        first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))  # of lane 0
         is_active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
         is_wrong = ~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= side.choices)
         if (is_wrong & is_active).any():

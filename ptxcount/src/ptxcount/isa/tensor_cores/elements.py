@@ -19,8 +19,8 @@ class Element(NamedTuple):
 
 #: Name of ``e2m1`` in the middle of a byte (CUTLASS 4, ``mma_traits_sm120.hpp``, ``fp4_shift_A``).
 PADDED = "e2m1 in a byte"
-#: Element types by name. 6-bit elements are the lower bits of a byte. Sums of integer products stay below 2**53, so
-#: they are exact in float64.
+#: Element types by name. 6-bit elements are the lower bits of a byte. XOR and subtraction extend signs. Sums of integer
+#: products stay below 2**53, so they are exact in float64.
 ELEMENTS: dict[str, Element] = {
     "f16": Element(16, lambda x: x.astype(np.uint16).view(np.float16).astype(np.float64)),
     "bf16": Element(16, lambda x: bfloat.decode_bits(x).astype(np.float64)),

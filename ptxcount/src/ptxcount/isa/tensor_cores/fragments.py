@@ -114,12 +114,11 @@ def split_pieces(parts: list[Part], bits: int, *, by_row: bool) -> list[Part]:
     accesses = []
     for part in parts:
         along, across = (part.column, part.row) if by_row else (part.row, part.column)
-        count = along.shape[1]
-        if count == 1 or (np.diff(along, axis=1) == 1).all():
+        if (np.diff(along, axis=1) == 1).all():
             accesses.append(part)
         elif bits == 16:
             along, across = along[0, 0] + (across - across[0, 0]), across[0, 0] + (along - along[0, 0])
             accesses.append(Part(across, along) if by_row else Part(along, across))
         else:
-            accesses += [Part(part.row[:, [e]], part.column[:, [e]]) for e in range(count)]
+            accesses += [Part(part.row[:, [e]], part.column[:, [e]]) for e in range(along.shape[1])]
     return accesses

@@ -26,13 +26,14 @@ PACKED = {"b8x16.b6x16_p32": 6, "b8x16.b4x16_p64": 4}
 
 
 class _Tile(NamedTuple):
-    """A matrix: the number of 16-byte rows, the bits of an element in registers, and the parts of the registers."""
+    """A matrix: the number of 16-byte rows, the bits of an element in registers, and the part of each register."""
 
     rows: int
     bits: int
     parts: tuple[Part, ...]
 
 
+#: Elements of 16 and of 8 bits in a register of each lane: adjacent ones of a row.
 _HALVES = Part(np.broadcast_to(_LANE // 4, (LANES, 2)), 2 * (_LANE % 4) + np.arange(2))
 _BYTES = Part(np.broadcast_to(_LANE // 4, (LANES, 4)), 4 * (_LANE % 4) + np.arange(4))
 
@@ -63,10 +64,9 @@ def mask_first_lanes(chunk: Chunk, lanes: int) -> Array:
     return chunk.active & (np.arange(chunk.shape[1]) % LANES < lanes)[None, :]
 
 
-@binds("ldmatrix", "stmatrix")
-def _bind_rows(instruction: Instruction) -> Step:
-    """Bind ``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]``, and ``stmatrix [p], r``."""
-    names, loads = [*instruction.modifiers], instruction.opcode == "ldmatrix"
+def _parse_tile(instruction: Instruction) -> tuple[_Tile, int, int]:
+    """Return the kind of the matrices, their number, and the bits of an element in memory."""
+    names = [*instruction.modifiers]
     number = choose_modifier(instruction, ("x1", "x2", "x4"))
     known = {"sync", "aligned", "x1", "x2", "x4", "shared", "shared::cta"}
     shape = next((name for name in names if name.startswith("m")), "")  # CUTLASS writes it after .trans
@@ -80,6 +80,14 @@ def _bind_rows(instruction: Instruction) -> Step:
     count, bits = int(number[1]), PACKED.get(kind, tile.bits)
     if tile.rows * count > LANES:
         raise unsupported(instruction, f".{shape}.{number} does not exist; .x1 and .x2 are allowed")
+    return tile, count, bits
+
+
+@binds("ldmatrix", "stmatrix")
+def _bind_rows(instruction: Instruction) -> Step:
+    """Bind ``ldmatrix.sync.aligned.shape.num{.trans}{.shared}.type r, [p]``, and ``stmatrix [p], r``."""
+    loads = instruction.opcode == "ldmatrix"
+    tile, count, bits = _parse_tile(instruction)
     expect_count(instruction, 2)
     data, address = instruction.operands if loads else instruction.operands[::-1]
     registers = split_group(data)
@@ -87,7 +95,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         raise make_count_error(instruction, "the vector", len(registers), "register", count * len(tile.parts))
     read_address = make_shared_reader(instruction, address)
     instruction.units.add(4)
-    word_count = ROW // 4 if bits >= 8 else ROW // 4 * bits // 8
+    word_count = ROW // 4 * min(bits, 8) // 8  # words of a row; the rest is padding
 
     def load(chunk: Chunk) -> list[Array]:
         place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
@@ -108,6 +116,7 @@ def _bind_rows(instruction: Instruction) -> Step:
         for words in words_of_squares:
             elements = unpack_elements(reshape_to_lanes(chunk, words), tile.bits, 32 // tile.bits)
             squares.append(assemble_matrices(list(tile.parts), [elements], (tile.rows, 8 * ROW // tile.bits)))
+        # Repeated to 32 rows, one for each lane.
         rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
         words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
         values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]

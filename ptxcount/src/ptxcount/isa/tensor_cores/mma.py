@@ -5,7 +5,7 @@ of float64 are added one by one, each with one rounding, as on an H200.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -94,10 +94,36 @@ def _multiply_in_order(a: Array, b: Array, c: Array) -> Array:
 
 
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma"}
-#: Kinds of products of narrow floats, with one element per byte, and all.
+#: Kinds of products of narrow floats: those with one element per byte, and all.
 _BYTE_KINDS = ("kind::f8f6f4", "kind::mxf8f6f4")
 _KINDS = (*_BYTE_KINDS, "kind::mxf4", "kind::mxf4nvf4")
 _SPARSE = {"sp", "sp::ordered_metadata"}
+
+
+def _check_types(instruction: Instruction, shape: Shape, types: Sequence[str], kind: str | None) -> None:
+    narrow = {"e2m1", "e2m3", "e3m2"} & {*types}
+    if narrow and not kind:
+        raise unsupported(instruction, f".{min(narrow)} needs one of {join_modifiers(_KINDS)}")
+    if shape == _QUADS and types[1] not in ("f16", "f64"):
+        raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {types[1]}")
+
+
+def _parse_orders(instruction: Instruction, shape: Shape) -> tuple[bool, bool]:
+    """Return True for A if it is column-major, and True for B if it is row-major."""
+    orders = [name for name in instruction.modifiers if name in ("row", "col")]
+    transposed = orders[:1] == ["col"], orders[1:] == ["row"]
+    if shape != _QUADS and any(transposed) and instruction.opcode == "mma":
+        raise unsupported(instruction, f"its layouts are {join_modifiers(orders)}; .row, .col are needed")
+    return transposed
+
+
+def _add_products(a: Array, b: Array, c: Array, d_type: str, names: Collection[str]) -> Array:
+    """Return a @ b + c; with ``.xor``, c plus the number of bits that differ."""
+    if d_type == "f64":
+        return _multiply_in_order(a, b, c)
+    if "xor" in names:  # |a| + |b| - 2 (a @ b)
+        return np.asarray(a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c)
+    return np.asarray(a @ b + c)
 
 
 @binds("mma", "wmma")
@@ -116,15 +142,9 @@ def _bind_product(instruction: Instruction) -> Step | None:
     expect_modifiers(instruction, sorted(names), known)
     if len(elements) != 4:
         raise make_count_error(instruction, "it", len(elements), "element type", 4)
-    if not kind and (narrow := {"e2m1", "e2m3", "e3m2"} & {*elements}):
-        raise unsupported(instruction, f".{min(narrow)} needs one of {join_modifiers(_KINDS)}")
     d_type, a_type, b_type, c_type = elements
-    layouts = [name for name in instruction.modifiers if name in ("row", "col")]
-    transposed = [layouts[:1] == ["col"], layouts[1:] == ["row"]]  # a and b
-    if shape == _QUADS and a_type not in ("f16", "f64"):
-        raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {a_type}")
-    if shape != _QUADS and any(transposed) and instruction.opcode == "mma":
-        raise unsupported(instruction, f"its layouts are {join_modifiers(layouts)}; .row, .col are needed")
+    _check_types(instruction, shape, elements, kind)
+    a_transposed, b_transposed = _parse_orders(instruction, shape)
     metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
     expect_count(instruction, 4 + metadata_count + (4 if scaled else 0))
     if kind in _BYTE_KINDS:
@@ -132,8 +152,8 @@ def _bind_product(instruction: Instruction) -> Step | None:
     target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
     source_layouts = (
-        find_layout("a", stored, a_type, transposed=transposed[0]),
-        find_layout("b", shape, b_type, transposed=transposed[1]),
+        find_layout("a", stored, a_type, transposed=a_transposed),
+        find_layout("b", shape, b_type, transposed=b_transposed),
         find_layout("c", shape, c_type),
     )
     target_layout = find_layout("d", shape, d_type)
@@ -143,10 +163,10 @@ def _bind_product(instruction: Instruction) -> Step | None:
     rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
     scales = BlockScales.parse(instruction, rest[metadata_count:]) if scaled else None
-    ends = np.cumsum([len(operands) for operands in sources])
+    a_end, b_end, c_end = np.cumsum([len(operands) for operands in sources]).tolist()
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
-        *registers, others = (values[first:end] for first, end in zip([0, *ends], [*ends, None], strict=True))
+        registers, others = (values[:a_end], values[a_end:b_end], values[b_end:c_end]), values[c_end:]
         a, b, c = (
             ELEMENTS[name].decode(layout.assemble_matrix(chunk, words))
             for name, layout, words in zip((a_type, b_type, c_type), source_layouts, registers, strict=True)
@@ -155,17 +175,13 @@ def _bind_product(instruction: Instruction) -> Step | None:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, others[0]))
         if scales:
             a, b = scales.scale_factors(chunk, a, b, others[1 if metadata else 0 :])
-        if d_type == "f64":
-            sums = _multiply_in_order(a, b, c)
-        elif "xor" in names:  # count the bits that differ: |a| + |b| - 2 (a @ b)
-            sums = a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c
-        else:
-            sums = a @ b + c
+        sums = _add_products(a, b, c, d_type, names)
         return target_layout.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]
     reads = [
         (operand, layout.kind) for operands, layout in zip(sources, source_layouts, strict=True) for operand in operands
     ]
-    reads += [(operand, _B32) for operand in rest[:is_sparse]] + (scales.operands if scales else [])
+    reads += [(rest[0], _B32)] if is_sparse else []
+    reads += scales.operands if scales else []
     return make_step(instruction, writes, reads, multiply)

@@ -73,25 +73,25 @@ class Metadata(NamedTuple):
     def locate(cls, instruction: Instruction, k: int, bits: int, selector: Operand) -> Metadata:
         """Find the lane and bit of each code of the metadata, for ``k`` expanded elements of ``bits`` bits per row.
 
-        The selector chooses one, two or four lanes of each quad. A word holds two rows of A if elements have 16 bits or
-        more, else one row.
+        A row has a code of 4 bits for each group of elements. A word has codes of two rows of A if elements have 16
+        bits or more, else of one row. The selector chooses one, two or four lanes of each quad (four lanes).
         """
         unit, ordered = count_elements_per_index(bits), "sp" not in instruction.modifiers
         code = np.arange(k // {0: 2, 1: 4, 2: 8}[unit])
         rows_of_word = 2 if bits >= 16 else 1
-        pieces = len(code) * 4 * rows_of_word // 32
-        quad_lanes = pieces * 2 // rows_of_word
+        word_of_row, bit = np.divmod(code * 4, 32 // rows_of_word)
+        words_per_row = len(code) * 4 * rows_of_word // 32
+        quad_lanes = words_per_row * 2 // rows_of_word  # a quad has the metadata of two rows
         if quad_lanes not in (1, 2, 4):
             raise unsupported(instruction, f"K = {k} does not exist for sparse elements of {bits} bits")
         most = 4 // quad_lanes
         if not isinstance(selector, Immediate) or selector.value not in range(most):
             problem = f"the sparsity selector is {format_operand(selector)}"
             raise unsupported(instruction, f"{problem}; a number from 0 to {most - 1} is needed")
-        piece, place = code * 4 * rows_of_word // 32, code * 4 % (32 // rows_of_word)
         upper, first = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
-            return cls(first + piece, place + 16 * upper, unit, ordered)
-        return cls(first + 2 * piece + upper, np.broadcast_to(place, (16, len(code))), unit, ordered)
+            return cls(first + word_of_row, bit + 16 * upper, unit, ordered)
+        return cls(first + 2 * word_of_row + upper, np.broadcast_to(bit, (16, len(code))), unit, ordered)
 
     def expand(self, chunk: Chunk, stored: Array, words: Array) -> Array:
         """Expand the stored rows, (blocks, warps, 16, stored), by the lanes' metadata words, (blocks, warps, 32)."""
