@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Guess: `asv compare` leaves a value that did not change unmarked, and marks one that grew by more than the factor with +.
-# What happens: of negative values, one that did not change is marked as an improvement, with ratio 1. So is one that grew
-# by 5 %, from -100 to -95; -100 to -50 is worse, with ratio 0.5. asv divides by the factor, which brings a negative value
-# closer to zero. With `--factor 1` the marks are right.
+# Guess, written after the first sign: `asv compare` leaves a value that did not change unmarked. It marks one that grew
+# by more than the factor with +.
+# What happens: of negative values, one that did not change is marked as an improvement, with ratio 1. So is one that
+# grew by 5 %, from -100 to -95; -100 to -50 is worse, with ratio 0.5. asv divides by the factor, which brings a
+# negative value closer to zero. With `--factor 1` the marks are right.
 # Version: asv 0.6.6, asv_runner 0.3.2.
-# Why it matters: differences are negative at times, such as of counted and expected sectors, or of two kernels. Each line
-# of such a benchmark is marked each time, and `--only-changed` lists all of them.
+# Why it matters: differences are negative at times, such as of counted and expected sectors, or of two kernels. Each
+# line of such a benchmark is marked each time, and `--only-changed` lists all of them.
 set -eu
 
 work=$(mktemp -d)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Guess: the bytes read from DRAM and the sectors of device memory in L2 have one name on data-centre and consumer chips of
-# a generation, and a metric that two chips have counts the same on both.
-# What happens: dram__bytes_read is dram__bytes_op_read on GB202 and GR100, and integrated chips have neither. L2 sectors by
-# aperture are on GB202, not on GB100. By their descriptions, shared-memory bank conflicts are also of the reads of tensor
-# cores on GH100 alone, and sectors of the LSU pipe are also of distributed shared memory from GH100 on.
+# Guess: the bytes read from DRAM have one name on data-centre and consumer chips of a generation. So have L2's sectors
+# of device memory. A metric that two chips have counts the same on both.
+# What happens: dram__bytes_read is dram__bytes_op_read on GB202 and GR100, and integrated chips have neither. L2
+# sectors by aperture are on GB202, not on GB100. By their descriptions, shared-memory bank conflicts include those of
+# tensor cores on GH100 alone. Sectors of the LSU pipe include distributed shared memory from GH100 on.
 # Version: CUPTI 13.4.92 (nvidia-cuda-cupti), whose libnvperf_host describes each chip's metrics without a GPU.
-# Why it matters: a list of metrics for a B200 (GB100) does not fit an RTX 5090 (GB202). Bank conflicts of a matrix product
-# on a Hopper and on a Blackwell chip are not of the same instructions.
+# Why it matters: a list of metrics for a B200 (GB100) does not fit an RTX 5090 (GB202). Bank conflicts of a matrix
+# product on a Hopper and on a Blackwell chip are not of the same instructions.
 set -eu
 
 work=$(mktemp -d)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Guess: smsp__inst_executed_op_global_ld and smsp__sass_inst_executed_op_global_ld count the same, in two ways: all loads of
-# global memory. So do the two of shared memory.
-# What happens: by their descriptions the former counts LDG alone, the latter generic loads, LD, too. Those of shared memory
-# count LDS, or LDS and LD. Stores are alike, and asynchronous copies (LDGSTS) are in none of them.
+# Guess: smsp__inst_executed_op_global_ld and smsp__sass_inst_executed_op_global_ld count the same, in two ways: all
+# loads of global memory. So do the two of shared memory.
+# What happens: by their descriptions the former counts LDG alone, the latter generic loads, LD, too. Those of shared
+# memory count LDS, or LDS and LD. Stores are alike, and asynchronous copies (LDGSTS) are in none of them.
 # Version: CUPTI 13.4.92 (nvidia-cuda-cupti), whose libnvperf_host describes each chip's metrics without a GPU.
-# Why it matters: where code reads by generic addresses, as slices in Numba and cuda::atomic_ref do, the one counts no load.
-# Loads per thread, or sectors per load, that are made of it are of another set of instructions.
+# Why it matters: where code reads by generic addresses, as slices in Numba and cuda::atomic_ref do, the one counts no
+# load. Loads per thread, or sectors per load, that are made of it are of another set of instructions.
 set -eu
 
 work=$(mktemp -d)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Guess: LLVM compiles a large `llvm.memcpy`, aligned to 16, to accesses of 8 or 16 bytes, in a loop or not, as it does a
-# small one.
-# What happens: up to 64 bytes it copies 8 at once. A larger size is a loop of one byte at a time, whatever its alignment.
-# memset is alike. A load and a store of 128 bytes as an array of floats are of 16 bytes each.
+# Guess, written after the first sign: LLVM compiles a large `llvm.memcpy`, aligned to 16, as it does a small one. It
+# becomes accesses of 8 or 16 bytes, in a loop or not.
+# What happens: up to 64 bytes it copies 8 at once. A larger size is a loop of one byte at a time, whatever its
+# alignment. memset is alike. A load and a store of 128 bytes as an array of floats are of 16 bytes each.
 # Version: LLVM 22.1.0 (llvmlite 0.50.0), NVPTX for sm_90, which needs no GPU.
-# Why it matters: a thread that copies a large struct so asks for each of its sectors 32 times, in a compiler that uses this
-# back end. nvcc copies such a struct 16 bytes at once.
+# Why it matters: a thread that copies a large struct so asks for each of its sectors 32 times. Any compiler that uses
+# this back end may do it. nvcc copies such a struct 16 bytes at once.
 set -eu
 
 work=$(mktemp -d)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Guess: four neighbouring floats are one access of 16 bytes in Mojo, as a SIMD[DType.float32, 4] that a pointer names, or
-# by `unsafe_load[width=4]`. In a kernel, align_of gives 16 for the type.
-# What happens: four accesses of 4 bytes by either way. The lanes of each lie 16 bytes apart: a request touches 16 sectors
-# for the bytes of 4. Eight float16 are eight of 2. `alignment=16` makes one access, as does vectorize() of a TileTensor.
+# Guess: four neighbouring floats are one access of 16 bytes in Mojo, as an element of a pointer to SIMD[DType.float32,
+# 4]. So they are by `unsafe_load[width=4]`. In a kernel, align_of gives 16 for the type.
+# What happens: four accesses of 4 bytes by either way. The lanes of each lie 16 bytes apart: a request touches 16
+# sectors for the bytes of 4. Eight float16 are eight of 2. `alignment=16` makes one access, as does vectorize() of a
+# TileTensor.
 # Version: Mojo 1.2.0 (mojo-compiler, max-mojo-libs 26.7.0), a target of sm_90, which needs no GPU.
 # Why it matters: an array whose elements are vectors is written to be read in vectors. Its copy asks for four times the
 # sectors, and nothing in its source is strided.

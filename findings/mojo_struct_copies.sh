@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Guess: `output[i] = source[i]` of a struct of four Float32 is four accesses of 4 bytes in Mojo, or one of 16.
+# Guess: `output[i] = source[i]` of a struct of four Float32 is four accesses of 4 bytes in Mojo.
 # What happens: 16 loads and 16 stores of a byte, where the struct is ImplicitlyCopyable. The lanes of each lie 16 bytes
 # apart: a request touches 16 sectors for 32 bytes. A struct of one vector, aligned to 16, is copied alike. One that is
 # TrivialRegisterPassable has four of 4 bytes, as has a copy member by member.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Guess: `source.reshape(64, 16)[i, 0]` in a Numba kernel costs what the slice source[1:] costs: arithmetic of an address.
-# What happens: each thread writes shapes and strides to local memory, calls a function that finds the new strides, and
-# reads them back. Then it reads the element by a generic load. A slice or a transposed array has no local memory.
+# Guess: `source.reshape(64, 16)[i, 0]` in a Numba kernel costs what the slice source[1:] costs: arithmetic of an
+# address.
+# What happens: each thread writes shapes and strides to local memory. It calls a function that finds the new strides,
+# and reads them back. Then it reads the element by a generic load. A slice or a transposed array has no local memory.
 # Version: numba-cuda 0.30.4, a target of sm_90, which needs no GPU; ptxas and nvdisasm 13.5.37.
-# Why it matters: a kernel of one load has 9 stores to local memory, in its own code alone. Counters of local memory look
-# like spills, of which ptxas reports none.
+# Why it matters: a kernel of one load has 9 stores to local memory, in its own code alone. Counters of local memory
+# look like spills, of which ptxas reports none.
 set -eu
 
 work=$(mktemp -d)
@@ -50,7 +51,7 @@ def describe_accesses(kernel, source):
     messages = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     code = subprocess.run(["nvdisasm", "-c", cubin], check=True, capture_output=True, text=True).stdout
     names = re.findall(r"\b(LDL|STL|LDG|LD|CALL)\b", code)
-    counts = ", ".join(f"{names.count(name)} {name}" for name in ["STL", "CALL", "LDL", "LDG", "LD"])
+    counts = ", ".join(f"{names.count(name)} {name}" for name in ("STL", "CALL", "LDL", "LDG", "LD"))
     return f"{counts}, {re.search(r'([0-9]+) bytes spill stores', messages)[1]} bytes spilled"
 
 print("numba-cuda", version("numba-cuda"))

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Guess: `ld.shared::cluster`, which reads shared memory of a cluster's blocks, is a load of shared memory: LDS. Stores are
-# STS and atomics ATOMS, since PTX names the space.
+# Guess: `ld.shared::cluster`, which reads shared memory of a cluster's blocks, is a load of shared memory: LDS. Stores
+# are STS and atomics ATOMS, since PTX names the space.
 # What happens: generic accesses, LD, ST and ATOM, on each chip from sm_90 on. That is so for the block's own shared
 # memory, too: only a load of a variable's constant address becomes LDS. `ld.shared` and `ld.shared::cta` are LDS.
 # Version: ptxas and nvdisasm 13.5.37 (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm).
-# Why it matters: machine code does not tell distributed shared memory from global memory, and counts of LDS and STS miss it.
-# One word in PTX, `::cluster`, makes an own tile's accesses generic.
+# Why it matters: machine code does not tell distributed shared memory from global memory, and counts of LDS and STS
+# miss it. One word in PTX, `::cluster`, makes an own tile's accesses generic.
 set -eu
 
 work=$(mktemp -d)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Guess: an addition of one float16 to global memory, whose result is unused, is one reduction, as of float32: REDG. So is
-# one of bfloat16 where PTX has the instruction, from sm_90 on.
+# Guess: an addition of one float16 to global memory, whose result is unused, is one reduction, as of float32: REDG. So
+# is one of bfloat16 where PTX has the instruction, from sm_90 on.
 # What happens: a loop of a load and a compare-and-swap of the word around it, ATOMG.E.CAS, on each chip. Two that are
 # added together, `f16x2` or `v2`, are one REDG.
 # Version: ptxas and nvdisasm 13.5.37 (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm).
-# Why it matters: atomicAdd() of a __half becomes this loop, of generic accesses: a load and an atomic, once at least. Two
-# neighbours share a word, so a lane's swap makes its neighbour's fail: the counts depend on other threads.
+# Why it matters: atomicAdd() of a __half becomes this loop, of generic accesses: a load and an atomic, once at least.
+# Two neighbours share a word, so a lane's swap makes its neighbour's fail: the counts depend on other threads.
 set -eu
 
 work=$(mktemp -d)

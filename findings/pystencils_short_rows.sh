@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Guess: a warp of a pystencils kernel reads 32 neighbours of a row, whichever the number of dimensions.
-# What happens: blocks are of 16 x 16 threads in 2D and of 8 x 8 x 4 in 3D, unless told otherwise. A warp reads two rows of
-# 16 elements, or four of 8. Beside a ghost layer each row begins one element late: of float32 a load touches 6 or 8
+# What happens: blocks are of 16 x 16 threads in 2D and of 8 x 8 x 4 in 3D by default. A warp reads two rows of 16
+# elements, or four of 8. Beside a ghost layer each row begins one element late: of float32 a load touches 6 or 8
 # sectors, of which 5 would do.
 # Version: pystencils 2.0, CUDA, without a GPU.
-# Why it matters: each row of 32 bytes is in two sectors. A 3D stencil asks for 60 % more sectors than with
-# `default_block_size = (32, 8, 1)`, though threadIdx.x runs over neighbours.
+# Why it matters: a load in 3D asks for 60 % more sectors than with `default_block_size = (32, 8, 1)`. Yet threadIdx.x
+# runs over neighbours, as it should.
 set -eu
 
 work=$(mktemp -d)
