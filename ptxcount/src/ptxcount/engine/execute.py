@@ -13,9 +13,9 @@ from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
 from ..machine.chunk import Chunk
-from ..machine.context import Context, split_index
+from ..machine.context import Context
 from ..machine.launch_progress import Estimate
-from ..machine.special_registers import GRID_WORKSPACE
+from ..machine.special_registers import GRID_WORKSPACE, split_index
 from ..util.errors import Index3
 from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, load_executable
