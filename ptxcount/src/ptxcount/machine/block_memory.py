@@ -62,15 +62,9 @@ class SharedMemory(ClusterAddresses):
     """
 
     def __init__(
-        self,
-        blocks: int,
-        threads: int,
-        size: int,
-        unit: int,
-        cluster: int = 1,
-        races: str = "",
+        self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "",
         clocks: WarpClocks | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__((blocks, threads), cluster)
         self._size, self._unit, self._policy = size, unit, races
         self._size_text = f"; the block has {count_noun(size, 'byte')} of shared memory"

@@ -1,7 +1,6 @@
-"""Wait loops: loops that end when a thread reads a value that another thread has written.
+"""Wait loops: they end when a thread reads a value that another thread has written, so iterations depend on scheduling.
 
-Their number of iterations depends on scheduling. Functions for instructions say which accesses are strong (PTX ISA,
-"Memory Consistency Model").
+Accesses are strong or weak by the PTX ISA, "Memory Consistency Model".
 """
 
 from collections import defaultdict

@@ -142,16 +142,9 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self,
-        kind: str,
-        row: Array,
-        thread: Array,
-        unit: Array,
-        source: Source,
-        stored: StoredValues | None,
-        *,
+        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
-    ) -> Race | None:
+    ) -> Race | None:  # fmt: skip
         """Record the accesses of an instruction; return the first that races, or None.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
