@@ -219,3 +219,13 @@ def test_interleaved_map_is_refused() -> None:
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]
     with pytest.raises(UnsupportedInstructionError, match="an interleaved layout"):
         execute_snippet(text, arguments, threads=1, unwritten="off")
+
+
+def test_address_of_a_tensor_map_in_shared_memory_is_refused() -> None:
+    """Other threads write there without a barrier, but a copy's read of its map is not checked for races."""
+    copy = "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd2, {%r2}], [%r1];"
+    body = f"""ld.param.u64 %rd1, [p0]; st.shared.u64 [s], %rd1; mov.u32 %r1, s; mov.u32 %r2, 0;
+        cvt.u64.u32 %rd2, %r1; cvta.shared.u64 %rd2, %rd2; {copy}"""
+    text = module(body, 1, ".shared .align 128 .b8 s[128];", target="9.0 sm_90")
+    with pytest.raises(LaunchError, match="is not a tensor map"):
+        execute_snippet(text, [np.zeros(1, np.uint64)], threads=64)

@@ -71,7 +71,7 @@ def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
         if writes[name] == 1:
             definitions[name] = instruction
     needed = find_reachable(lambda name: definitions[name].reads if name in definitions else (), names)
-    # First register with each value, by the name of the instruction that computes it and its operands.
+    # Value numbering: the first register with each value, by the instruction's name and the sums of its operands.
     traced, values = TracedSums({}, {}), dict[tuple[object, ...], Operand]()
     for name, instruction in definitions.items():
         if name in needed and all(writes[read_name] < 2 for read_name in instruction.reads):

@@ -10,16 +10,19 @@ import numpy as np
 
 from ..lanes.warps import Array
 
-#: Number of a cluster's barrier, and the count that means all threads of a block.
-CLUSTER, ALL = -1, -1
-#: Numbers of the barriers of ``bar.warp.sync`` and ``elect.sync``.
+#: Number that stands for the barrier of a cluster.
+CLUSTER = -1
+#: Numbers that stand for the barriers of ``bar.warp.sync`` and ``elect.sync``: above all numbers of block barriers.
 WARP, ELECT = 1 << 32, 1 << 33
+#: Count that stands for all threads of a block.
+ALL = -1
 
 
 class BarrierKey(NamedTuple):
-    """A barrier: its number, and the count of threads that it expects; for a warp barrier, the mask of their lanes."""
+    """A barrier of the blocks, clusters or warps of a chunk."""
 
     number: int
+    #: Count of expected threads; for a warp barrier, the mask of expected lanes.
     expected: int
 
     @property
@@ -39,18 +42,16 @@ class BarrierKey(NamedTuple):
 
 
 class BarrierArrival(NamedTuple):
-    """Threads that have arrived at a barrier.
-
-    ``threads`` is their mask, broadcastable to (blocks, threads). ``stopped_at`` is the index of the basic block at
-    whose end they wait; None if they arrive without waiting.
-    """
+    """Threads that have arrived at a barrier."""
 
     key: BarrierKey
+    #: Mask of the threads, broadcastable to (blocks, threads).
     threads: Array
+    #: Index of the basic block at whose end they wait; None if they arrive without waiting.
     stopped_at: int | None
 
     def describe(self) -> str:
-        """Describe the barrier, and the threads that never arrive there."""
+        """Return the text of a deadlock at the barrier."""
         expected = "all threads" if self.key.expected == ALL else f"{self.key.expected} threads"
         return f"it waits at barrier {self.key.number} for {expected}, which never arrive"
 
@@ -61,16 +62,16 @@ def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, Barrie
 
 
 def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
-    """Return the masks of the threads that wait."""
+    """Return the masks of the threads that wait; arrivals without waiting are left out."""
     return [arrival.threads for _, arrival in select_waiting(arrivals)]
 
 
 def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
-    """Return the mask (blocks, 1) of the blocks where threads have arrived, and none are in the masks ``elsewhere``."""
+    """Return the mask (blocks, 1) of the blocks with threads in ``arrived``, and without threads ``elsewhere``."""
     complete = np.asarray(arrived.any(axis=1, keepdims=True))
     return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
 
 
 def union(masks: Iterable[Array]) -> Array:
-    """Return the union of masks."""
+    """Return the union of masks, at least one."""
     return np.asarray(reduce(np.logical_or, masks))

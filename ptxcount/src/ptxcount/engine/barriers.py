@@ -38,8 +38,9 @@ class BarrierQueue:
     def __init__(self, chunk: Chunk, code: list[CodeBlock]) -> None:
         self._chunk, self._code = chunk, code
         self._arrivals: list[BarrierArrival] = []
-        #: Threads that run code after a block barrier while other threads wait at it.
+        #: Threads that have skipped a block barrier: they run code behind it while other threads wait there.
         self._bypassing = np.zeros((1, 1), bool)
+        #: Results of `_is_bypass`.
         self._bypasses: dict[tuple[int, int], bool] = {}
 
     def __bool__(self) -> bool:
@@ -61,15 +62,14 @@ class BarrierQueue:
             return
         numbers = np.full((1, 1), CLUSTER) if barrier.number is None else as_array(barrier.number(self._chunk), _U32)
         counts = np.full((1, 1), ALL) if barrier.threads is None else as_array(barrier.threads(self._chunk), _U32)
-        values = (array.ravel().tolist() for array in np.broadcast_arrays(numbers, counts))
-        for number, count in sorted({*zip(*values, strict=True)}):
-            arrived = active & (numbers == number) & (counts == count)
+        numbers, counts = np.broadcast_arrays(numbers, counts)
+        for key in sorted({*map(BarrierKey, numbers.ravel().tolist(), counts.ravel().tolist())}):
+            arrived = active & (numbers == key.number) & (counts == key.expected)
             if arrived.any():
-                key = BarrierKey(number, count)
                 self._arrivals.append(BarrierArrival(key, arrived, index if barrier.waits else None))
 
-    def note_bypass(self, index: int, active: Array) -> None:
-        """Note the threads that run a basic block after a block barrier while other threads wait at the barrier."""
+    def record_bypass(self, index: int, active: Array) -> None:
+        """Record threads that run a basic block behind a block barrier while other threads wait at the barrier."""
         for stop, arrival in self.waiting:
             if arrival.key.is_whole_block:
                 if (stop, index) not in self._bypasses:
@@ -78,24 +78,24 @@ class BarrierQueue:
                     self._bypassing = self._bypassing | active
 
     def _is_bypass(self, stop: int, index: int) -> bool:
-        """Tell if threads at a basic block have skipped the barrier at the end of the block ``stop``.
+        """Tell if threads at basic block ``index`` have skipped the barrier at the end of basic block ``stop``.
 
-        The barrier must be aligned, every path from it must reach the basic block, and the block must load from memory.
-        A block that only stores may be an early return, which is legal: the compiler merges the stores of two paths.
-        So only the strict check takes a store for a skipped barrier.
+        The barrier must be aligned, every path from it must reach block ``index``, and this block must load from
+        memory. A block that only stores may be an early return, which is legal: the compiler merges the stores of two
+        paths. So only the strict check takes a store for a skipped barrier.
         """
         barrier = self._code[stop].barrier
         if barrier is None or not barrier.aligned:
             return False
-        skipping = find_reachable(lambda block: self._code[block].successors, self._code[stop].successors, {index})
-        if any(self._code[block].end is End.EXIT for block in skipping):
+        before = find_reachable(lambda block: self._code[block].successors, self._code[stop].successors, {index})
+        if any(self._code[block].end is End.EXIT for block in before):
             return False
         code = (instruction for instruction, *_ in self._code[index].steps)
         opcodes = ("ld", "st", "atom", "red") if self._chunk.context.races == "strict" else ("ld",)
         return any(instruction.opcode in opcodes and "param" not in instruction.modifiers for instruction in code)
 
     def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[BarrierKey]:
-        """Add the threads that arrive at a warp barrier with masks; return the keys of these barriers."""
+        """Add the threads that arrive at the warp barrier of a basic block, by their ``masks``; return the keys."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
         barrier = self._code[index].barrier
         number = WARP if barrier is None or barrier.orders_memory else ELECT
@@ -106,24 +106,24 @@ class BarrierQueue:
         return [arrival.key for arrival in arrivals]
 
     def list_keys(self) -> list[BarrierKey]:
-        """Return the keys of all barriers, clusters last."""
+        """Return the keys of all barriers with arrivals; cluster barriers come last."""
         return sorted({arrival.key for arrival in self._arrivals}, reverse=True)
 
     def list_warp_keys(self) -> list[BarrierKey]:
-        """Return the keys of the warp barriers."""
+        """Return the keys of the warp barriers with arrivals."""
         return sorted({arrival.key for arrival in self._arrivals if arrival.key.is_warp})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
-        """Release a barrier if all expected threads have arrived; return where they continue, else None.
+        """Release the blocks whose expected threads have arrived; return where threads continue, None if none do.
 
-        A block barrier expects all threads that have not exited, or the given number, counted in whole warps. Each
-        block is released by itself. A cluster barrier is always released: call this when no thread can run. ``ready``
-        has the masks of the threads that wait at no barrier. Raises `DivergentBarrierError` if lanes of a warp wait for
-        all threads at different aligned instructions.
+        A block barrier expects all threads that have not exited, or the given number, counted in whole warps. A cluster
+        barrier is always released: call this when no thread can run. ``ready`` has the masks of the threads that wait
+        at no barrier. Raises `DivergentBarrierError` if lanes of a warp wait for all threads at different aligned
+        instructions.
         """
         if key.is_warp:
             return self.release_warps(key, ready, late=False)
-        arrivals, others = self._split(key)
+        arrivals, others = self._split_arrivals(key)
         arrived = union(arrival.threads for arrival in arrivals)
         if key.is_cluster:
             released = ALL_THREADS
@@ -153,32 +153,32 @@ class BarrierQueue:
     def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
         """Release the warps in which all lanes of the mask have arrived or exited; return as `release` does.
 
-        With ``late``, missing lanes never arrive: release all waiting warps, and report missing lanes that wait
-        elsewhere.
+        With ``late``, release all waiting warps: the other lanes never arrive. Report those that wait elsewhere.
         """
         chunk = self._chunk
-        arrivals, others = self._split(key)
+        arrivals, others = self._split_arrivals(key)
         elsewhere = [*ready, *list_waiting_masks(others)]
-        complete = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
+        warps = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)
         elif elsewhere:
             in_mask = (key.expected >> np.arange(LANES) & 1).astype(bool)
-            missing = (lanes_by_warp(union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
-            complete = complete & ~missing
-        if not complete.any():
+            is_incomplete = (lanes_by_warp(union(elsewhere), chunk.shape[1]) & in_mask).any(axis=2)
+            warps = warps & ~is_incomplete
+        if not warps.any():
             return None
-        released = by_thread(spread(complete[:, :, None], (*complete.shape, LANES)), chunk.shape[1])
+        released = by_thread(spread(warps[:, :, None], (*warps.shape, LANES)), chunk.shape[1])
         if key.number == WARP:
-            chunk.shared.order_lanes(complete, key.expected)
+            chunk.shared.order_lanes(warps, key.expected)
         return self._remove(arrivals, others, released)
 
-    def _split(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
+    def _split_arrivals(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
+        """Return the arrivals at a barrier, and those at other barriers."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
     def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
-        """Remove the released threads from the arrivals; return where these threads continue."""
+        """Remove released threads from the ``arrivals`` at their barrier; return where these threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         return [
@@ -193,6 +193,7 @@ class BarrierQueue:
         self._report_divergence(first.threads, self._code[stop].source, text)
 
     def _report_bypass(self, arrivals: list[BarrierArrival], arrived: Array) -> None:
+        """Report lanes that wait at a block barrier which other lanes of their warp have skipped."""
         bypassing = self._bypassing & ~arrived
         waiting = select_waiting(arrivals)
         if not waiting or not bypassing.any():
@@ -205,14 +206,14 @@ class BarrierQueue:
             self._report_divergence(by_thread(waiting_lanes, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Raise `DivergentBarrierError` if lanes of a warp wait at different barriers; report whole warps that do."""
+        """Report blocks whose warps wait at different barriers; raise `DivergentBarrierError` if lanes of a warp do."""
         waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
         for (first_stop, first), (second_stop, second) in pairwise(waiting):
             barrier, chunk = self._code[second_stop].barrier, self._chunk
             if barrier is None or not barrier.aligned or first_stop == second_stop:
                 continue
             in_both = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
-            if not in_both.any():  # they are of different blocks
+            if not in_both.any():  # no block waits at both
                 continue
             first_lanes, second_lanes = (
                 lanes_by_warp(spread(arrival.threads & in_both, chunk.shape), chunk.shape[1])

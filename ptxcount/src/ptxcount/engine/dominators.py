@@ -70,7 +70,7 @@ class Dominators:
 
     @cached_property
     def _loops(self) -> list[set[int]]:
-        """The headers of the loops that contain each block."""
+        """For each block: the headers of the loops that contain it."""
         loops: list[set[int]] = [set() for _ in self._successors]
         for block in self.order:
             for head in self._successors[block]:
@@ -87,7 +87,7 @@ class Dominators:
         return block == first
 
     def is_in_loops_of(self, block: int, other: int) -> bool:
-        """Tell if ``block`` is in all loops that contain ``other``."""
+        """Tell if all loops that contain ``other`` also contain ``block``."""
         return self._loops[other] <= self._loops[block]
 
     @cached_property
@@ -99,6 +99,6 @@ class Dominators:
         return flags
 
     @cached_property
-    def straight_run_of_block(self) -> list[int]:
-        """For each block: the number of its straight-line run, from 1 on."""
+    def chain_of_block(self) -> list[int]:
+        """For each block: the number of its chain, from 1 on. Blocks of a chain always run one after the other."""
         return list(accumulate(0 if continues else 1 for continues in self.continues_previous))

@@ -1,8 +1,8 @@
-"""Executable kernels: parsed PTX, analysed control flow, instructions bound to steps."""
+"""Executable kernels: parsed PTX, its control flow, and a step (a function) that executes each instruction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +16,7 @@ from ..machine.global_races import ReachedNames, find_reached_names
 from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
-from ..ptx.flow import End, Flow, analyse, find_reachable, is_elect_wait
+from ..ptx.flow import BasicBlock, End, Flow, analyse, find_reachable, is_elect_wait
 from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
@@ -25,6 +25,8 @@ from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
 from .uniformity import find_divergent
 
+_NO_SOURCE = Source(0)
+
 
 @dataclass(frozen=True)
 class CodeBlock:
@@ -32,16 +34,17 @@ class CodeBlock:
 
     #: Each instruction, the step that executes it, and the registers that are dead after it.
     steps: list[tuple[Instruction, Step, list[str]]]
-    #: Indices of the basic blocks after it: the next one, if threads may go on, then the target of a branch.
+    #: Indices of the basic blocks that may run next: the following one, if threads may fall through, then the target
+    #: of a branch.
     successors: list[int]
-    #: Kind of its end.
+    #: Kind of the end of the basic block.
     end: End
-    #: Predicate of a branch or an exit.
-    guard: Register | None
+    #: Predicate of the branch or exit at the end.
+    guard: Register | None = None
+    #: Barrier at the end; None if there is none, or an unsupported one.
+    barrier: Barrier | None = None
     #: Source of the last instruction; line 0 if there is none.
-    source: Source
-    #: Barrier at its end; None if it has none, or an unsupported one.
-    barrier: Barrier | None
+    source: Source = _NO_SOURCE
 
 
 @dataclass(frozen=True)
@@ -51,29 +54,29 @@ class Executable:
     entry: Entry
     flow: Flow
     code: list[CodeBlock]
-    #: Variables that it references, and variables whose addresses these contain.
+    #: Variables that the code names, and variables whose addresses are in the initial values of such variables.
     variables: list[Variable]
-    #: Bytes of its smallest element in shared memory: at most 8; 1 without accesses.
+    #: Bytes of the smallest element accessed in shared memory: at most 8; 1 without accesses.
     shared_unit: int
-    #: Number of registers that it writes.
+    #: Number of registers that the code writes.
     registers: int
-    #: True if its blocks may wait for each other (cooperative launch).
+    #: True if thread blocks may wait for each other (cooperative launch).
     syncs_grid: bool
-    #: Names of the functions and kernels whose address it takes.
+    #: Names of the functions and kernels whose address the code takes.
     functions: list[str]
     #: Groups of accesses to shared memory that ptxas may merge.
     mergeable_groups: list[MergeableGroup]
     #: Bytes reserved for cooperative groups at the beginning of shared memory.
     reserved: int
-    #: True if it allocates stack memory (``alloca``).
+    #: True if the code allocates stack memory (``alloca``).
     allocates_stack: bool
-    #: Names of the parameters and variables through which it accesses global memory.
+    #: Names of the parameters and variables through which the code accesses global memory.
     reached_names: ReachedNames
     #: Number of clocks that a warp needs (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int
-    #: Loads that may poll, and atomics that may be tried again, by the instruction's ``id``.
+    #: Loads that may poll, and atomics that may be tried again (`polls.find_polls`), by the instruction's ``id``.
     polls: dict[int, Poll]
-    #: The ``id`` of each weak load whose value ends a loop; none without strong writes.
+    #: The ``id`` of each weak load whose value ends a loop (`polls.find_scans`).
     scans: frozenset[int]
 
 
@@ -98,23 +101,20 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow, instructions = analyse(kernel), kernel.instructions
         _rebind_atomics(instructions, steps, flow)
-    operands = [
-        leaf for instruction in instructions for operand in instruction.operands for leaf in iter_leaves(operand)
-    ]
+    operands = [operand for instruction in instructions for operand in instruction.operands]
+    leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
+    special = {leaf.name for leaf in leaves if isinstance(leaf, Special)}
     all_variables = {**program.variables, **kernel.variables}
-    addressed_names = {name: [target for _, target, _ in v.addresses] for name, v in all_variables.items()}
-    symbols = [leaf.name for leaf in operands if isinstance(leaf, Symbol)]
-    named = find_reachable(lambda name: addressed_names.get(name, ()), symbols)
+    named = _find_named(all_variables, [leaf.name for leaf in leaves if isinstance(leaf, Symbol)])
     variables = [variable for variable in all_variables.values() if variable.name in named]
-    special = {leaf.name for leaf in operands if isinstance(leaf, Special)}
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     scans = find_scans(instructions, flow)
     addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
     return Executable(
-        kernel,
-        replace(flow, rank=rank_blocks(instructions, flow)),
-        list(_iter_code(kernel, flow, steps)),
-        variables,
+        entry=kernel,
+        flow=replace(flow, rank=rank_blocks(instructions, flow)),
+        code=[_make_code_block(block, instructions, steps, flow.live_across_blocks) for block in flow.blocks],
+        variables=variables,
         shared_unit=min((size for instruction in instructions for size in instruction.units), default=1),
         registers=len({name for instruction in instructions for name in instruction.writes}),
         syncs_grid=not special.isdisjoint(GRID_REGISTERS),
@@ -129,8 +129,14 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     )
 
 
+def _find_named(variables: Mapping[str, Variable], symbols: Iterable[str]) -> set[str]:
+    """Return the names ``symbols``, and the names in the initial values of these variables, recursively."""
+    addressed_names = {name: [target for _, target, _ in v.addresses] for name, v in variables.items()}
+    return find_reachable(lambda name: addressed_names.get(name, ()), symbols)
+
+
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
-    """Bind atomics again, with facts of the whole kernel: unused results, uniform registers, and retried swaps."""
+    """Replace atomics and their steps, with facts of the whole kernel: unread results, uniform registers, retries."""
     atomics = [place for place, atomic in enumerate(code) if atomic.opcode in ("atom", "red") and atomic.operands]
     if not atomics:
         return
@@ -150,9 +156,9 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> N
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Lay out variables in shared or local memory from ``start``, the dynamic array last.
+    """Lay out variables in shared or local memory from offset ``start``; the array of unknown size comes last.
 
-    Return the byte offset of each variable by name, and the end.
+    Return the byte offset of each variable by name, and the offset after the last variable.
     """
     places = {}
     for variable in sorted(variables, key=lambda candidate: candidate.size is None):
@@ -161,32 +167,35 @@ def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[di
     return places, start
 
 
-def _iter_code(entry: Entry, flow: Flow, all_steps: list[Step]) -> Iterator[CodeBlock]:
-    """Yield each basic block.
+def _make_code_block(
+    block: BasicBlock, code: Sequence[Instruction], all_steps: Sequence[Step], live_across_blocks: Set[str]
+) -> CodeBlock:
+    instructions = code[block.start : block.stop]
+    if not instructions:
+        return CodeBlock([], block.successors, block.end)
+    last, dead = instructions[-1], _find_dead_registers(instructions, live_across_blocks)
+    steps = list(zip(instructions, all_steps[block.start : block.stop], dead, strict=True))
+    # The schedule executes jumps and barriers, and then reads the guard of a jump or the operands of a barrier.
+    if block.end in (End.BRANCH, End.EXIT):
+        steps[-1] = last, lambda chunk: None, []
+        return CodeBlock(steps, block.successors, block.end, guard=last.guard, source=last.source)
+    if block.end is End.BARRIER:
+        steps[-1] = last, steps[-1][1], []
+        if is_elect_wait(last):
+            steps.pop()  # this wait and the ``elect`` after it count as one instruction
+        return CodeBlock(steps, block.successors, block.end, barrier=_find_barrier(last), source=last.source)
+    return CodeBlock(steps, block.successors, block.end, source=last.source)
 
-    Each step lists the registers that are dead after it: those that only this block uses, at their last use.
-    """
-    for block in flow.blocks:
-        instructions, steps = entry.instructions[block.start : block.stop], all_steps[block.start : block.stop]
-        last, guard, barrier = instructions[-1] if instructions else None, None, None
-        if last and block.end in (End.BRANCH, End.EXIT):
-            guard = last.guard
-            steps[-1] = lambda chunk: None  # the schedule executes branches
-        elif last and block.end is End.BARRIER:
-            barrier = _find_barrier(last)
-        last_use: dict[str, int] = {}
-        for index, instruction in enumerate(instructions):
-            last_use |= dict.fromkeys((instruction.reads | instruction.writes) - flow.live_across_blocks, index)
-        dead: list[list[str]] = [[] for _ in instructions]
-        for name, index in last_use.items():
-            # After the last step, the schedule reads the guard of a branch, or the operands of a barrier.
-            if block.end is End.FALL_THROUGH or index + 1 < len(dead):
-                dead[index].append(name)
-        if last and is_elect_wait(last):
-            steps.pop()  # the schedule lets the threads wait, and counts one instruction
-        executable_steps = list(zip(instructions, steps, dead, strict=False))
-        source = last.source if last else Source(0)
-        yield CodeBlock(executable_steps, block.successors, block.end, guard, source, barrier)
+
+def _find_dead_registers(instructions: Sequence[Instruction], live_across_blocks: Set[str]) -> list[list[str]]:
+    """Return the registers that are dead after each instruction: those of no other basic block, at their last use."""
+    last_use: dict[str, int] = {}
+    for index, instruction in enumerate(instructions):
+        last_use |= dict.fromkeys((instruction.reads | instruction.writes) - live_across_blocks, index)
+    dead: list[list[str]] = [[] for _ in instructions]
+    for name, index in last_use.items():
+        dead[index].append(name)
+    return dead
 
 
 def _find_barrier(instruction: Instruction) -> Barrier | None:

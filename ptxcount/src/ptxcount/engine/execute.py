@@ -13,9 +13,9 @@ from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
 from ..machine.chunk import Chunk
-from ..machine.context import Context, split_index
+from ..machine.context import Context
 from ..machine.launch_progress import Estimate
-from ..machine.special_registers import GRID_WORKSPACE
+from ..machine.special_registers import GRID_WORKSPACE, split_index
 from ..util.errors import Index3
 from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, load_executable
@@ -23,8 +23,8 @@ from .launch_context import LaunchOptions, make_context
 from .merging import MergedCounter
 from .schedule import Schedule
 
-#: Maximum threads of a chunk: enough to amortize the cost of NumPy calls, few enough to keep registers in cache.
-#: Blocks, clusters and cooperative grids stay whole.
+#: Maximum threads of a chunk, the thread blocks that run together: enough to amortize the cost of NumPy calls, few
+#: enough to keep registers in cache. A single block, cluster or cooperative grid may have more.
 CHUNK_THREADS = 1 << 18
 #: Maximum bytes of the registers, and of the local and shared memory, of a chunk.
 CHUNK_BYTES = 256 << 20
@@ -55,10 +55,10 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
-    Parameters and errors are those of `ptxcount.count`, but ``entry`` is the mangled name, and grid and block have
-    three numbers. Array arguments start at multiples of 256 bytes, views at their offset in the base array.
-    ``distinct`` also counts distinct sectors, and checks global memory for races, if ``races`` is not off. ``names``
-    are the names of the arguments in errors.
+    ``entry`` is the kernel's mangled name. Grid, block and cluster have three numbers. Arrays in ``args`` start at
+    multiples of 256 bytes, views at their offset in the base array. ``distinct`` also counts distinct sectors, and
+    checks global memory for races unless ``races`` is "off". ``names`` are the names of ``args`` in errors. See
+    `ptxcount.count` for the other parameters, and for errors.
     """
     kernel = load_executable(ptx_text, entry)
     options = LaunchOptions(
@@ -78,9 +78,13 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
     if time_limit is not None:
         context.time_limit, context.deadline = time_limit, time.monotonic() + time_limit
         context.progress.limit = float("inf")
+    context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
     with np.errstate(all="ignore"):
-        context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
         _run_chunks(kernel, context)
+    return _collect_counters(kernel, context, distinct=distinct)
+
+
+def _collect_counters(kernel: Executable, context: Context, *, distinct: bool) -> LaunchCounters:
     _count_merged(kernel, context)
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
@@ -93,6 +97,7 @@ def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:
+    """Yield the address, the bytes and the name of each variable in shared memory."""
     for shared in kernel.variables:
         if shared.space == "shared" and shared.name in context.symbols:
             first = context.symbols[shared.name]
@@ -101,27 +106,32 @@ def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[
 
 
 def _run_chunks(kernel: Executable, context: Context) -> None:
-    """Run the grid chunk by chunk. Chunks that wait for other chunks take turns."""
-    schedules: deque[Schedule] = deque()
-    chunks, vain_turns, started_blocks = _iter_chunks(kernel, context), 0, 0
-    estimate = Estimate(prod(context.grid))
-    while True:
-        if vain_turns == len(schedules):  # all started chunks wait, or none is left
-            estimate.report_remaining_time(started_blocks)
-            blocks = next(chunks, None)
-            if blocks is None:
-                if schedules:
-                    schedules[0].report_stall()
-                return
-            started_blocks += len(blocks)
-            for access in context.accesses.values():
-                access.has_enough_samples = True  # samples are of the first chunk only
-            schedules.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
+    """Run the grid chunk by chunk. If all started chunks wait for other chunks, the next chunk starts."""
+    waiting: deque[Schedule] = deque()
+    started_blocks, estimate = 0, Estimate(prod(context.grid))
+    for blocks in _iter_chunks(kernel, context):
+        estimate.report_remaining_time(started_blocks)
+        started_blocks += len(blocks)
+        for access in context.accesses.values():
+            access.has_enough_samples = True  # samples are of the first chunk only
+        waiting.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
+        _run_until_all_wait(waiting)
+    if waiting:
+        waiting[0].report_stall()
+
+
+def _run_until_all_wait(schedules: deque[Schedule]) -> None:
+    """Run the last of some chunks, then the others in turn, until all have ended or wait without progress.
+
+    ``schedules`` keeps the chunks that wait. The last one is new; the others wait already.
+    """
+    vain_turns = len(schedules) - 1  # chunks that have waited since the last progress
+    while vain_turns < len(schedules):
         schedule = schedules.pop()
         parts = schedule.run_turn()
-        if parts == [schedule]:
+        if parts is None:  # it waits for other chunks
             schedules.appendleft(schedule)
-            vain_turns = 1 if schedule.has_progress else vain_turns + 1  # this chunk waits in any case
+            vain_turns = 1 if schedule.has_progress else vain_turns + 1
         else:
             schedules += parts
             vain_turns = 0
@@ -129,9 +139,11 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
 
 def _count_merged(kernel: Executable, context: Context) -> None:
     """Count the requests and wavefronts of shared memory after merging by ptxas, also of accesses without a group."""
-    grouped = {index for group in kernel.mergeable_groups for index in group.instructions}
+    grouped = {identity for group in kernel.mergeable_groups for identity in group.instructions}
     unmerged = [
-        access for (index, space, _), access in context.accesses.items() if index not in grouped and space == "shared"
+        access
+        for (identity, space, _), access in context.accesses.items()
+        if identity not in grouped and space == "shared"
     ]
     for kind in sorted({merged.kind for merged in context.merged.values()}):
         accesses = [candidate for candidate in (*context.merged.values(), *unmerged) if candidate.kind == kind]
@@ -142,7 +154,7 @@ def _count_merged(kernel: Executable, context: Context) -> None:
 
 
 def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
-    """Yield the linear block indices of each chunk, within the limits on threads and bytes.
+    """Yield the linear block indices of each chunk, within `CHUNK_THREADS` and `CHUNK_BYTES`.
 
     Clusters stay whole; the grid of a cooperative launch is one chunk.
     """
@@ -156,6 +168,7 @@ def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
 
 
 def _order_by_cluster(numbers: Array, grid: Index3, cluster: Index3) -> Array:
+    """Return the linear index of each block from its number, which counts the blocks cluster by cluster."""
     within = split_index(numbers % prod(cluster), cluster)
     clusters = split_index(numbers // prod(cluster), (grid[0] // cluster[0], grid[1] // cluster[1], 1))
     x, y, z = (index * extent + offset for index, extent, offset in zip(clusters, cluster, within, strict=True))

@@ -74,7 +74,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     dynamic_shared : int, optional
         Bytes of dynamic shared memory. Default: 0; for Triton, Warp and tilelang, the number of the compiled kernel.
     step_limit : int
-        Maximum instructions of a group of blocks, before `StepLimitExceededError`. Each basic block counts as one more.
+        Maximum instructions of the thread blocks that run together, before `StepLimitExceededError`. Each basic block
+        counts as one more.
     races : str
         Policy for races in shared and global memory. ``report``: a finding; ``strict``: also for stores that change
         nothing, and for volatile accesses within a warp; ``error``: `SharedRaceError` or `GlobalRaceError`; ``off``: no
@@ -129,7 +130,8 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     (8, 32, 6.0)
     """
     adapted_kernel = adapt_kernel(source_or_ptx, entry, arguments, arch or ARCH, grid, block)
-    flags, arch = " ".join(filter(None, (adapted_kernel.flags, flags))), arch or adapted_kernel.arch
+    flags = " ".join(filter(None, (adapted_kernel.flags, flags)))
+    arch = arch or adapted_kernel.arch
     compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch or ARCH)
     x, y, z = _parse_extent("grid", grid if adapted_kernel.grid is None else adapted_kernel.grid)
     return count_compiled(
@@ -168,8 +170,9 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Count a launch of a kernel that `compile_entry` compiled.
 
-    ``flags`` are the compiler options, which also go to ptxas. See `find_chip` for ``arch``, and `count` and
-    `execute_kernel` for other parameters and errors.
+    ``entry`` is the kernel's mangled name. ``flags`` are options of nvcc: ptxas gets them to find the registers per
+    thread. ``arch`` is the architecture whose limits apply; default: the target of the PTX. ``options`` go to
+    `execute_kernel`. See `count` for the other parameters, and for errors.
     """
     for name, limit in (("step", step_limit), ("time", time_limit)):
         if limit is not None and not limit > 0:
@@ -204,8 +207,8 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
     """Compile a kernel; return the PTX with the source files, and the kernel's mangled name.
 
-    A template that the source does not instantiate is instantiated with the arguments in the kernel's name. See `count`
-    for parameters and errors.
+    If ``entry`` names an instance of a template, such as ``blur<float>``, the source need not instantiate it. See
+    `count` for parameters and errors.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
         compilation = read_or_compile(source, flags, arch)
@@ -214,10 +217,11 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
         compilation = read_or_compile(source, flags, arch, [qualify_name(source, entry)])
     except CompileError as error:  # the source may have the instance already, under a name that cannot be instantiated
         compilation = read_or_compile(source, flags, arch)
-        if find_entry(compilation.ptx, entry) == entry:
+        has_instance = find_entry(compilation.ptx, entry) != entry
+        if not has_instance:
             raise error from None
     name = find_entry(compilation.ptx, entry)
-    if name == entry:  # uint32_t is spelled unsigned int
+    if name == entry:  # no instance has this name: the PTX may spell types differently, such as uint32_t
         name = find_entry(compilation.ptx, entry.partition("<")[0])
     require_entry(parse_cached(compilation.ptx).entries, name)
     return compilation, name
@@ -226,19 +230,25 @@ def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: 
 def find_kernel(source: Path | str, ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel; raise `LaunchError` for no or several kernels, or a template."""
     entries = parse_cached(ptx).entries
-    is_missing = find_entry(ptx, name) not in entries if name is not None else not entries
-    for declaration in find_declarations(read_source(source)) if is_missing and not is_ptx(source) else ():
-        if declaration.template and (name is None or f"::{declaration.name}".endswith(f"::{name}")):
-            problem = "no kernel is named; " if name is None else ""
-            instance = f"name an instance, such as '{guess_instance(declaration)}' (--entry)"
-            raise LaunchError(f"{problem}{name or declaration.name} is a template: {instance}")
+    is_missing = not entries if name is None else find_entry(ptx, name) not in entries
+    if is_missing and not is_ptx(source):
+        _refuse_template(source, name)
     entry = find_entry(ptx, name)
     require_entry(entries, entry)
     return entry
 
 
+def _refuse_template(source: Path | str, name: str | None) -> None:
+    """Raise `LaunchError` if the source declares a template of this name, or any template for None."""
+    for declaration in find_declarations(read_source(source)):
+        if declaration.template and (name is None or f"::{declaration.name}".endswith(f"::{name}")):
+            problem = "no kernel is named; " if name is None else ""
+            instance = f"name an instance, such as '{guess_instance(declaration)}' (--entry)"
+            raise LaunchError(f"{problem}{name or declaration.name} is a template: {instance}")
+
+
 def qualify_name(source: Path | str, name: str) -> str:
-    """Qualify the name of a template instance with namespaces, if the source declares exactly one such template."""
+    """Add namespaces to the name of a template instance, if the source declares exactly one template of this name."""
     base, bracket, template_arguments = name.partition("<")
     qualified_names = {
         declaration.name
@@ -253,10 +263,9 @@ def qualify_name(source: Path | str, name: str) -> str:
 def read_or_compile(
     source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
 ) -> Compilation:
-    """Read PTX, or compile CUDA C++ to PTX.
+    """Read PTX, or compile CUDA C++ to PTX by `compile_source`.
 
-    Parameters and errors are those of `compile_source`. Also raises as `read_source`, and `LaunchError` for ``flags``
-    with PTX.
+    Raises the errors of `read_source` and `compile_source`, and `LaunchError` if ``flags`` are given with PTX.
     """
     text = read_source(source)
     if not is_ptx(source):
@@ -270,7 +279,7 @@ def read_or_compile(
 def _parse_extent(dimension: str, value: int | Sequence[int]) -> Index3:
     """Return the extent of a grid, block or cluster in x, y and z: 128 -> (128, 1, 1)."""
     try:
-        numbers = [operator.index(n) for n in ([value] if not isinstance(value, Sequence) else value)]
+        numbers = [operator.index(n) for n in (value if isinstance(value, Sequence) else [value])]
     except TypeError:
         numbers = []
     if not 1 <= len(numbers) <= 3:

@@ -1,4 +1,4 @@
-"""The context of a launch: checked dimensions, memories with variables and arguments, and options."""
+"""Makes the `Context` of a launch: checks dimensions and options, and places variables and arguments in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..machine.address_map import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUA
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
 from ..machine.context import Context
 from ..machine.global_memory import ArrayMemory
-from ..machine.global_races import ANYTHING
+from ..machine.global_races import ReachedNames
 from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable
 from ..source.names import demangle, source_name
@@ -57,6 +57,7 @@ class LaunchOptions:
 class _Memories:
     """The memories of a launch, and the addresses of parameters, variables and functions by name."""
 
+    #: Global memory.
     memory: ArrayMemory
     constants: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_CONSTANT))
     parameters: ArrayMemory = field(default_factory=lambda: ArrayMemory(FIRST_PARAMETER, guard=PARAMETER_GUARD))
@@ -75,6 +76,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     if kernel.entry.has_grid_of_clusters and kernel.entry.cluster and len(options.grid) == 3:  # the grid is in clusters
         x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
         options = replace(options, grid=(x, y, z))
+    _check_policies(options)
     cluster = _check_dimensions(kernel.entry, options)
     memories = _Memories(ArrayMemory(distinct=options.distinct))
     layout = ArgumentLayout(memories.memory, memories.descriptors)
@@ -119,11 +121,14 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     )
 
 
-def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
-    """Raise `LaunchError` for a wrong grid, block, cluster or policy; return the cluster."""
+def _check_policies(options: LaunchOptions) -> None:
     for option, policy, allowed in (("races", options.races, RACES), ("unwritten", options.unwritten, UNWRITTEN)):
         if policy not in allowed:
             raise LaunchError(f"{option} is {policy!r}; allowed are {', '.join(allowed)}")
+
+
+def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
+    """Raise `LaunchError` for a wrong grid, block or cluster; return the cluster."""
     grid, block, threads = options.grid, options.block, prod(options.block)
     for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
         if len(extent) != 3:
@@ -133,9 +138,12 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
                 raise LaunchError(f"{dimension}.{axis} is {n}; 1 to {most} are allowed")
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block} has {threads} threads; at most {MAX_THREADS} are allowed")
-    max_threads, exact_block = entry.max_threads or threads, entry.exact_block or block
-    if threads > max_threads or block != exact_block:
-        compiled_for = f"at most {max_threads} threads" if threads > max_threads else str(exact_block)
+    compiled_for = ""
+    if entry.max_threads and threads > entry.max_threads:
+        compiled_for = f"at most {entry.max_threads} threads"
+    elif entry.exact_block and block != entry.exact_block:
+        compiled_for = str(entry.exact_block)
+    if compiled_for:
         raise LaunchError(
             f"block is {block}; the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
         )
@@ -148,6 +156,7 @@ def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
+    """Place variables and the stack in their memories, and write addresses into initial values."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables)
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -158,18 +167,21 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
         symbols |= addresses
     functions = {name: FIRST_FUNCTION + 16 * index for index, name in enumerate(kernel.functions)}
     symbols |= functions
-    address_tables: list[tuple[Variable, Array]] = []
+    initial_contents: list[tuple[Variable, Array]] = []
     for variable in usable:
-        if variable.space not in sizes:  # global and constant memory
-            value = values.get(variable.name)
-            unset = value is None and variable.space == "const" and not variable.initial
-            content = _initial_content(variable) if value is None else _convert_variable(variable, value, layout)
-            target = memories.constants if variable.space == "const" else memories.memory
-            symbols[variable.name] = target.add(content, variable.name, unset=unset)
-            if variable.addresses and value is None:
-                address_tables.append((variable, content))
+        value = values.get(variable.name)
+        if variable.space in sizes:  # shared or local memory
+            continue
+        if value is not None:
+            content = _convert_variable(variable, value, layout)
+        else:
+            content = _make_initial_content(variable)
+            initial_contents.append((variable, content))
+        unset = value is None and variable.space == "const" and not variable.initial
+        target = memories.constants if variable.space == "const" else memories.memory
+        symbols[variable.name] = target.add(content, variable.name, unset=unset)
     generic_addresses = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
-    for variable, content in address_tables:
+    for variable, content in initial_contents:
         _write_addresses(variable, content, generic_addresses)
     if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
@@ -191,6 +203,7 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
 
 
 def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
+    """Return a text about dynamic shared memory for errors; empty for a kernel without a dynamic array."""
     if all(variable.size is not None for variable in kernel.variables if not variable.problem):
         return ""
     return f", {size} of them dynamic (--dynamic-shared)" if size else ": give --dynamic-shared BYTES"
@@ -199,17 +212,15 @@ def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
 def _watch_races(
     kernel: Executable, options: LaunchOptions, memory: ArrayMemory, parameters: Mapping[str, bytes]
 ) -> bool:
-    """Watch for races in the arrays that the kernel accesses; tell if any array is watched."""
+    """Begin to check races in the arrays that the kernel accesses; tell if there are arrays to check."""
     if not options.distinct or options.races == "off":
         return False
-    reached_arrays = [_resolve_arrays(names, memory, parameters) for names in kernel.reached_names]
+    reached_arrays = ReachedNames(*(_resolve_arrays(names, memory, parameters) for names in kernel.reached_names))
     return memory.watch_races(reached_arrays, strict=options.races == "strict")
 
 
-def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str] | None:
-    """Return the names of the arrays that parameters and variables point to; None if these may be any arrays."""
-    if ANYTHING in names:
-        return None
+def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str]:
+    """Add the names of the arrays that parameters point to, to the names of parameters and variables."""
     addresses = set[int]()
     for name in names & parameters.keys():
         whole_words = parameters[name][: len(parameters[name]) // 8 * 8]
@@ -223,7 +234,10 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
 def _match_variables(
     variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
 ) -> dict[str, KernelArgument]:
-    """Return each value by its variable's name in the PTX; raise `LaunchError` if no or several variables match."""
+    """Return the values by the names of the variables in the PTX.
+
+    Raises `LaunchError` if a name in ``variable_values`` matches no variable, or several.
+    """
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
@@ -262,7 +276,7 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     return array
 
 
-def _initial_content(variable: Variable) -> Array:
+def _make_initial_content(variable: Variable) -> Array:
     data = np.zeros(variable.size or 0, np.uint8)
     data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
     data.flags.writeable = variable.space != "const"
@@ -270,7 +284,9 @@ def _initial_content(variable: Variable) -> Array:
 
 
 def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:
-    writeable, content.flags.writeable = content.flags.writeable, True
+    """Write the addresses in the initial value of a variable into its ``content``, which may be read-only."""
+    writeable = content.flags.writeable
+    content.flags.writeable = True
     for offset, name, addend in variable.addresses:
         address = generic_addresses[name] + addend if name in generic_addresses else 0
         content[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)

@@ -61,7 +61,7 @@ def require_static_shared(size: int, language: int) -> None:
 
 
 def count_resident_blocks(threads: int, shared: int) -> int:
-    """Return the resident blocks of an H200, the limit of a cooperative launch; ignore registers.
+    """Return how many blocks an H200 holds at once: the limit of a cooperative launch. Registers are ignored.
 
     A block has ``threads`` threads and ``shared`` bytes of shared memory.
     """

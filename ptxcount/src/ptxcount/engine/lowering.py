@@ -1,4 +1,4 @@
-"""Lowering: inline calls, and split predicated barriers, ``bar.red`` and ``elect.sync``.
+"""Lowering: inlines calls, and replaces predicated barriers, ``bar.red`` and ``elect.sync`` by simpler instructions.
 
 Afterwards no supported barrier is predicated. An indirect call becomes a chain of comparisons with the functions that
 have as many parameters and results. One recursive call of a function is inlined; deeper recursion is unsupported.
@@ -29,7 +29,7 @@ from ..source.names import demangle
 MAX_INSTRUCTIONS = 200_000
 #: Advice for a function without a body: another file may define it, but ptxcount does not link files.
 _ONE_FILE = 'one file must contain all functions that a kernel calls: add #include "other.cu"'
-#: Modifier for a cache eviction policy, which is the last operand. Both are removed.
+#: Modifier of an instruction whose last operand is a cache eviction policy. Modifier and operand are removed.
 _POLICY = "L2::cache_hint"
 #: State spaces of parameters of kernels and of calls.
 _PARAMETERS = frozenset(("param", "param::entry", "param::func"))
@@ -46,10 +46,11 @@ def lower_calls(program: Program, entry: Entry) -> Entry:
 
 
 class _Inliner:
-    """Appends a function's code to the kernel ``into``.
+    """Appends the code of a kernel, or of a function that it calls, to the kernel ``into``.
 
-    ``names`` maps the function's results and parameters to the names at the call. ``callers`` are the functions being
-    inlined, this one last, each with the suffix that makes its names unique.
+    ``names`` maps the function's results and parameters to the variables at the call. ``callers`` are the functions
+    being inlined, the current one last, each with a suffix that makes the names of this copy unique; empty for a
+    kernel.
     """
 
     def __init__(
@@ -87,19 +88,7 @@ class _Inliner:
         code.append(_make_jump(template, label, replace(predicate, negated=True)))
 
     def _copy_instruction(self, instruction: Instruction) -> None:
-        copy = instruction
-        if _POLICY in copy.modifiers:
-            modifiers = tuple(modifier for modifier in copy.modifiers if modifier != _POLICY)
-            copy = replace(copy, modifiers=modifiers, operands=copy.operands[:-1])
-        if self._callers:  # unique names for this copy
-            guard = copy.guard and replace(copy.guard, name=copy.guard.name + self._suffix)
-            copy = replace(copy, guard=guard, operands=tuple(map(self._rename_operand, copy.operands)))
-        if self._callers and copy.opcode == "ret":
-            copy = replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
-        elif copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
-            space = CALL_SPACE if self._accesses_call_parameter(copy) else "param"
-            names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
-            copy = replace(copy, modifiers=tuple(names))
+        copy = self._adapt_instruction(instruction)
         is_jump_table = copy.opcode == "brx" and [type(operand) for operand in copy.operands] == [Register, Group]
         waits = copy.opcode in ("bar", "barrier", "elect") and not copy.problem
         if not (copy.opcode == "call" or is_jump_table or waits):
@@ -108,6 +97,23 @@ class _Inliner:
             self._lower_guarded(copy)
         else:
             self._lower_instruction(copy)
+
+    def _adapt_instruction(self, instruction: Instruction) -> Instruction:
+        """Return an instruction with the names of this copy, without a cache policy, and with jumps for returns."""
+        copy = instruction
+        if _POLICY in copy.modifiers:
+            modifiers = tuple(modifier for modifier in copy.modifiers if modifier != _POLICY)
+            copy = replace(copy, modifiers=modifiers, operands=copy.operands[:-1])
+        if self._callers:
+            guard = copy.guard and replace(copy.guard, name=copy.guard.name + self._suffix)
+            copy = replace(copy, guard=guard, operands=tuple(map(self._rename_operand, copy.operands)))
+        if self._callers and copy.opcode == "ret":
+            return replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
+        if copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):
+            space = CALL_SPACE if self._accesses_call_parameter(copy) else "param"
+            names = (space if modifier in _PARAMETERS else modifier for modifier in copy.modifiers)
+            return replace(copy, modifiers=tuple(names))
+        return copy
 
     def _lower_guarded(self, instruction: Instruction) -> None:
         """Append the instruction ``@p x`` as ``@!p bra BEHIND; x; BEHIND:``."""
@@ -158,16 +164,20 @@ class _Inliner:
 
     def _inline_function(self, call: Instruction, name: str, results: list[str], arguments: list[str]) -> None:
         """Append the code of a function; append the call of a runtime function, or of one that cannot be inlined."""
-        function, problem, code = self._functions.named.get(name), "", self._into.instructions
+        function, code = self._functions.named.get(name), self._into.instructions
         operands = (*results, *arguments)
-        if function is None:
-            problem = "" if name in FUNCTIONS else f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
+        if function is None and name not in FUNCTIONS:
+            problem = f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
+        elif function is None:  # of the runtime
+            problem = ""
         elif not function.accepts(len(results), len(arguments)) or "" in operands:  # "": an operand that is no variable
             problem = f"its arguments do not match the function {demangle(name)!r}"
         elif sum(name == caller for caller, _ in self._callers) > 1:
             problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion"
         elif len(code) > MAX_INSTRUCTIONS:
             problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining"
+        else:
+            problem = ""
         if function is None or problem:
             code.append(replace(call, problem=problem))
             return
@@ -228,7 +238,7 @@ class CalleeTable:
         return [name for name in self.named if name in taken_names]
 
     def find_candidates(self, results: int, parameters: int) -> list[str]:
-        """Find the functions that an indirect call with so many results and parameters may reach."""
+        """Find the functions that an indirect call may reach, by its numbers of results and parameters."""
         return [name for name in self.address_taken if self.named[name].accepts(results, parameters)]
 
 
@@ -236,7 +246,7 @@ def split_call(call: Instruction) -> tuple[list[str], Operand | None, list[str]]
     """Return the result names, the callee and the argument names of a call; names as in `list_symbol_names`."""
     operands = list(call.operands)
     results = list_symbol_names(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
-    callee, arguments = (*operands, None, None)[:2]
+    callee, arguments = (*operands, None, None)[:2]  # some are missing in a call without operands
     return results, callee, list_symbol_names(arguments)
 
 

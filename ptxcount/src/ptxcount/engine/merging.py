@@ -10,7 +10,7 @@ sign extension are not merged.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,7 +30,7 @@ from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks
 #: Maximum elements and bytes of a merged access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
 
-#: Groups of loads that later loads may join, by `SharedAccess.key`.
+#: Groups of loads that later loads may still join, by `SharedAccess.key`.
 _OpenGroups = dict[AccessKey, "MergeableGroup"]
 
 
@@ -44,56 +44,61 @@ class MergeableGroup:
     #: Residue of the address without its offset, and the basic block of the first instruction.
     base: Residue
     block: int
-    #: In the order of execution (`Dominators.order`): the identities of the instructions, and their accesses.
+    #: The ``id`` of each instruction, and its access, in the order of execution (`Dominators.order`).
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
 
     def add_access(self, identity: int, access: SharedAccess) -> None:
-        """Add the access of an instruction. A vector access is aligned to its size, which refines the residue."""
+        """Add the access of the instruction with this ``id``. A vector access shows how the address is aligned."""
         self.instructions.append(identity)
         self.accesses.append(access)
-        self.base = self.base.align(access.width, access.offset) if access.width > WORD else self.base
+        if access.width > WORD:
+            self.base = self.base.align(access.width, access.offset)
 
     def is_ended_by(self, instruction: Instruction) -> bool:
         """Tell if an instruction writes a register of the group's address."""
         return any(getattr(operand, "name", "") in instruction.writes for operand, _ in self.accesses[0].base)
 
     @property
-    def window(self) -> int:
+    def max_width(self) -> int:
         """Maximum bytes of a merged access of this group."""
         return min(_MAX_ELEMENTS * self.size, _MAX_BYTES, self.base.modulus)
 
     def accepts_store(self, access: SharedAccess) -> bool:
-        """Tell if a store can join the group: it writes other bytes of the group's aligned window."""
+        """Tell if a store can join: `max_width` aligned bytes hold it and the first store, and it overwrites none."""
         first = self.accesses[0]
         stored = {offset for earlier in self.accesses for offset in earlier.needed}
-        windows = {(offset + self.base.remainder) // max(self.window, 1) for offset in (first.offset, access.offset)}
-        return access.key == first.key and len(windows) == 1 and stored.isdisjoint(access.needed)
+        places = {(offset + self.base.remainder) // self.max_width for offset in (first.offset, access.offset)}
+        return access.key == first.key and len(places) == 1 and stored.isdisjoint(access.needed)
 
     def list_accesses(self) -> list[tuple[int, int]]:
         """List the merged accesses, as (offset, bytes).
 
-        The search is greedy: first windows of four elements, then of two; the rest stays as written. Stores are not
-        merged if one is narrower than the first.
+        The search is greedy: first for accesses of four elements, then of two; other accesses stay as written. Stores
+        are not merged if one is narrower than the first.
         """
         if self.kind == "store" and any(access.width < self.accesses[0].width for access in self.accesses):
             return [(access.offset, access.width) for access in self.accesses]
-        remaining, merged = {offset for access in self.accesses for offset in access.needed}, []
-        for parts in (4, 2):
-            width, remainder = parts * self.size, self.base.remainder
-            if width > self.window:
-                continue
-            min_needed = 3 if self.kind == "load" and parts == 4 else parts
-            for start in sorted({(offset + remainder) // width * width - remainder for offset in remaining}):
-                covered = {offset for offset in remaining if start <= offset < start + width}
-                if len(covered) >= min_needed:
-                    merged.append((start, width))
-                    remaining -= covered
+        remaining = {offset for access in self.accesses for offset in access.needed}
+        merged = self._take_merged(remaining, 4, min_needed=3 if self.kind == "load" else 4)
+        merged += self._take_merged(remaining, 2, min_needed=2)
         for access in self.accesses:
             if access.elements > 1 and remaining.issuperset(access.needed) and len(access.needed) == access.elements:
                 merged.append((access.offset, access.width))
                 remaining -= {*access.needed}
         return merged + [(offset, self.size) for offset in sorted(remaining)]
+
+    def _take_merged(self, remaining: set[int], elements: int, *, min_needed: int) -> list[tuple[int, int]]:
+        """Remove the offsets of merged accesses of some elements from ``remaining``; return these accesses."""
+        width, remainder, merged = elements * self.size, self.base.remainder, []
+        if width > self.max_width:
+            return []
+        for start in sorted({(offset + remainder) // width * width - remainder for offset in remaining}):
+            covered = {offset for offset in remaining if start <= offset < start + width}
+            if len(covered) >= min_needed:
+                merged.append((start, width))
+                remaining -= covered
+        return merged
 
 
 def find_mergeable(
@@ -107,7 +112,7 @@ def find_mergeable(
     if not accesses:
         return []
     finder = _MergeFinder(code, blocks, accesses, find_residues(code, addresses))
-    groups = [*finder.merge_stores(), *finder.merge_loads()]
+    groups = [*finder.find_store_groups(), *finder.find_load_groups()]
     return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD]
 
 
@@ -122,32 +127,37 @@ class _MergeFinder:
         self._blocks, self._accesses, self._residue_of = blocks, accesses, residue_of
         self._block_code = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
+        self._vectors = self._find_vectors(code)
+
+    def _find_vectors(self, code: Sequence[Instruction]) -> Mapping[tuple[int, Base], list[tuple[int, int]]]:
+        """Return width and offset of vector accesses, by chain of basic blocks and base.
+
+        No register of a base is written more than once.
+        """
         writes = Counter(name for instruction in code for name in instruction.writes)
-        #: Width and offset of vector accesses, by straight-line run and base; its registers are written once.
-        self._vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
-        for run, block_code in zip(self._flow.straight_run_of_block, self._block_code, strict=True):
+        vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
+        for chain, block_code in zip(self._flow.chain_of_block, self._block_code, strict=True):
             for instruction in block_code:
-                access = accesses.get(id(instruction))
+                access = self._accesses.get(id(instruction))
                 if access is None or access.width <= WORD:
                     continue
                 if all(writes[getattr(operand, "name", "")] <= 1 for operand, _ in access.base):
-                    self._vectors[run, access.base].append((access.width, access.offset))
+                    vectors[chain, access.base].append((access.width, access.offset))
+        return vectors
 
     def _start_group(self, block: int, access: SharedAccess) -> MergeableGroup:
-        """Return an empty group for an access in basic block ``block``.
+        """Return an empty group for an access in basic block ``block``; the caller adds the access.
 
-        Vector accesses with the same base, in blocks that always run together with it, show how the address is aligned.
+        Vector accesses with the same base, in basic blocks of the same chain, show how the address is aligned.
         """
         base = self._residue_of(access.root).subtract(access.root_offset)
-        for width, offset in self._vectors[self._flow.straight_run_of_block[block], access.base]:
+        for width, offset in self._vectors.get((self._flow.chain_of_block[block], access.base), ()):
             base = base.align(width, offset)
         return MergeableGroup(access.kind, access.size, base, block)
 
-    def merge_stores(self) -> Iterator[MergeableGroup]:
-        """Yield groups of stores to one aligned window, if no instruction between them keeps them in order.
-
-        A group is complete when the iterator ends.
-        """
+    def find_store_groups(self) -> list[MergeableGroup]:
+        """Return groups of stores within one aligned access, if no instruction between them keeps them in order."""
+        all_groups: list[MergeableGroup] = []
         group: MergeableGroup | None = None
         for index, block_code in enumerate(self._block_code):
             if not self._flow.continues_previous[index]:
@@ -157,16 +167,15 @@ class _MergeFinder:
                 if access is not None and access.kind == "store":
                     if group is None or not group.accepts_store(access):
                         group = self._start_group(index, access)
-                        yield group
+                        all_groups.append(group)
                     group.add_access(id(instruction), access)
                 elif group is not None and (breaks_stores(instruction) or group.is_ended_by(instruction)):
                     group = None
+        return all_groups
 
-    def merge_loads(self) -> Iterator[MergeableGroup]:
-        """Yield groups of loads with one base, if no instruction on any path between them keeps them in order.
-
-        A group is complete when the iterator ends.
-        """
+    def find_load_groups(self) -> list[MergeableGroup]:
+        """Return groups of loads with one base, if no instruction on any path between them keeps them in order."""
+        all_groups: list[MergeableGroup] = []
         at_end: dict[int, _OpenGroups] = {}
         for index in self._flow.order:
             groups = at_end[index] = self._inherit_groups(index, at_end)
@@ -175,12 +184,13 @@ class _MergeFinder:
                 if access is not None and access.kind == "load":
                     if access.key not in groups:
                         groups[access.key] = self._start_group(index, access)
-                        yield groups[access.key]
+                        all_groups.append(groups[access.key])
                     groups[access.key].add_access(id(instruction), access)
                 _close_groups(groups, instruction)
+        return all_groups
 
     def _inherit_groups(self, block: int, at_end: Mapping[int, _OpenGroups]) -> _OpenGroups:
-        """Return the groups of the immediate dominator that are open at the beginning of a basic block."""
+        """Return the groups that a load in basic block ``block`` can join, from those of the immediate dominator."""
         dominator = self._flow.immediate[block]
         if dominator is None:
             return {}
@@ -202,19 +212,20 @@ def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
 
 
 class MergedCounter:
-    """Counts requests and wavefronts of merged accesses, at each execution of the group's first instruction."""
+    """Counts requests and wavefronts of merged accesses, whenever the group's first instruction is executed."""
 
     def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
         first = group.accesses[0].offset
+        #: Offset from the address of the first instruction, and bytes, of each merged access.
         self._accesses = [(start - first, width) for start, width in group.list_accesses()]
 
-    def record(self, chunk: Chunk, place: Value) -> None:
-        """Count one execution by the active threads of a chunk; ``place`` is the first instruction's address."""
-        size = place.block.itemsize if isinstance(place, Sum) else place.itemsize
+    def record(self, chunk: Chunk, first_address: Value) -> None:
+        """Count one execution by the active threads of a chunk; the address is that of the first instruction."""
+        size = first_address.block.itemsize if isinstance(first_address, Sum) else first_address.itemsize
         rules = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
         for shift, width in self._accesses:
             offset = np.full((1, 1), shift).astype(f"i{size}")
-            address = add_offset(TYPES[f"u{8 * size}"], place, offset) if shift else place
+            address = add_offset(TYPES[f"u{8 * size}"], first_address, offset) if shift else first_address
             self.requests += find_active_lanes(chunk.active, chunk.shape).requests
             self.wavefronts += sum_rules(rules, address, chunk.active, chunk.shape, width)[0]

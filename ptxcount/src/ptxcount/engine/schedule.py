@@ -26,13 +26,14 @@ from .barriers import BarrierQueue, Resumed
 from .executable import CodeBlock
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
-#: Maximum splits of a chunk by branches that differ between blocks, and minimum blocks for a split. Typically, the
-#: first bounds check splits interior from edge blocks, and the second splits off idle blocks.
+#: Maximum splits of a chunk (the thread blocks that run together) by branches that differ between blocks, and minimum
+#: blocks for a split. Typically, the first bounds check splits interior from edge blocks, the second splits off idle
+#: blocks.
 _MAX_DIVERGENCE_DEPTH = 2
 _MIN_BLOCKS_PER_SPLIT = 16
-#: Failed polls before other threads of the chunk are scheduled: for the first time, and later.
+#: Failed polls before other threads of the chunk are scheduled: for the first time, and later. These polls are a round.
 _FIRST_PATIENCE, _LATER_PATIENCE = 200, 4
-#: Rounds of failed polls before other chunks are scheduled.
+#: Rounds without a write before other chunks are scheduled, for each basic block where threads are ready.
 _MAX_VAIN_ROUNDS = 8
 #: Maximum number of source lines in a message.
 _MAX_SHOWN = 4
@@ -45,50 +46,53 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow) -> None:
         self._chunk, self._code, self._flow = chunk, code, flow
-        #: Masks of the threads that wait at no barrier, by the basic block that they run next.
+        #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first.
         self._ready: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
         self._patience, self._vain_rounds = _FIRST_PATIENCE, 0
         self._divergence_depth = 0
+        #: True if a thread has written to memory during the last `run_turn`.
         self.has_progress = False
 
-    def run_turn(self) -> list[Schedule]:
-        """Run until all threads exit, or the chunk is split or waits for other chunks; return the remaining schedules.
+    def run_turn(self) -> list[Schedule] | None:
+        """Run until all threads exit, a branch splits the chunk, or all threads wait for other chunks.
 
-        The result is empty, the parts, or only this schedule. In the last case, ``has_progress`` tells if a thread has
-        written to memory during this call. Raises `KernelFaultError` for a fault, a deadlock or a limit.
+        Return the schedules of the parts, none if all threads have exited; None if threads wait for other chunks.
+        Raises `KernelFaultError` for a fault, a deadlock or a limit.
         """
         rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
         while self._ready or self._barriers.waiting:
             if not self._ready and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
-            index = min(self._ready, key=rank.__getitem__)
-            if self._chunk.spins > self._patience:  # a thread that has not been scheduled may end the wait
-                if self._is_stuck():
-                    return [self]
-                index = next(iter(self._ready))
+            if self._chunk.spins > self._patience:
+                if self._end_round():
+                    return None
+                index = next(iter(self._ready))  # the threads that have been ready longest may end the wait
+            else:
+                index = min(self._ready, key=rank.__getitem__)
             parts = self._execute_block(index, self._ready.pop(index))
             if parts:
                 return parts
         self._chunk.check_tensor_leak()
         return []
 
-    def _is_stuck(self) -> bool:
-        """Release complete barriers; tell if all other threads keep polling in vain."""
+    def _end_round(self) -> bool:
+        """End a round of failed polls: release complete barriers. Tell if all ready threads keep polling in vain."""
         chunk = self._chunk
         self._vain_rounds = 0 if chunk.has_written else self._vain_rounds + 1
         self.has_progress |= chunk.has_written
         self._patience, chunk.spins, chunk.has_written = _LATER_PATIENCE, 0, False
         return not self._release_complete() and self._vain_rounds > _MAX_VAIN_ROUNDS * len(self._ready)
 
-    def report_stall(self) -> None:
+    def report_stall(self) -> NoReturn:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
-        for index, threads in self._ready.items():
+        if self._ready:
+            index, threads = next(iter(self._ready.items()))
             waits = self._describe_wait(threads)
             cause = "waits for an mbarrier" if waits else "polls a location that no thread writes"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
-        for stop, arrival in self._barriers.waiting:
-            self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
+        stop, arrival = self._barriers.waiting[0]
+        self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
 
     def _raise_fault(self, error: type[KernelFaultError], index: int, threads: Array, text: str) -> NoReturn:
         self._chunk.active = threads
@@ -123,7 +127,7 @@ class Schedule:
         chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
         chunk.enter_block(index)
         if self._barriers:
-            self._barriers.note_bypass(index, active)
+            self._barriers.record_bypass(index, active)
         count = len(code.steps)
         chunk.steps += count + 1
         self._check_limits(index, code)
@@ -137,11 +141,10 @@ class Schedule:
                 chunk.registers.pop(name, None)
         if code.end is End.BARRIER:
             self._arrive(index, code, active)
-        elif code.guard is None:
-            if code.end is not End.EXIT:
-                self._schedule_threads(code.successors[-1], active)
-        else:
+        elif code.guard is not None:
             return self._branch(index, code.guard, active)
+        elif code.end is not End.EXIT:
+            self._schedule_threads(code.successors[-1], active)
         return []
 
     def _check_limits(self, index: int, code: CodeBlock) -> None:
@@ -161,7 +164,7 @@ class Schedule:
     def _arrive(self, index: int, code: CodeBlock, active: Array) -> None:
         """Let threads arrive at the barrier of a basic block, and wait there, except for ``bar.arrive``."""
         barrier = code.barrier
-        if barrier is None:
+        if barrier is None:  # unsupported: the step has raised an error
             return
         if barrier.of_warp and barrier.number is not None:
             masks = as_array(barrier.number(self._chunk), _U32)
@@ -222,7 +225,7 @@ class Schedule:
         return []
 
     def _split_threads(self, index: int, active: Array, is_taken: Array) -> None:
-        """Schedule active threads after a branch or a predicated exit; ``is_taken`` is the mask of jumping threads."""
+        """Schedule active threads after a branch or predicated exit; those in the mask ``is_taken`` jump or exit."""
         code, jumping, continuing = self._code[index], active & is_taken, active & ~is_taken
         if not np.count_nonzero(continuing):  # the same mask object keeps its cached `ActiveLanes`
             jumping = active

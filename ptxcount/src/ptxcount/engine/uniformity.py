@@ -46,7 +46,10 @@ def _find_whole_shuffles(code: Sequence[Instruction], flow: Flow) -> set[int]:
 
     written_31, written = set[str](), set[str]()
     for instruction in code:
-        (written_31 if sets_31(instruction) else written).update(instruction.writes)
+        if sets_31(instruction):
+            written_31 |= instruction.writes
+        else:
+            written |= instruction.writes
     shuffles = set[int]()
     for block in flow.blocks:
         known_31 = written_31 - written

@@ -1,8 +1,7 @@
-"""Arrays in an address space of ptxcount, far apart, so that accesses near their bounds hit no other array."""
+"""Arrays in an address space of ptxcount, far apart, so that an access slightly out of bounds hits no other array."""
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,13 @@ FIRST_PARAMETER = 1 << 20
 PARAMETER_GUARD = 1 << 18
 #: Addresses below this come from a null pointer and an index.
 _NEAR_NULL = 1 << 16
-#: Functions that report a fault: error class, position (block, thread) in the chunk, text, address; for a race, also
-#: the source and the thread of the other access.
+#: Function that reports a fault, usually a `reporter.Reporter`. Its arguments: the error class, the position (block,
+#: thread) in the chunk, the text, the address; for a race, also the source and the thread of the other access.
 Report = Callable[..., None]
 
 
 def _find_bounds(address: Value) -> tuple[int, int]:
+    """Return the lowest and the highest address; of no addresses, any bounds."""
     if isinstance(address, Sum):
         return address.bounds()
     if address.size == 1:
@@ -60,7 +60,7 @@ class AddressMap:
         """Map a C-contiguous array, and return its address. Stores modify a writable array in place.
 
         ``name`` is the array's name in errors. ``unset``: an access is a fault. Raises `LaunchError` if the array has
-        foreign byte order, or holds Python objects.
+        another byte order than this machine, or holds Python objects.
         """
         if not array.dtype.isnative or array.dtype.hasobject:
             raise LaunchError(
@@ -68,7 +68,7 @@ class AddressMap:
             )
         region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
         if self._distinct:
-            region = replace(region, read={}, written=np.zeros(-(-array.nbytes // SECTOR), bool))
+            region.read, region.written = {}, np.zeros(-(-array.nbytes // SECTOR), bool)
         self._regions.append(region)
         self._next = (region.end + self._guard + ALIGNMENT) // ALIGNMENT * ALIGNMENT
         return region.base
@@ -83,13 +83,14 @@ class AddressMap:
     ) -> tuple[tuple[int, ...], list[ArrayPart]]:  # fmt: skip
         """Split an access by array: ``width`` bytes per active thread, in elements of ``size``; report bad addresses.
 
-        Return the broadcast shape of addresses, mask and ``shapes``, and the parts, whose ``places`` are indices in it.
-        If one part has all threads, its ``places`` are None, and the shape is (1, 1).
+        Return the broadcast shape of addresses, mask and ``shapes``, and a part for each array. The ``places`` of a
+        part are indices in this shape. If a mask of one element has all threads, and all access one array, ``places``
+        are None, and the shape is (1, 1).
         """
         low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None
         if region is not None and (low % width == 0 if low == high else is_aligned(address, width)):
-            return (1, 1), [ArrayPart(region, address, size, None, np.s_[:])]
+            return (1, 1), [ArrayPart(region, address, size, places=None, chosen=np.s_[:])]
         addresses = dense(address)  # in registers of 32 or 64 bits
         addresses = addresses.view(np.int64) if addresses.itemsize == 8 else addresses.astype(np.int64)
         shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
@@ -139,8 +140,8 @@ class AddressMap:
         if address < nearest.base:
             return f"{access}, {count_noun(nearest.base - address, 'byte')} before {array}"
         byte = address - nearest.base
-        if byte > 2 * nearest.data.size and len(self._regions) > 1:  # far outside: the index may be of another array
-            array = re.sub(r"^(\S+) \(", r"'\1' (", array)  # quote a name that may read as a word, such as in
+        if byte > 2 * nearest.data.size and len(self._regions) > 1:  # the index may be meant for another array
+            array = re.sub(r"^(\S+) \(", r"'\1' (", array)  # quote a name that may read as a word, such as "in"
             distance = count_noun(address - nearest.end, "byte")
             return f"{access}, in no array: {distance} after the end of the nearest array below, {array}"
         return f"{access}, which is byte {byte} of {array}"

@@ -13,7 +13,7 @@ from .global_memory import ArrayMemory
 
 @dataclass(frozen=True, eq=False)
 class ArrayDescriptor:
-    """Array accessed through a descriptor, such as a texture: the argument is a handle or opaque bytes."""
+    """Array behind a descriptor, such as a texture: the kernel's argument is a handle or opaque bytes."""
 
     array: Array
 
@@ -29,18 +29,18 @@ class ArrayDescriptor:
 
 
 class BoundDescriptor(NamedTuple):
-    """Descriptor that a handle stands for, and the address of the descriptor's array."""
+    """A descriptor of a launch, and the address of its array."""
 
     descriptor: ArrayDescriptor
     base: int
 
 
 Argument = Array | np.generic
-#: Also a descriptor, a struct (a mapping), elements in memory or in a struct (a list), or the null pointer (None).
+#: Type of an argument (`ArgumentLayout.encode_argument`), or of a part of one.
 KernelArgument = Argument | ArrayDescriptor | Mapping[str, Any] | list[Any] | None
 #: The only key of a mapping that represents a pointer.
 POINTER = "*"
-#: The first handle of a descriptor; outside of all addresses.
+#: The first handle of a descriptor; no address is as high.
 FIRST_HANDLE = 1 << 53
 _ADDRESS = np.dtype("u8")
 
@@ -79,8 +79,8 @@ class ArgumentLayout:
         ==================  ========================================================================
 
         The base array must be contiguous, and writable if the view is. Otherwise a strided view raises `LaunchError`,
-        and a contiguous one is an array by itself. Other types, empty mappings, empty lists and lists of several types
-        raise `LaunchError`, too. The message has the argument's name.
+        and a contiguous view is treated as an array without a base. Other types, empty mappings, empty lists and lists
+        of several types raise `LaunchError`, too. ``name`` is the argument's name in errors.
         """
         dtype, value = self._lay_out({POINTER: argument} if isinstance(argument, list) else argument, name)
         return _encode_value(dtype, value)
@@ -106,12 +106,7 @@ class ArgumentLayout:
                 raise LaunchError(f"{name} is a list of {' and '.join(sorted(types))}; all elements must have one type")
             return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
         if isinstance(argument, ArrayDescriptor):
-            if not (argument.strided or argument.array.flags.c_contiguous):
-                raise LaunchError(
-                    f"the array of {name}, a {type(argument).__name__}, must be C-contiguous; pass a copy"
-                )
-            handle = FIRST_HANDLE + len(self._descriptors)
-            self._descriptors[handle] = BoundDescriptor(argument, self._place_array(argument.array, name))
+            handle = self._bind_descriptor(argument, name)
             return np.dtype((np.void, argument.size)), np.void(handle.to_bytes(argument.size, "little"))
         if isinstance(argument, np.ndarray):
             return _ADDRESS, self._place_array(argument, name)
@@ -119,6 +114,13 @@ class ArgumentLayout:
             return argument.dtype, argument
         problem = "is an empty" if isinstance(argument, list | Mapping) else "has the type"
         raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
+
+    def _bind_descriptor(self, descriptor: ArrayDescriptor, name: str) -> int:
+        if not (descriptor.strided or descriptor.array.flags.c_contiguous):
+            raise LaunchError(f"the array of {name}, a {type(descriptor).__name__}, must be C-contiguous; pass a copy")
+        handle = FIRST_HANDLE + len(self._descriptors)
+        self._descriptors[handle] = BoundDescriptor(descriptor, self._place_array(descriptor.array, name))
+        return handle
 
     def _place_array(self, array: Array, name: str) -> int:
         """Return the address of an array, if possible within its base array; add the array to memory once."""
@@ -131,9 +133,8 @@ class ArgumentLayout:
             contents = owner.reshape(-1, order="A").view()
             if not writable:
                 contents.flags.writeable = False
-            self._addresses[key] = self._memory.add(
-                contents, name if owner.nbytes == array.nbytes else f"the base array of {name}"
-            )
+            owner_name = name if owner.nbytes == array.nbytes else f"the base array of {name}"
+            self._addresses[key] = self._memory.add(contents, owner_name)
         return self._addresses[key] + array.ctypes.data - owner.ctypes.data
 
 

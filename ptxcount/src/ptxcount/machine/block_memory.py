@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import LANES, Array, find_lane_stride, spread, take_by_warp, unsigned
-from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, Source, UninitializedReadError
+from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, UninitializedReadError
 from ..util.grammar import count_noun
 from .address_map import Report
 from .cluster_addresses import OFFSET_MASK, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
 from .pending_copies import PendingCopies
 from .polls import is_acquire, is_strong, is_strong_store
+from .reporter import Reporter
 from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
 
-class _Accesses(NamedTuple):
-    """Accesses of an instruction: rows of the accessed block and of the thread's block, the thread, and the units."""
+@dataclass(eq=False)
+class _Accesses:
+    """The accesses of one instruction. Each array has one element per access."""
 
+    #: ``load``, ``store`` or ``atomic``, bytes per access, and the function for faults.
+    kind: str
+    width: int
+    report: Report
+    #: Index in the chunk of the accessed block and of the thread's block; index of the thread in its block.
     owners: Array
     rows: Array
     threads: Array
-    units: Array
+    #: Offset in the memory of the accessed block.
+    offsets: Array
+    #: True if all threads are active, with the same offsets in all blocks: then these are the accesses of one block.
+    is_uniform: bool = False
+    #: True if an access is to the memory of another block.
+    is_remote: bool = False
+
+    def repeat(self, blocks: int) -> _Accesses:
+        """Return the accesses of all blocks, from those of one block."""
+        rows = np.arange(blocks).repeat(len(self.threads))
+        threads, offsets = np.tile(self.threads, blocks), np.tile(self.offsets, blocks)
+        return replace(self, owners=rows, rows=rows, threads=threads, offsets=offsets)
+
+    def report_fault(self, error: Any, access: int, problem: str, *other: Any) -> None:
+        """Report a fault of the access with this index; for a race, ``other`` is as in `Report`."""
+        offset = int(self.offsets[access])
+        text = f"{self.kind} of {count_noun(self.width, 'byte')} at shared address {offset}{problem}"
+        self.report(error, (int(self.rows[access]), int(self.threads[access])), text, offset, *other)
 
 
 class SharedMemory(ClusterAddresses):
@@ -37,15 +62,9 @@ class SharedMemory(ClusterAddresses):
     """
 
     def __init__(
-        self,
-        blocks: int,
-        threads: int,
-        size: int,
-        unit: int,
-        cluster: int = 1,
-        races: str = "",
+        self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "",
         clocks: WarpClocks | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__((blocks, threads), cluster)
         self._size, self._unit, self._policy = size, unit, races
         self._size_text = f"; the block has {count_noun(size, 'byte')} of shared memory"
@@ -70,7 +89,7 @@ class SharedMemory(ClusterAddresses):
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread; see `ArrayMemory.load`."""
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load`."""
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
@@ -85,11 +104,11 @@ class SharedMemory(ClusterAddresses):
         blocks, stride = data.reshape(self._shape[0], -1), find_lane_stride(index)
         if stride not in (0, 1):
             return blocks.take(index, axis=1, mode="clip")
-        leaders = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]
-        return take_by_warp(data, leaders, adjacent=stride == 1)
+        of_lane_0 = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]
+        return take_by_warp(data, of_lane_0, adjacent=stride == 1)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread; see `ArrayMemory.store`."""
+        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store`."""
         position, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
@@ -104,7 +123,7 @@ class SharedMemory(ClusterAddresses):
         self._copies.commit_group(active)
 
     def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete the ``cp.async`` copies of active threads; see `PendingCopies.complete`."""
+        """Complete ``cp.async`` copies of active threads: all, or all but their ``newest`` last groups."""
         for addresses, size in self._copies.complete(active, newest):
             self._mark_bytes(addresses, size, is_written=True)
 
@@ -114,8 +133,8 @@ class SharedMemory(ClusterAddresses):
             self.track_blocks()
         rows, threads = np.nonzero(addresses >= 0)
         units = (addresses[rows, threads] // self._unit)[:, None] + np.arange(size // self._unit)
-        # One row of addresses is for all blocks, which need not be tracked separately.
-        self._written[rows[:, None] if len(addresses) > 1 else slice(None), units] = is_written
+        marked_rows = rows[:, None] if len(addresses) > 1 else slice(None)  # one row of addresses is for all blocks
+        self._written[marked_rows, units] = is_written
 
     def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Report, shape: tuple[int, int]
@@ -208,57 +227,67 @@ class SharedMemory(ClusterAddresses):
         for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), and clusters whose
         races are checked, always have positions.
         """
-        addresses, width, blocks = dense(address), size * count, self._shape[0]
+        accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
+        self._check_bounds(accesses)
+        position = None if accesses.is_uniform else (accesses.rows, accesses.threads)
+        index, elements_per_block = accesses.offsets // size, self._stride // size
+        if position is not None:
+            index = accesses.owners * elements_per_block + index
+        elif values:
+            index = np.arange(self._shape[0])[:, None] * elements_per_block + index
+        compares_values = bool(values) and self._policy != "strict"
+        stored = self._find_stored_values(size, values, position, index) if compares_values else None
+        if accesses.is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
+            accesses = accesses.repeat(self._shape[0])
+        units = (accesses.offsets // self._unit)[:, None] + np.arange(accesses.width // self._unit)
+        self._check_written(accesses, units)
+        if self._policy != "off" and not (self._reserved and bool((accesses.offsets < self._reserved).all())):
+            self._check_races(accesses, units, stored)
+        return position, index
+
+    def _find_accesses(
+        self, kind: str, address: Value, width: int, active: Array, report: Report, *, is_exact: bool
+    ) -> _Accesses:
+        """Return the accesses of the active threads; if possible and not ``is_exact``, those of one block for all."""
+        addresses = dense(address)
         addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
         is_remote = self._cluster > 1 and bool((self.find_remote(address) & active).any())
         if self._cluster > 1 and not is_remote:
             addresses = self.strip_rank(address)
-        is_uniform = active.size == addresses.shape[0] == 1 and self.cluster_races is None
-        is_uniform = is_uniform and not (is_exact or is_remote)
-        if is_uniform:  # check one block for all
+        is_same_in_all_blocks = active.size == addresses.shape[0] == 1
+        if is_same_in_all_blocks and self.cluster_races is None and not (is_exact or is_remote):
             offsets = spread(addresses, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
-        else:
-            rows, threads = np.nonzero(spread(active, self._shape))
-            offsets = spread(addresses, self._shape)[rows, threads]
-            self.track_blocks()
-        position, owners = None if is_uniform else (rows, threads), rows
+            return _Accesses(kind, width, report, rows, rows, threads, offsets, is_uniform=True)
+        rows, threads = np.nonzero(spread(active, self._shape))
+        offsets = spread(addresses, self._shape)[rows, threads]
+        self.track_blocks()
+        owners = rows
         if is_remote:
             rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
+        return _Accesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
 
-        def fail(error: Any, access: int, problem: str, *other: Any) -> None:
-            offset = int(offsets[access])
-            text = f"{kind} of {count_noun(width, 'byte')} at shared address {offset}{problem}"
-            report(error, (int(rows[access]), int(threads[access])), text, offset, *other)
-
-        self._check_bounds(offsets, width, fail)
-        index = offsets // size
-        if values or not is_uniform:
-            index = (np.arange(blocks)[:, None] if is_uniform else owners) * (self._stride // size) + index
-        compares_values = bool(values) and self._policy != "strict"
-        stored = self._find_stored_values(size, values, position, index) if compares_values else None
-        if is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
-            owners = rows = np.arange(blocks).repeat(len(threads))
-            threads, offsets = np.tile(threads, blocks), np.tile(offsets, blocks)
-        units = (offsets // self._unit)[:, None] + np.arange(width // self._unit)
-        flat, written = owners[:, None] * self._written.shape[1] + units, self._written.reshape(-1)
-        if kind == "store":
-            written[flat] = True
-        elif not (is_written := written[flat]).all():
-            waits = "; a copy by cp.async was not waited for" if self._copies else ""
-            fail(UninitializedReadError, int(is_written.all(axis=1).argmin()), waits)
-            written[flat] = True
-        if self._policy != "off" and not (self._reserved and bool((offsets < self._reserved).all())):
-            self._check_races(kind, _Accesses(owners, rows, threads, units), report, fail, stored, is_remote=is_remote)
-        return position, index
-
-    def _check_bounds(self, offsets: Array, width: int, fail: Callable[..., None]) -> None:
+    def _check_bounds(self, accesses: _Accesses) -> None:
+        offsets, width = accesses.offsets, accesses.width
         is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
         if is_outside.any():
-            fail(OutOfBoundsError, int(is_outside.argmax()), self._size_text)
+            accesses.report_fault(OutOfBoundsError, int(is_outside.argmax()), self._size_text)
         if is_misaligned.any():
-            fail(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
+            problem = f", which is not a multiple of {width} bytes"
+            accesses.report_fault(MisalignedError, int(is_misaligned.argmax()), problem)
+
+    def _check_written(self, accesses: _Accesses, units: Array) -> None:
+        """Mark the units of a store as written; report the first load or atomic of unwritten units."""
+        flat, written = accesses.owners[:, None] * self._written.shape[1] + units, self._written.reshape(-1)
+        if accesses.kind == "store":
+            written[flat] = True
+            return
+        is_written = written[flat]
+        if not is_written.all():
+            waits = "; a copy by cp.async was not waited for" if self._copies else ""
+            accesses.report_fault(UninitializedReadError, int(is_written.all(axis=1).argmin()), waits)
+            written[flat] = True
 
     def _find_stored_values(
         self, size: int, values: Sequence[Array], position: tuple[Array, Array] | None, index: Array
@@ -269,31 +298,29 @@ class SharedMemory(ClusterAddresses):
         elements = [value[position][None, :] for value in full]
         return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
-    def _check_races(
-        self, kind: str, accesses: _Accesses, report: Any, fail: Callable[..., None], stored: StoredValues | None, *,
-        is_remote: bool,
-    ) -> None:  # fmt: skip
-        """Record the accesses of an instruction, and let ``fail`` report the first race.
+    def _check_races(self, accesses: _Accesses, units: Array, stored: StoredValues | None) -> None:
+        """Record the accesses of an instruction, and report the first race.
 
-        ``is_remote``: an access is to another block's memory. Then only races between blocks are checked.
+        If an access is to another block's memory, only races between blocks are checked.
         """
-        owners, rows, threads, units = accesses
-        instruction = getattr(getattr(report, "chunk", None), "instruction", None)
-        source = getattr(report, "source", Source(0))
-        if instruction is not None and (is_strong(instruction) or is_strong_store(instruction)):
+        kind, reporter = accesses.kind, accesses.report
+        if not isinstance(reporter, Reporter):  # the hardware reads a descriptor of the instruction
+            return
+        instruction, source = reporter.chunk.instruction, reporter.source
+        if is_strong(instruction) or is_strong_store(instruction):
             kind = f"strong {kind}"
         if self.cluster_races is not None:
-            race = self.cluster_races.record_access(kind, owners, rows, units, source, stored)
+            race = self.cluster_races.record_access(kind, accesses.owners, accesses.rows, units, source, stored)
             if race is not None:
                 rank = race.other % self._cluster
                 text = f" races with block {rank} of the cluster: no synchronization between them"
-                fail(SharedRaceError, race.access, text, race.source)
-        if is_remote:
+                accesses.report_fault(SharedRaceError, race.access, text, race.source)
+        if accesses.is_remote:
             return
-        is_volatile = instruction is not None and "volatile" in instruction.modifiers
-        if self._policy == "strict" and is_volatile and id(instruction) not in report.chunk.context.polls:
+        is_poll = id(instruction) in reporter.chunk.context.polls
+        if self._policy == "strict" and "volatile" in instruction.modifiers and not is_poll:
             kind = kind.replace("strong", "volatile")
-        acquires = instruction is not None and is_acquire(instruction)
+        owners, threads, acquires = accesses.owners, accesses.threads, is_acquire(instruction)
         race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
         if race is not None:
-            fail(SharedRaceError, race.access, "", race.source, race.other)
+            accesses.report_fault(SharedRaceError, race.access, "", race.source, race.other)

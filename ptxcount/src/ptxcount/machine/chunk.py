@@ -1,4 +1,4 @@
-"""Thread blocks of a launch that run together: their registers, memories and position."""
+"""A chunk: thread blocks of a launch that run together, with their registers and memories."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..ptx.program import CALL_SPACE, Instruction, Type
 from ..util.errors import KernelFaultError, Source, TensorMemoryError
 from .block_memory import SharedMemory
 from .cluster_addresses import make_ranked
-from .context import Context, split_index
+from .context import Context
 from .global_races import AccessEvent, WarpOrder
 from .local_memory import LocalMemory
 from .reporter import Reporter
-from .special_registers import SPECIALS
+from .special_registers import SPECIALS, split_index
 from .tensor_memory import TensorMemory
 from .warp_clocks import WarpClocks
 
 ALL_THREADS = np.ones((1, 1), bool)
 NO_REGISTERS: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
-#: Number of threads of a launch that the race check distinguishes.
+#: Maximum thread number in the race check of global memory; later threads share the numbers of earlier ones.
 _MAX_THREAD_NUMBER = (1 << 31) - 2
 _FALSE = np.zeros((1, 1), bool)
 #: Attributes of `Context` with the memory of each state space that blocks share.
@@ -36,7 +36,7 @@ _CLOCKS = {"%clock": "u4", "%clock64": "u8", "%globaltimer": "u8", "%globaltimer
 
 
 class Chunk:
-    """Whole thread blocks that run together."""
+    """Whole thread blocks that run together, all at the same instruction; a mask selects the active threads."""
 
     context: Context
     #: Number of blocks, and of threads per block.
@@ -49,7 +49,7 @@ class Chunk:
     live_elsewhere: frozenset[str] | None
     #: Consecutive strong loads, failed atomics and failed waits at mbarriers, without a write in between.
     spins: int
-    #: True if anything was written since the scheduler last cleared this flag.
+    #: True if memory was written since the scheduler last cleared this flag.
     has_written: bool
 
     def __init__(self, context: Context, block_ids: Array) -> None:
@@ -96,7 +96,7 @@ class Chunk:
         return _FALSE if kind.kind == "pred" else _ZEROS[kind.size]
 
     def write(self, name: str, value: Value) -> None:
-        """Set a register for the active threads; other threads keep their values only if these are still needed."""
+        """Set a register for the active threads; other threads keep their values only if they may still read them."""
         if (self.live_elsewhere is None or name in self.live_elsewhere) and name in self.registers:
             new, old = dense(value), dense(self.registers[name])
             value = choose(self.active, new, old.view(new.dtype))
@@ -105,8 +105,8 @@ class Chunk:
     def read_special(self, name: str) -> Array | None:
         """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
-        Clocks return the steps of the chunk, which have no relation to time. Two reads in one run of a basic block
-        return the same value. Upper halves of clocks return 0.
+        Clocks return the number of executed instructions, which has no relation to time. It changes only at the
+        beginning of a basic block. Upper halves of clocks return 0.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])
@@ -115,7 +115,7 @@ class Chunk:
         return self._specials.get(name)
 
     def make_shared_address(self, offset: int) -> Array:
-        """Return the shared address of an offset in each block, (1 or blocks, 1); in a cluster, with the rank."""
+        """Return the shared address of an offset in each block, (1 or blocks, 1); in a cluster, with its rank."""
         if not self.shared.has_cluster:
             return np.array([[offset]])
         return make_ranked(np.array([[offset]]), SPECIALS["%cluster_ctarank"](self).astype(np.int64))
@@ -140,7 +140,7 @@ class Chunk:
         return self._tensor
 
     def note_waits(self, threads: Array, places: Value) -> None:
-        """Note that the threads in a mask have waited for a phase of the mbarriers at shared addresses ``places``."""
+        """Order the blocks of threads that have waited for a phase of the mbarriers at shared addresses ``places``."""
         self.shared.reset_races(threads)
         self.order_blocks(threads)
         self.shared.order_blocks(threads)
@@ -162,7 +162,7 @@ class Chunk:
         self.context.add_finding(code, self.instruction.source, message, times)
 
     def find_counters(self, space: str, kind: str, width: int, *, is_matrix: bool = False) -> Access:
-        """Return the counters of the current instruction in a state space."""
+        """Return the counters of the current instruction for accesses of a kind to a state space; make them if new."""
         key = (id(self.instruction), space, kind)
         if key not in self.context.accesses:
             self.context.accesses[key] = Access(
@@ -171,22 +171,14 @@ class Chunk:
         return self.context.accesses[key]
 
     def record(
-        self,
-        space: str,
-        kind: str,
-        width: int,
-        address: Value,
-        *,
-        active: Array | None = None,
-        cost: AtomicCost | None = None,
-        is_replay: bool = False,
-        remote_kind: str = "",
-        is_matrix: bool = False,
-    ) -> None:
+        self, space: str, kind: str, width: int, address: Value, *, active: Array | None = None,
+        cost: AtomicCost | None = None, is_replay: bool = False, remote_kind: str = "", is_matrix: bool = False,
+    ) -> None:  # fmt: skip
         """Count an access of the active threads, or of those in the mask ``active``, by `Access.record`.
 
-        ``remote_kind`` is the kind of accesses to another block's shared memory; default: ``kind``. Accesses to kernel
-        parameters count as constant memory. Arguments of calls are in registers, and their accesses are not counted.
+        ``remote_kind`` is the kind under which accesses to another block's shared memory count; default: ``kind``.
+        Accesses to kernel parameters count as constant memory. Accesses to arguments of calls are not counted: these
+        are in registers.
         """
         if CALL_SPACE in self.instruction.modifiers:
             return
@@ -212,18 +204,13 @@ class Chunk:
             merged.record(self, address)
 
     def record_polling(
-        self,
-        space: str,
-        kind: str,
-        width: int,
-        address: Value,
-        *,
-        cost: AtomicCost | None = None,
+        self, space: str, kind: str, width: int, address: Value, *, cost: AtomicCost | None = None,
         may_poll: Array = ALL_THREADS,
-    ) -> None:
-        """Count an access by `record`, but count polls separately.
+    ) -> None:  # fmt: skip
+        """Count an access by `record`, but polls of a wait loop separately.
 
-        A poll repeats the address of the thread's last access in this loop. Only threads in the mask ``may_poll`` poll.
+        An access is a poll if the thread is in the mask ``may_poll`` and repeats the address of its last access in this
+        loop.
         """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:
@@ -251,7 +238,7 @@ class Chunk:
             self.last_ordered[spread(np.asarray(threads.any(axis=1)), (self.shape[0],))] = self.context.clock.now
 
     def make_event(self, places: Array) -> AccessEvent:
-        """Return the event of the current instruction's access by the threads at indices ``places`` of the chunk."""
+        """Return the facts for the race check of an access by the threads at indices ``places`` of the chunk."""
         rows, threads = places // self.shape[1], places % self.shape[1]
         numbers = (self.block_ids[rows] * self.shape[1] + threads) % _MAX_THREAD_NUMBER + 1
         clocks, warp = self.shared.races.clocks, None
@@ -264,14 +251,9 @@ class Chunk:
         return AccessEvent(time, numbers, self.last_ordered[rows], is_strict, context.access_sources, warp)
 
     def make_fault(
-        self,
-        error: type[KernelFaultError],
-        text: str,
-        *,
-        position: tuple[int, int] | None = None,
-        address: int | None = None,
-        source: Source | None = None,
-    ) -> KernelFaultError:
+        self, error: type[KernelFaultError], text: str, *, position: tuple[int, int] | None = None,
+        address: int | None = None, source: Source | None = None,
+    ) -> KernelFaultError:  # fmt: skip
         """Return a fault at (block, thread) of the chunk; default: first active thread, current instruction."""
         row, place = position or self.find_first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)

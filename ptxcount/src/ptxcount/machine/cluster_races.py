@@ -1,8 +1,8 @@
 """Races between blocks of a cluster in distributed shared memory.
 
-Two blocks race under the conditions of two threads (`shared_races`). A cluster barrier between the accesses prevents
-that. So does a wait at an ``mbarrier``, an atomic or a strong load, but not a block barrier. For each unit and access
-kind, the check keeps two accesses: the last by the block that owns the unit, and the last by another block.
+Two blocks race if two of their threads would race in one block (`shared_races`). A cluster barrier between the accesses
+prevents that. So does a wait at an ``mbarrier``, an atomic or a strong load, but not a block barrier. For each unit and
+access kind, the check keeps two accesses: the last by the block that owns the unit, and the last by another block.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from ..lanes.warps import Array, find_first, spread
 from ..util.errors import Source
 from .shared_races import CONFLICTING_KINDS, Race, StoredValues
 
-#: Record of each unit: times of the owner's and of another block's last access, that block, and both source lines.
+#: Indices of the record of a unit: times of the last access by its owner and by another block, this other block, and
+#: the source lines of both accesses.
 _OWN_TIME, _FAR_TIME, _FAR_BLOCK, _OWN_LINE, _FAR_LINE = range(5)
 
 
@@ -24,6 +25,7 @@ class ClusterRaces:
         self._units, self._now = units, 0
         #: The time up to which accesses of other blocks are ordered before each block.
         self._ordered = np.zeros(blocks, np.int32)
+        #: Records of the last accesses, (5, blocks, units), by access kind.
         self._touched: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
 
@@ -45,10 +47,10 @@ class ClusterRaces:
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None
     ) -> Race | None:
-        """Record the accesses of an instruction; return the first access that races with another block.
+        """Record the accesses of an instruction; return the first race with another block.
 
-        Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). Stores
-        that do not change memory race only with atomics; see `shared_races.RaceDetector.record_access`.
+        Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). With
+        ``stored`` values, a store that does not change memory races only with atomics.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
@@ -72,6 +74,7 @@ class ClusterRaces:
     def _find_earlier_race(
         self, earlier_kind: str, flat: Array, blocks: Array, owners: Array, stored: StoredValues | None
     ) -> Race | None:
+        """Return the first race with an earlier instruction's access of one kind."""
         earlier = self._touched[earlier_kind].reshape(5, -1)[:, flat]
         ordered = self._ordered[blocks]
         by_owner = (blocks != owners) & (earlier[_OWN_TIME] > ordered)
@@ -85,9 +88,9 @@ class ClusterRaces:
         return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
     def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
-        """Find the first store to a unit that another block, not its owner, stores to by the same instruction.
+        """Return the first race between stores of this instruction by two blocks, unless the second owns the unit.
 
-        With ``stored``, only stores of different values race.
+        With ``stored`` values, only stores of different values race.
         """
         races = (last[_FAR_TIME] == self._now) & (last[_FAR_BLOCK] != blocks)
         if races.any() and stored is not None:

@@ -1,22 +1,16 @@
-"""The state that all chunks of a launch share."""
+"""The state that all chunks of a launch share. A chunk is a number of thread blocks that run together (`chunk`)."""
 
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 from ..counting.counters import Access, LaunchCounters
-from ..lanes.warps import Array
 from ..util.errors import Index3, Source
 from ..util.findings import Finding
 from .global_memory import ArrayMemory
 from .launch_progress import STALL_LIMIT, LaunchProgress
 from .polls import Poll
 from .warp_clocks import Clock
-
-
-def split_index(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
-    """Split a linear index into (x, y, z), x fastest."""
-    return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
 
 
 @dataclass
@@ -31,7 +25,7 @@ class Context:
     parameters: ArrayMemory
     #: Addresses of variables, parameters and functions by name.
     symbols: dict[str, int]
-    #: Reasons why other names have no address.
+    #: Reasons why some variables have no address, by the name of the variable.
     unavailable: dict[str, str]
     #: The names of variables in shared memory.
     shared_names: frozenset[str]
@@ -59,19 +53,19 @@ class Context:
     max_resident_blocks: int = 0
     #: Reserved bytes at the beginning of shared memory, initially zero.
     reserved_shared_bytes: int = 0
-    #: Note on dynamic shared memory, added to messages about accesses out of bounds.
+    #: Text about dynamic shared memory, appended to messages about accesses out of bounds.
     dynamic_note: str = ""
     #: Dynamic shared memory per block, in bytes.
     dynamic_size: int = 0
     #: True if races in global memory are checked.
     checks_global_races: bool = False
-    #: Counter of the checked accesses.
+    #: Clock of the race checks: it counts the checked accesses.
     clock: Clock = field(default_factory=Clock)
     #: Source of each checked access to global memory, by its `clock` time.
     access_sources: dict[int, Source] = field(default_factory=dict)
     #: Number of clocks that a warp needs (`warp_clocks.count_ordered_lanes`).
     ordered_lanes: int = 0
-    #: Loads and atomics that may poll (`polls.find_polls`), by `id` of the instruction.
+    #: Loads and atomics that may wait for other threads in a loop (`polls.find_polls`), by `id` of the instruction.
     polls: dict[int, Poll] = field(default_factory=dict)
     #: `id` of each weak load that ends a loop (`polls.find_scans`).
     scans: frozenset[int] = frozenset()
@@ -84,13 +78,13 @@ class Context:
     heap: int = 0
     #: Allocated bytes of the heap.
     heap_used: int = 0
-    #: Counters of mergeable groups, by `id` of the first instruction.
+    #: Counters of accesses that ptxas may merge (`merging.MergedCounter`), by `id` of the first instruction.
     merged: dict[int, Any] = field(default_factory=dict)
     #: Handles of tensor maps that the kernel changed, by the fields of the map.
     map_handles: dict[Any, int] = field(default_factory=dict)
     #: Fields of tensor maps that the kernel created, by handle.
     maps: dict[int, Any] = field(default_factory=dict)
-    #: The counters of each memory instruction, state space and kind.
+    #: Counters of accesses by `id` of the instruction, state space and kind.
     accesses: dict[tuple[int, str, str], Access] = field(default_factory=dict)
     #: Findings by code and source lines.
     findings: dict[tuple[str, frozenset[Any]], Finding] = field(default_factory=dict)

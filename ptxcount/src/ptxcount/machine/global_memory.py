@@ -1,9 +1,7 @@
 """Accesses to the arrays of a launch: loads, stores and atomics, and their races."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -12,15 +10,16 @@ from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import GlobalRaceError, ReadOnlyError, UnsetVariableError
 from ..util.grammar import count_noun
 from .address_map import AddressMap, Report
-from .global_races import AccessHistory
+from .global_races import ANYTHING, AccessHistory, ReachedNames
 from .regions import ArrayPart, Region, Selection
+from .reporter import Reporter
 
-#: Number of stores to a write-only array whose threads are compared with each other.
+#: Number of stores to a write-only array that are checked for threads that overwrite each other's values.
 _COMPARED_STORES = 16
 
 
 class ArrayMemory(AddressMap):
-    """An `AddressMap` with the accesses of a launch: content, touched sectors and races."""
+    """An `AddressMap` whose arrays a launch loads and stores, with touched sectors and races."""
 
     def distinct_sectors(self) -> tuple[int, int]:
         """Return the number of distinct sectors that were read, and that were written."""
@@ -28,7 +27,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM, if each L2 miss reads the load's ``fetch`` sectors."""
+        """Return the minimum number of sectors read from DRAM; an L2 miss reads the ``fetch`` sectors of `load`."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(
@@ -36,13 +35,14 @@ class ArrayMemory(AddressMap):
     ) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the thread's address on.
 
-        A miss of the L2 cache fetches ``fetch`` sectors. Returns unsigned integers (raw bytes for 16-byte elements),
-        one array per element. Faults go to ``report``.
+        Return one array per element, of unsigned integers (of raw bytes, if an element has 16). ``report`` is called
+        for faults, and for races if it is a `Reporter`. A miss of the L2 cache fetches ``fetch`` sectors.
         """
         shape, parts = self._resolve(address, size, count, active, report, fetch=fetch)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]
         for part in parts:
-            self._check_race(part, size, count, shape, report)
+            if isinstance(report, Reporter):
+                _check_load_races(part, count, shape, report)
             values = [part.gather(k) for k in range(count)]
             if part.places is None:
                 return values
@@ -50,61 +50,30 @@ class ArrayMemory(AddressMap):
                 result.reshape(-1)[part.places] = value
         return results
 
-    def watch_races(self, reached: Sequence[set[str] | None], *, strict: bool) -> bool:
-        """Begin to check races in writable arrays that the kernel writes; return True if there is any.
+    def watch_races(self, reached: ReachedNames, *, strict: bool) -> bool:
+        """Begin to check races in writable arrays that the kernel writes; tell if there are such arrays.
 
-        ``reached`` has the array names of each field of `ReachedNames`; None means all arrays.
+        ``reached`` has the names of arrays, or `ANYTHING`.
         """
-        for place, region in enumerate(self._regions):
-            loads, stores, scans, strong_writes = (names is None or region.name in names for names in reached)
-            if region.writable and (stores or (scans and strong_writes)):
-                watched = AccessHistory(region.data, region.name) if stores and (strict or loads) else None
-                scanned = AccessHistory(region.data, region.name) if scans and strong_writes else None
-                compared = [_COMPARED_STORES if stores and not watched else 0]
-                self._regions[place] = replace(region, watched=watched, scanned=scanned, compared=compared)
-        return any(region.watched or region.scanned or region.compared[0] for region in self._regions)
-
-    def _check_race(
-        self, part: ArrayPart, size: int, count: int, shape: tuple[int, ...], report: Any, values: Sequence[Array] = ()
-    ) -> None:
-        """Report the first race of a weak access, if races in its array are checked. A store has ``values``.
-
-        A strong store is only recorded: a weak load that ends a loop may race with it. Strong loads are ignored.
-        """
-        region, is_weak = part.region, getattr(report, "is_weak", False)
-        chunk: Any = getattr(report, "chunk", None)
-        is_scan = is_weak and not values and id(chunk.instruction) in chunk.context.scans
-        is_strong_store = not is_weak and bool(values)
-        histories = [region.watched if is_weak else None, region.scanned if is_scan or is_strong_store else None]
-        if chunk is None or not any(histories):
-            return
-        full = part.first_index
-        if part.places is not None:  # may be one row for all blocks
-            full = np.full(shape, -1, np.int64)
-            full.reshape(-1)[part.places] = part.first_index
-        full = spread(full, chunk.shape).reshape(-1)  # by thread of the chunk; -1: it does not access the array
-        places = np.flatnonzero(full >= 0)
-        index, event, width = full[places] // count, chunk.make_event(places), size * count
-        stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
-        for history in filter(None, histories):
-            if values:
-                note = history.note_store if is_weak else history.note_strong_write
-                race = note(index, width, stored_values, region.view_elements(size), event)
-            else:
-                race = history.note_load(index, width, event)
-            if race is not None:
-                access, text = race
-                if history is region.scanned:
-                    text += "; this load ends a loop, so counts depend on the order of threads"
-                position = divmod(int(places[access]), chunk.shape[1])
-                report(GlobalRaceError, position, text, region.base + int(index[access]) * width)
+        for region in self._regions:
+            loads, stores, scans, strong_writes = (ANYTHING in names or region.name in names for names in reached)
+            if not region.writable:
+                continue
+            if stores and (strict or loads):
+                region.watched = AccessHistory(region.data, region.name)
+            elif stores:
+                region.stores_to_compare = _COMPARED_STORES
+            if scans and strong_writes:
+                region.scanned = AccessHistory(region.data, region.name)
+        return any(region.watched or region.scanned or region.stores_to_compare for region in self._regions)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements for each active thread; ``values`` has one array per element. See `load`."""
         shapes = [value.shape for value in values]
         shape, parts = self._resolve(address, size, len(values), active, report, *shapes, kind="store")
         for part in parts:
-            self._check_race(part, size, len(values), shape, report, values)
+            if isinstance(report, Reporter):
+                _check_store_races(part, values, shape, report)
             elements = part.region.view_elements(size)
             for k, value in enumerate(values):
                 place = part.first_index + k if k else part.first_index
@@ -112,33 +81,20 @@ class ArrayMemory(AddressMap):
                 if stored.size > 1 and stored.shape != place.shape:
                     place = spread(place, np.broadcast_shapes(place.shape, stored.shape))
                 elements[place] = stored
-                if part.region.compared[0] and stored.size > 1:
-                    self._check_lost_stores(part, place, elements[place] != stored, size, shape, report)
-
-    @staticmethod
-    def _check_lost_stores(
-        part: ArrayPart, place: Array, lost: Array, size: int, shape: tuple[int, ...], report: Report
-    ) -> None:
-        """Report the first store of the mask ``lost``: another thread has overwritten the value."""
-        region = part.region
-        region.compared[0] -= 1
-        if not (getattr(report, "is_weak", False) and lost.any()):
-            return
-        first = int(lost.argmax())
-        byte = int(spread(place, lost.shape).flat[first]) * size
-        text = f"store of {count_noun(size, 'byte')} at byte {byte} of {region.name}"
-        text += ", which another thread writes without synchronization"
-        position = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
-        report(GlobalRaceError, position, text, region.base + byte)
+                if part.region.stores_to_compare and stored.size > 1:
+                    part.region.stores_to_compare -= 1
+                    lost = elements[place] != stored
+                    if isinstance(report, Reporter) and report.is_weak and lost.any():
+                        _report_lost_store(part, place, lost, shape, report)
 
     def find_atomic_cells(
-        self, address: Value, size: int, active: Array, report: Any, shape: tuple[int, int]
+        self, address: Value, size: int, active: Array, report: Reporter, shape: tuple[int, int]
     ) -> Iterator[tuple[Array, Array, Selection]]:
-        """Check an atomic access of a chunk of (blocks, threads).
+        """Check an atomic access of a chunk of (blocks, threads), and let the caller execute it.
 
         For each accessed array, yield its elements of ``size`` bytes, the index of the element of each thread that
-        accesses it, and the selection of these threads among the active ones. After the caller has changed the
-        elements, note the write for the race check.
+        accesses it, and the selection of these threads among the active ones. The caller changes the elements before
+        it goes on: then the race check records the changes.
         """
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.mark_sectors(written=False)
@@ -148,7 +104,7 @@ class ArrayMemory(AddressMap):
             yield elements, index, part.chosen
             if scanned:
                 places = np.arange(prod(shape)) if part.places is None else part.places
-                scanned.note_strong_write(index, size, [old], elements, report.chunk.make_event(places))
+                scanned.record_strong_write(index, size, [old], elements, report.chunk.make_event(places))
 
     def _resolve(
         self, address: Value, size: int, count: int, active: Array, report: Report, *shapes: tuple[int, ...],
@@ -167,6 +123,74 @@ class ArrayMemory(AddressMap):
                 report(ReadOnlyError, first, f"{text} {array_size}", part.region.base + byte)
             part.mark_sectors(written=kind != "load", fetch=fetch)
         return shape, parts
+
+
+def _check_load_races(part: ArrayPart, count: int, shape: tuple[int, ...], reporter: Reporter) -> None:
+    """Record a weak load of ``count`` elements in the histories of its array, if any, and report its first race."""
+    region, chunk, width = part.region, reporter.chunk, part.size * count
+    histories = []
+    if reporter.is_weak and region.watched:
+        histories.append(region.watched)
+    if reporter.is_weak and region.scanned and id(chunk.instruction) in chunk.context.scans:  # it ends a loop
+        histories.append(region.scanned)
+    if not histories:
+        return
+    places, index = _find_thread_indices(part, shape, chunk.shape)
+    index, event = index // count, chunk.make_event(places)
+    for history in histories:
+        race = history.record_load(index, width, event)
+        if race is not None:
+            access, text = race
+            if history is region.scanned:
+                text += "; this load ends a loop, so counts depend on the order of threads"
+            position = divmod(int(places[access]), chunk.shape[1])
+            reporter(GlobalRaceError, position, text, region.base + int(index[access]) * width)
+
+
+def _check_store_races(part: ArrayPart, values: Sequence[Array], shape: tuple[int, ...], reporter: Reporter) -> None:
+    """Record a store in the history of its array, if any, before it is executed; report its first race.
+
+    A strong store does not race, but a later weak load that ends a loop may race with it.
+    """
+    region, chunk, width = part.region, reporter.chunk, part.size * len(values)
+    history = region.watched if reporter.is_weak else region.scanned
+    if history is None:
+        return
+    places, index = _find_thread_indices(part, shape, chunk.shape)
+    index, event, elements = index // len(values), chunk.make_event(places), region.view_elements(part.size)
+    stored_values = [spread(value, chunk.shape).reshape(-1)[places] for value in values]
+    if not reporter.is_weak:
+        history.record_strong_write(index, width, stored_values, elements, event)
+        return
+    race = history.record_store(index, width, stored_values, elements, event)
+    if race is not None:
+        access, text = race
+        position = divmod(int(places[access]), chunk.shape[1])
+        reporter(GlobalRaceError, position, text, region.base + int(index[access]) * width)
+
+
+def _find_thread_indices(part: ArrayPart, shape: tuple[int, ...], chunk_shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Return the threads of the chunk that access an array, and the index of the first element of each.
+
+    ``shape`` is the shape that `AddressMap.find_parts` returns. It may be one row for all blocks.
+    """
+    index = part.first_index
+    if part.places is not None:
+        index = np.full(shape, -1, np.int64)  # -1: the thread does not access the array
+        index.reshape(-1)[part.places] = part.first_index
+    index = spread(index, chunk_shape).reshape(-1)
+    places = np.flatnonzero(index >= 0)
+    return places, index[places]
+
+
+def _report_lost_store(part: ArrayPart, place: Array, lost: Array, shape: tuple[int, ...], reporter: Reporter) -> None:
+    """Report the first store in the mask ``lost``: another thread has overwritten the value."""
+    first = int(lost.argmax())
+    byte = int(spread(place, lost.shape).flat[first]) * part.size
+    text = f"store of {count_noun(part.size, 'byte')} at byte {byte} of {part.region.name}"
+    text += ", which another thread writes without synchronization"
+    position = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
+    reporter(GlobalRaceError, position, text, part.region.base + byte)
 
 
 def _report_unset(region: Region, position: tuple[int, int], report: Report) -> None:

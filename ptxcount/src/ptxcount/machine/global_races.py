@@ -1,10 +1,11 @@
 """Races in global memory: two threads access one address without synchronization, and one of them writes.
 
-A barrier of a block or cluster orders its blocks after all earlier accesses. So does a wait at an mbarrier, an atomic
-or a strong load (volatile, relaxed or acquire) of any thread of the block. ``bar.warp.sync`` orders the lanes of its
-mask. If several threads read an address, the check keeps only the time of the last. The check misses races
+A barrier of a block or cluster orders its blocks after all earlier accesses of the launch. So does a wait of any thread
+of the block at an mbarrier, an atomic, or a strong load (volatile, relaxed or acquire). ``bar.warp.sync`` orders the
+lanes of its mask. If several threads read an address, the check keeps only the time of the last read. The check misses
+races
 
-- of a block that executes one of these instructions for another purpose,
+- of a block that executes one of these instructions without synchronizing by it,
 - between a strong and a weak access, except a strong write and a load that ends a loop,
 - of textures, bulk copies and tensor cores,
 - between stores to an array that the kernel only writes, except the threads of one store in the first 16 stores; the
@@ -25,9 +26,9 @@ from .polls import is_strong_write
 
 #: The record of an access is its time, shifted by 32 bits, and the number of its thread in the bits below.
 _TIME, _THREAD = 32, (1 << 32) - 1
-#: Marks a unit that several threads have read.
+#: Stands for the number of the thread, if several threads have read a unit.
 _SEVERAL_THREADS = _THREAD
-#: Marks a unit that several threads of one warp have read; added to the number of its first thread.
+#: Is added to the number of the warp's first thread, if several threads of one warp have read a unit.
 _WARP_LANES = 1 << 31
 #: Name for memory at an address that was loaded from memory.
 ANYTHING = "*"
@@ -35,12 +36,13 @@ ANYTHING = "*"
 
 @dataclass(frozen=True)
 class WarpOrder:
-    """Order that warp barriers make between an access and earlier accesses of its warp."""
+    """Order that warp barriers make between an access of some threads and earlier accesses of the same warps."""
 
     #: The lane of each thread, and the number of lanes in its warp.
     lanes: Array
     count: Array
-    #: The vector clock of each thread over the lanes of its warp (`warp_clocks`), (threads, 1 or 32).
+    #: Times up to which accesses of each lane of the warp are ordered before each thread (`warp_clocks`): (threads,
+    #: 32), or (threads, 1) if all lanes have the same time.
     ordered_times: Array
 
     def find_first_thread(self, thread: Array) -> Array:
@@ -55,11 +57,12 @@ class WarpOrder:
     def is_ordered(self, other_thread: Array, times: Array, lane_bits: Array | None, thread: Array) -> Array:
         """Tell if warp barriers order the last access, at ``times``, before each thread.
 
-        The last access is by ``other_thread``, or by all lanes of the thread's warp in ``lane_bits``.
+        The last access is by ``other_thread``. If this is `_WARP_LANES` and the thread's warp, the last accesses are
+        by the lanes in ``lane_bits``.
         """
         lane, inside = self.find_lane(other_thread, thread)
         is_warp = other_thread == (_WARP_LANES | self.find_first_thread(thread))
-        if lane_bits is None:  # all lanes have one clock
+        if lane_bits is None:  # all lanes of a warp have the same times
             return np.asarray((inside | is_warp) & (times <= self.ordered_times))
         is_lane_ordered = times <= np.take_along_axis(self.ordered_times, np.where(inside, lane, 0), axis=1)
         is_unordered = np.zeros(other_thread.shape, bool)
@@ -71,9 +74,9 @@ class WarpOrder:
 
 @dataclass(frozen=True)
 class AccessEvent:
-    """An access of a chunk, with all facts that decide whether the access races."""
+    """An access by one instruction of a chunk, with all facts that decide whether it races."""
 
-    #: Time of the access; later ones have greater times.
+    #: Time of the access; later accesses have greater times.
     time: int
     #: Number of each thread in the launch, from 1 on.
     threads: Array
@@ -83,7 +86,7 @@ class AccessEvent:
     strict: bool
     #: Source of each access, by its time.
     sources: Mapping[int, Source]
-    #: Order by warp barriers and flags in shared memory; None without them.
+    #: Order by warp barriers and flags in shared memory; None if the kernel has neither.
     warp: WarpOrder | None
 
 
@@ -92,7 +95,7 @@ class AccessHistory:
 
     def __init__(self, data: Array, name: str) -> None:
         self._data, self._name, self._unit = data, name, 0
-        #: Record of the last access of each unit; 0 if there is none.
+        #: Records of the last read and the last write of each unit; 0 if there is none.
         self._read = self._written = np.zeros(0, np.int64)
         #: The lanes of one warp that have read each unit, if there are several; None if lanes are not distinguished.
         self._lanes: Array | None = None
@@ -112,112 +115,113 @@ class AccessHistory:
         units_per_access = width // self._unit
         return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
-    def note_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
-        """Note a load of ``width`` bytes by some threads; return the first racing access and a message, or None."""
-        places = self._find_units(index, width)
+    def record_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
+        """Record a load of ``width`` bytes by some threads; return the index and the message of its first race.
+
+        Each element of ``index`` is the index of a thread's access, in an array of elements of this width.
+        """
+        units = self._find_units(index, width)
         thread = event.threads[:, None]
-        last_write = self._written[places]
+        last_write = self._written[units]
         races = self._is_unordered(last_write, thread, event)
-        race = self._describe_race(races, places, width, "load", "writes", event, last_write)
-        last_read, new_read = self._read[places], np.broadcast_to(thread | event.time << _TIME, places.shape)
-        self._read[places] = new_read
+        race = self._describe_race(races, units, width, "load", "writes", event, last_write)
+        last_read, new_read = self._read[units], np.broadcast_to(thread | event.time << _TIME, units.shape)
+        self._read[units] = new_read
         # If several threads of this load read a unit, NumPy keeps one of them.
-        is_shared = self._read[places] != new_read
-        is_shared |= self._is_unordered(last_read, thread, event, self._find_lane_bits(places))
+        is_shared = self._read[units] != new_read
+        is_shared |= self._is_unordered(last_read, thread, event, self._find_lane_bits(units))
         if event.warp is not None and is_shared.any():
-            is_shared = self._note_warp_lanes(places, last_read, is_shared, thread, event)
-        self._read[places[is_shared]] = _SEVERAL_THREADS | event.time << _TIME
+            is_shared = self._record_warp_read(units, last_read, is_shared, event, event.warp)
+        self._read[units[is_shared]] = _SEVERAL_THREADS | event.time << _TIME
         return race
 
-    def _find_lane_bits(self, places: Array) -> Array | None:
-        return None if self._lanes is None else self._lanes[places]
+    def _find_lane_bits(self, units: Array) -> Array | None:
+        return None if self._lanes is None else self._lanes[units]
 
-    def _note_warp_lanes(
-        self, places: Array, last_read: Array, is_shared: Array, thread: Array, event: AccessEvent
+    def _record_warp_read(
+        self, units: Array, last_read: Array, is_shared: Array, event: AccessEvent, warp: WarpOrder
     ) -> Array:
-        """Note units that several lanes of one warp have read. Return the mask of units that other warps read, too."""
-        warp, lane_bits, reader = event.warp, self._find_lane_bits(places), last_read & _THREAD
-        assert warp is not None
-        if warp.ordered_times.shape[1] > 1 and lane_bits is None:
+        """Record the warps that have read units with several readers, and the lanes that have read each unit.
+
+        ``is_shared`` is the mask of units with several readers. Return the mask of units with readers in several warps.
+        """
+        if warp.ordered_times.shape[1] > 1 and self._lanes is None:
             self._lanes = np.zeros(len(self._read), np.uint32)
-            lane_bits = self._lanes[places]
-        warp_reader = np.broadcast_to(_WARP_LANES | warp.find_first_thread(thread), places.shape)
-        lane, inside = warp.find_lane(reader, thread)
-        is_warp = reader == warp_reader
+        thread, reader, lane_bits = event.threads[:, None], last_read & _THREAD, self._find_lane_bits(units)
+        warp_reader = np.broadcast_to(_WARP_LANES | warp.find_first_thread(thread), units.shape)
+        last_lane, is_same_warp = warp.find_lane(reader, thread)
+        has_warp_record = reader == warp_reader  # several lanes of this warp have read the unit before
         is_unordered = self._is_unordered(last_read, thread, event, lane_bits)
         warp_read = warp_reader | event.time << _TIME
-        thread_read = self._read[places]
-        self._read[places] = warp_read  # for the comparison below: NumPy keeps one of several warps
-        read_elsewhere = (self._read[places] != warp_read) | is_unordered & ~inside & ~is_warp
-        self._read[places] = thread_read
-        self._read[places[is_shared]] = warp_read[is_shared]
+        thread_read = self._read[units]
+        self._read[units] = warp_read  # only for the comparison: NumPy keeps one of several warps
+        is_of_several_warps = self._read[units] != warp_read
+        is_of_several_warps |= is_unordered & ~is_same_warp & ~has_warp_record
+        self._read[units] = thread_read
+        self._read[units[is_shared]] = warp_read[is_shared]
         if self._lanes is not None and lane_bits is not None:
             one = np.uint32(1)
-            earlier_bits = np.where(is_warp, lane_bits, np.where(inside, one << (lane % LANES).astype(np.uint32), 0))
-            self._lanes[places] = 0
+            last_bit = np.where(is_same_warp, one << (last_lane % LANES).astype(np.uint32), 0)
+            earlier_bits = np.where(is_unordered, np.where(has_warp_record, lane_bits, last_bit), 0)
             own_bit = one << warp.lanes[:, None].astype(np.uint32)
-            np.bitwise_or.at(self._lanes, places, np.where(is_unordered, earlier_bits, 0).astype(np.uint32) | own_bit)
-        return np.asarray(read_elsewhere)
+            self._lanes[units] = 0
+            np.bitwise_or.at(self._lanes, units, earlier_bits.astype(np.uint32) | own_bit)
+        return np.asarray(is_of_several_warps)
 
-    def note_strong_write(
+    def record_strong_write(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> None:
-        """Note a strong write if ``values`` change the memory, ``cells``. Strong writes race only with weak loads."""
+        """Record those strong writes whose ``values`` differ from memory, ``cells``. They do not race themselves."""
         changed = np.flatnonzero(_find_changes(index, values, cells))
-        places = self._find_units(index[changed], width)
-        self._written[places] = np.broadcast_to(event.threads[changed, None] | event.time << _TIME, places.shape)
+        units = self._find_units(index[changed], width)
+        self._written[units] = np.broadcast_to(event.threads[changed, None] | event.time << _TIME, units.shape)
 
-    def note_store(
+    def record_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Note a store before it is executed; return as `note_load` does."""
-        places, thread = self._find_units(index, width), event.threads[:, None]
-        changes = np.ones((len(index), 1), bool)
-        if not event.strict:
+        """Record a store of ``values`` before memory, ``cells``, changes; return its first race, as `record_load`."""
+        units, thread = self._find_units(index, width), event.threads[:, None]
+        last_read, last_write = self._read[units], self._written[units]
+        races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(units))
+        races_write = self._is_unordered(last_write, thread, event)
+        if not event.strict:  # a store that changes nothing does not race
             changes = _find_changes(index, values, cells)[:, None]
-        last_read, last_write = self._read[places], self._written[places]
-        races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(places)) & changes
-        races_write = self._is_unordered(last_write, thread, event) & changes
-        self._written[places] = np.broadcast_to(thread | event.time << _TIME, places.shape)
-        is_disputed = (self._written[places] & _THREAD) != thread
-        if is_disputed.any() and not event.strict:
+            races_read, races_write = races_read & changes, races_write & changes
+        self._written[units] = np.broadcast_to(thread | event.time << _TIME, units.shape)
+        # If several threads of this store write a unit, NumPy keeps one of them.
+        is_disputed = (self._written[units] & _THREAD) != thread
+        if is_disputed.any() and not event.strict:  # stores of equal values do not race
             _, first_access, group = np.unique(index, return_index=True, return_inverse=True)
             differs = np.logical_or.reduce([value != value[first_access][group.ravel()] for value in values])
             is_disputed &= np.isin(index, index[differs])[:, None]
-        race = self._describe_race(is_disputed, places, width, "store", "writes", event)
-        race = race or self._describe_race(races_write, places, width, "store", "writes", event, last_write)
-        return race or self._describe_race(races_read, places, width, "store", "reads", event, last_read)
+        race = self._describe_race(is_disputed, units, width, "store", "writes", event)
+        race = race or self._describe_race(races_write, units, width, "store", "writes", event, last_write)
+        return race or self._describe_race(races_read, units, width, "store", "reads", event, last_read)
 
     @staticmethod
     def _is_unordered(last_access: Array, thread: Array, event: AccessEvent, lane_bits: Array | None = None) -> Array:
-        """Tell if no barrier or atomic orders the last access to a unit before this access."""
+        """Tell if another thread made the last access to a unit, and no synchronization orders it before this one."""
         other_thread, times = last_access & _THREAD, last_access >> _TIME
-        race = np.asarray((last_access != 0) & (other_thread != thread) & (times > event.ordered[:, None]))
-        if event.warp is None or not race.any():
-            return race
+        is_unordered = np.asarray((last_access != 0) & (other_thread != thread) & (times > event.ordered[:, None]))
+        if event.warp is None or not is_unordered.any():
+            return is_unordered
         if lane_bits is None and event.warp.ordered_times.shape[1] > 1:
             lane_bits = np.zeros(other_thread.shape, np.uint32)
-        return race & ~event.warp.is_ordered(other_thread, times, lane_bits, thread)
+        return is_unordered & ~event.warp.is_ordered(other_thread, times, lane_bits, thread)
 
     def _describe_race(
-        self,
-        races: Array,
-        places: Array,
-        width: int,
-        kind: str,
-        verb: str,
-        event: AccessEvent,
+        self, races: Array, units: Array, width: int, kind: str, verb: str, event: AccessEvent,
         last_access: Array | None = None,
-    ) -> tuple[int, str] | None:
-        """Return the index of the first racing access, and a message; None without a race."""
+    ) -> tuple[int, str] | None:  # fmt: skip
+        """Return the index of the first access in the mask ``races``, and a message; None if there is none."""
         if not races.any():
             return None
-        access, place = find_first(races)
-        byte = int(places[access, place]) * self._unit
+        access, unit = find_first(races)
+        byte = int(units[access, unit]) * self._unit
         text = f"{kind} of {count_noun(width, 'byte')} at byte {byte} of {self._name}"
         text += f", which another thread {verb} without synchronization"
         if last_access is not None:
-            text += f", at {event.sources[int(last_access[access, place]) >> _TIME]}"
+            text += f", at {event.sources[int(last_access[access, unit]) >> _TIME]}"
         return access, text
 
 
@@ -228,7 +232,7 @@ def _find_changes(index: Array, values: Sequence[Array], cells: Array) -> Array:
 
 
 class ReachedNames(NamedTuple):
-    """Parameters and variables through which a kernel accesses memory, by the kind of access."""
+    """Names through which a kernel accesses memory: of parameters and variables, or of the arrays they point to."""
 
     loads: set[str]
     stores: set[str]
@@ -238,7 +242,10 @@ class ReachedNames(NamedTuple):
 
 
 def find_reached_names(instructions: Sequence[Instruction], scans: Set[int]) -> ReachedNames:
-    """Find the parameters and variables from which addresses are computed; `ANYTHING` if an address is loaded."""
+    """Find the parameters and variables from which addresses are computed; `ANYTHING` if an address is loaded.
+
+    ``scans`` are the loads that `polls.find_scans` returns.
+    """
     sources: dict[str, frozenset[str]] = {}
     changed = True
     while changed:

@@ -18,8 +18,8 @@ _log = logging.getLogger("ptxcount")
 class LaunchProgress:
     """Time of the last progress of a launch.
 
-    These are progress: threads reach an exit, or a barrier of a block or cluster completes. After a second without
-    progress, changed addresses of an instruction are progress, too.
+    A launch makes progress if threads reach an exit, or a barrier of a block or cluster completes. After a second
+    without progress, it also makes progress if an instruction accesses other addresses than at its last execution.
     """
 
     def __init__(self, limit: float) -> None:
@@ -29,7 +29,7 @@ class LaunchProgress:
         self._addresses: dict[object, Array] = {}
 
     def note_progress(self) -> None:
-        """Note progress: the limit for stalls starts again."""
+        """Record progress: the time limit for stalls starts again."""
         self._since = time.thread_time()
         self._tracks_addresses = False
 
@@ -41,7 +41,7 @@ class LaunchProgress:
         return idle > self.limit
 
     def note_address(self, instruction: object, address: Value) -> None:
-        """Note the address of an access. While addresses are tracked, a change since the last execution is progress."""
+        """Record progress if addresses are tracked, and that of an instruction differs from its last execution."""
         if not self._tracks_addresses:
             return
         new, old = dense(address), self._addresses.get(instruction)
@@ -51,13 +51,13 @@ class LaunchProgress:
 
 
 class Estimate:
-    """Reports the remaining time of a launch once, if that time is long."""
+    """Logs the estimated remaining time of a launch, once, if it is over a minute."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Estimate the remaining time once, when ``done`` blocks have taken a second; log it if over a minute."""
+        """Log the remaining time after ``done`` blocks, if these took over a second, for the first call after that."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -28,7 +28,10 @@ class LocalMemory:
         return part
 
     def _index_elements(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
-        """Return the index of each active thread's first element of ``size`` bytes, else 0; report bad addresses."""
+        """Return the index of each thread's first element of ``size`` bytes; 0 for an inactive thread.
+
+        Report accesses of active threads that are out of bounds, or not aligned to their ``width``.
+        """
         dense_address = dense(address)
         offsets = spread(dense_address.view(f"i{dense_address.itemsize}").astype(np.int64), self._shape)
         is_active = spread(active, self._shape)
@@ -46,12 +49,12 @@ class LocalMemory:
         return np.where(is_active, (first + offsets) // size, 0)
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read adjacent elements for each active thread; see `ArrayMemory.load`."""
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load`."""
         index = self._index_elements(address, size, size * count, active, report)
         return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements for each active thread; see `ArrayMemory.store`."""
+        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store`."""
         index = self._index_elements(address, size, size * len(values), active, report)
         is_active = spread(active, self._shape)
         for k, value in enumerate(values):

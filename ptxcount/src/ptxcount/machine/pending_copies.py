@@ -10,7 +10,7 @@ from ..lanes.warps import Array
 
 
 class PendingCopies:
-    """The pending copies of the threads of a chunk; one row represents all blocks while all do the same."""
+    """The pending copies of the threads of a chunk. One row represents all blocks while all blocks do the same."""
 
     def __init__(self) -> None:
         #: Number of groups that each thread has committed.
@@ -39,10 +39,10 @@ class PendingCopies:
         self._commits = self._commits + active
 
     def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
-        """Complete the copies of active threads, except each thread's last ``newest`` groups and uncommitted copies.
+        """Complete copies of active threads: those in committed groups, without the thread's ``newest`` last groups.
 
-        With None, complete all copies. Yield the addresses that each instruction copied to, -1 for none, and the bytes
-        per thread.
+        With None, complete all copies. For each instruction that copied, yield the address of each thread's completed
+        copy, -1 for none, and the bytes per thread.
         """
         pending, self._copies = self._copies, []
         for addresses, groups, size in pending:

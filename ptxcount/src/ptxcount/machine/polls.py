@@ -1,4 +1,7 @@
-"""Spin-waits: loops that load values written by other threads. Their iteration count depends on scheduling."""
+"""Wait loops: they end when a thread reads a value that another thread has written, so iterations depend on scheduling.
+
+Accesses are strong or weak by the PTX ISA, "Memory Consistency Model".
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -7,7 +10,7 @@ from typing import NamedTuple
 from ..ptx.flow import End, Flow, find_reachable
 from ..ptx.program import Instruction
 
-#: Modifiers of loads that observe concurrent writes (PTX ISA, memory consistency model).
+#: Modifiers of strong loads and stores.
 _STRONG = frozenset({"volatile", "relaxed", "acquire"})
 _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 _SWAPS = frozenset({"cas", "exch"})
@@ -19,9 +22,9 @@ _PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and
 
 
 class Poll(NamedTuple):
-    """A load that may poll, or an atomic that may try again."""
+    """The loop in which a load may poll, or an atomic may try again."""
 
-    #: `id` of the instruction in the loop; a copy of it before the loop has the same.
+    #: `id` of the load or atomic; if a compiler has copied the load before the loop, the `id` of the load in the loop.
     load: int
     #: Basic blocks of the innermost loop; for an atomic, basic blocks on the way to its next try.
     loop: frozenset[int]
@@ -55,17 +58,17 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     loops = sorted(_iter_loops(flow), key=lambda head_loop: len(head_loop[1]), reverse=True)  # innermost loops last
     for head, loop in loops:
         cycle, atomics = _find_retries(code, flow, head, loop)
-        polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}
+        polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}  # replaces those of outer loops
         loop_code, deciding = _list_code(code, flow, loop), _find_deciding_registers(code, flow, loop)
         is_pure_wait = not any(map(_is_work, loop_code))
         entries = {index for index, block in enumerate(flow.blocks) if not loop.isdisjoint(block.successors)}
         for load in filter(is_strong, loop_code):
-            polls.pop(id(load), None)
+            polls.pop(id(load), None)  # of an outer loop
             if is_pure_wait and not load.writes.isdisjoint(deciding):
                 polls[id(load)] = Poll(id(load), loop)
-                for twin in filter(is_strong, _list_code(code, flow, entries)):
-                    if (twin.modifiers, twin.operands[1:]) == (load.modifiers, load.operands[1:]):
-                        polls.setdefault(id(twin), Poll(id(load), loop))
+                for copy in filter(is_strong, _list_code(code, flow, entries)):
+                    if (copy.modifiers, copy.operands[1:]) == (load.modifiers, load.operands[1:]):
+                        polls.setdefault(id(copy), Poll(id(load), loop))
     return polls
 
 
@@ -118,6 +121,7 @@ def _find_retries(
 
 
 def _find_varying_registers(loop_code: Sequence[Instruction]) -> set[str]:
+    """Return the registers whose values may change from one iteration of a loop to the next."""
     earlier, varying = set[str](), set[str]().union(*(instruction.writes for instruction in loop_code))
     while varying != earlier:
         earlier = varying
@@ -144,9 +148,9 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
     """Rank basic blocks; the lowest rank runs first.
 
-    Early exits of polling loops come first: on a GPU, threads that exit early do not wait for the loop. So a search
-    ends soon after the first thread stores its result and returns. Basic blocks that all exits reach keep the rank
-    of ``flow``.
+    Blocks that early exits of polling loops reach, but not all exits, come first: on a GPU, threads that exit early do
+    not wait for the loop. So a search ends soon after the first thread stores its result and returns. Other blocks keep
+    the rank of ``flow``.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
@@ -156,7 +160,10 @@ def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
 
 
 def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:
-    """Yield the basic blocks after early exits of a loop, if no thread returns to the loop or waits for others."""
+    """Yield the basic blocks that early exits of a loop reach, but not all exits.
+
+    Blocks from which threads may return to the loop, or wait for other threads, are left out.
+    """
     if not any(map(is_strong, _list_code(code, flow, loop))):
         return
     exits = [
@@ -183,6 +190,7 @@ def _find_reachable(flow: Flow, starts: Iterable[int], avoided: Set[int] = froze
 
 
 def _is_work(instruction: Instruction) -> bool:
+    """Tell if no pure wait loop contains the instruction."""
     return instruction.opcode in _WORK or _is_weak_load(instruction)
 
 

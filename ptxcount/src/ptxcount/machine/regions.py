@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
@@ -16,34 +16,34 @@ from .global_races import AccessHistory
 _MIN_BLOCKS = 16
 #: Sectors that an L2 miss fetches: 64 bytes by default, or 128 bytes with a prefetch modifier.
 _FETCHES = (2, 4)
-#: Selection of threads: a mask, or a slice for all.
+#: Selection of threads: a mask, or the slice ``[:]`` for all.
 Selection = Array | slice
 
 
-def _count_any(flags: Iterable[Array]) -> int:
-    """Count the indices at which any of the arrays is true."""
-    return int(np.count_nonzero(reduce(operator.or_, flags, np.zeros(1, bool))))
+def _count_in_union(masks: Iterable[Array]) -> int:
+    return int(np.count_nonzero(reduce(operator.or_, masks, np.zeros(1, bool))))
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Region:
-    """Array in memory: address, bytes and name. ``unset``: a constant without a value, so an access is a fault."""
+    """Array in memory: its address, its bytes, its name, and the tracking of its accesses."""
 
     base: int
     data: Array
     name: str
     writable: bool
+    #: True for a constant without a value: an access is a fault.
     unset: bool = False
-    #: Masks of the read sectors, by sectors per L2 miss; None: not counted.
+    #: Masks of the read sectors, by the number of sectors that an L2 miss fetches; None: not counted.
     read: dict[int, Array] | None = None
     #: Mask of the written sectors; None: not counted.
     written: Array | None = None
-    #: History of accesses, if races are checked.
+    #: History of weak loads and stores; None: their races are not checked.
     watched: AccessHistory | None = None
-    #: History of strong writes and of weak loads that end loops, if races between them are checked.
+    #: History of strong writes and of weak loads that end loops; None: races between them are not checked.
     scanned: AccessHistory | None = None
-    #: Number of stores whose threads are still to be compared with each other; a list, because it changes.
-    compared: list[int] = field(default_factory=lambda: [0])
+    #: Number of coming stores that are checked for threads that overwrite each other's values.
+    stores_to_compare: int = 0
 
     @property
     def end(self) -> int:
@@ -61,26 +61,25 @@ class Region:
             padded = np.pad(flags, (0, -flags.size % _FETCHES[-1]))
             is_fetched = padded.view(unsigned(sectors)) != 0  # the flags of one fetch are read as one word
             fetched.append(is_fetched.repeat(sectors // _FETCHES[0]))
-        return _FETCHES[0] * _count_any(fetched)
+        return _FETCHES[0] * _count_in_union(fetched)
 
     def count_read(self) -> int:
         """Count the distinct sectors that were read."""
-        return _count_any((self.read or {}).values())
+        return _count_in_union((self.read or {}).values())
 
 
 @dataclass(frozen=True, eq=False)
 class ArrayPart:
-    """Threads of an access that touch one array.
-
-    ``address`` has the addresses of these threads. ``places`` has their indices in the shape that `find_parts` returns,
-    which may be one row for all blocks; None: all threads. ``chosen`` selects these threads among the active ones.
-    ``size`` is the size of an element in bytes.
-    """
+    """The part of an access that touches one array."""
 
     region: Region
+    #: Address of each thread that accesses the array.
     address: Value
+    #: Bytes of an element.
     size: int
+    #: Indices of these threads in the shape that `AddressMap.find_parts` returns; None: all threads.
     places: Array | None
+    #: Selection of these threads among the active ones.
     chosen: Selection
 
     @cached_property
@@ -89,22 +88,24 @@ class ArrayPart:
         return find_element_index(self.address, self.region.base, self.size)
 
     def mark_sectors(self, *, written: bool, fetch: int = 2) -> None:
-        """Mark the sectors that an access reads or writes. Accesses are aligned, so each address is in one sector.
+        """Mark the sectors that a write, or else a read, touches. An access is aligned, so it lies within one sector.
 
-        ``fetch`` is the number of sectors that a read fetches on an L2 miss. Reads are marked separately for each
-        number.
+        ``fetch`` is the number of sectors that a read fetches on an L2 miss. Each number has its own mask.
         """
-        if self.region.read is None or self.region.written is None:
+        read_masks, mask = self.region.read, self.region.written
+        if read_masks is None or mask is None:
             return
-        if not (written or fetch in self.region.read):
-            self.region.read[fetch] = np.zeros_like(self.region.written)
-        flags = self.region.written if written else self.region.read[fetch]
-        flags[self._find_sectors()] = True
+        if not written:
+            if fetch not in read_masks:
+                read_masks[fetch] = np.zeros_like(mask)
+            mask = read_masks[fetch]
+        mask[self._find_sectors()] = True
 
     def _find_sectors(self) -> Array:
         """Return the indices of the touched sectors of the array.
 
-        If the blocks' parts of a `Sum` have the same offset in a sector, each index is a block's plus a thread's.
+        If the block parts of a `Sum` have the same offset in a sector, sectors are sums, too: only distinct parts are
+        added.
         """
         if isinstance(self.address, Sum):
             blocks = self.address.block - self.region.base
@@ -112,17 +113,18 @@ class ArrayPart:
             if (blocks & SECTOR - 1 == shift).all():
                 threads = self.address.thread + shift
                 return np.asarray(_sort_distinct(blocks // SECTOR)[:, None] + _sort_distinct(threads // SECTOR))
-        return np.asarray(self.first_index >> (SECTOR // self.size).bit_length() - 1)
+        elements_per_sector = SECTOR // self.size
+        return np.asarray(self.first_index >> elements_per_sector.bit_length() - 1)
 
     def gather(self, offset: int) -> Array:
-        """Return one element per thread: the one that is ``offset`` elements behind the thread's first."""
+        """Read one element for each thread, ``offset`` elements after the thread's first."""
         elements, address = self.region.view_elements(self.size), self.address
         if isinstance(address, Sum) and address.block.size >= _MIN_BLOCKS:
             stride = find_lane_stride(address.thread)
-            if stride in (0, self.size):
-                leaders = Sum(address.block, address.thread[:, ::LANES])
-                index = find_element_index(leaders, self.region.base, self.size) + offset
-                return take_by_warp(elements, index, adjacent=bool(stride))
+            if stride in (0, self.size):  # the lanes of a warp read one element, or adjacent ones: index only lane 0
+                lanes_0 = Sum(address.block, address.thread[:, ::LANES])
+                index = find_element_index(lanes_0, self.region.base, self.size) + offset
+                return take_by_warp(elements, index, adjacent=stride == self.size)
         return elements.take(self.first_index + offset if offset else self.first_index)
 
 
@@ -135,7 +137,7 @@ def _sort_distinct(values: Array) -> Array:
 def find_element_index(address: Value, base: int, size: int) -> Array:
     """Return the element index of each aligned address in an array at ``base`` with elements of ``size`` bytes."""
     shift = size.bit_length() - 1
-    if isinstance(address, Sum):  # block and thread alone need not be multiples of the size
+    if isinstance(address, Sum):  # neither part alone need be a multiple of the size: move thread 0's to the blocks
         first = address.thread.flat[0]
         return np.asarray(((address.block + (first - base)) >> shift) + ((address.thread - first) >> shift))
     return np.asarray((address.view(np.int64) - base) >> shift)

@@ -1,6 +1,8 @@
 """The outcome of a fault: an error, a finding, or nothing."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ..lanes.warps import LANES, spread
 from ..util.errors import (
@@ -10,7 +12,10 @@ from ..util.errors import (
     UninitializedReadError,
     UninitializedTensorReadError,
 )
-from .context import split_index
+from .special_registers import split_index
+
+if TYPE_CHECKING:  # otherwise the import is circular
+    from .chunk import Chunk
 
 #: Faults that can be findings: the code of the finding, and the attribute of `Context` with the policy.
 _RECOVERABLE: dict[Any, tuple[str, str]] = {
@@ -27,8 +32,8 @@ class Reporter:
     ``is_weak``: the instruction is a weak load or store, which does not synchronize.
     """
 
-    def __init__(self, chunk: Any, source: Source, is_weak: bool) -> None:
-        self.chunk, self.source, self.is_weak = chunk, source, is_weak  # a `Chunk`; to import it would be circular
+    def __init__(self, chunk: Chunk, source: Source, is_weak: bool) -> None:
+        self.chunk, self.source, self.is_weak = chunk, source, is_weak
 
     def __call__(
         self, error: Any, position: tuple[int, int], text: str, address: int, other_source: Source | None = None,
@@ -42,16 +47,20 @@ class Reporter:
         context = self.chunk.context
         if not spread(self.chunk.active, self.chunk.shape)[position]:
             position = self.chunk.find_first_active()
-        text += context.dynamic_note if text.endswith("of shared memory") else ""
+        if text.endswith("of shared memory"):
+            text += context.dynamic_note
         if other_thread is not None:
             text += f" races with thread {split_index(other_thread, context.block)}"
-        text += f", at {other_source}" if other_source else ""
+        if other_source is not None:
+            text += f", at {other_source}"
         if other_thread is not None and other_source != self.source:
             is_same_warp = other_thread // LANES == position[1] // LANES
             text += f": no {'__syncwarp' if is_same_warp else '__syncthreads'}() between them"
         fault = self.chunk.make_fault(error, text, position=position, address=address, source=self.source)
-        code, option = _RECOVERABLE.get(error, ("", ""))
-        policy = getattr(context, option) if option else "error"
+        if error not in _RECOVERABLE:
+            raise fault
+        code, option = _RECOVERABLE[error]
+        policy = getattr(context, option)
         if policy == "error":
             raise fault
         if policy != "off":

@@ -1,14 +1,15 @@
 """Race check for shared memory, by the threads that accessed each byte since the last barrier.
 
-Two threads race if they access the same byte, at least one of them writes, and not both accesses are strong: atomic,
-volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that. So does a wait of any
-thread of the block at an mbarrier, or ``bar.warp.sync`` between lanes of its mask (PTX memory consistency model, 8.9).
-A strong load that reads another thread's strong write is ordered after all accesses of the block before that write. The
-same holds for an atomic with acquire semantics, and for other atomics from the thread's next fence on.
+Two threads race if they access the same byte, at least one of them writes, and at least one access is weak. Strong
+accesses are atomic, volatile, relaxed, acquire or release. A barrier of the block between the accesses prevents that.
+So does a wait of any thread of the block at an mbarrier, or ``bar.warp.sync`` between lanes of its mask (PTX memory
+consistency model, 8.9). A strong load that reads another thread's strong write is ordered after all accesses of the
+block before that write. The same holds for an atomic with acquire semantics, and for other atomics from the thread's
+next fence on.
 
-For each byte and access kind, the check keeps only the lowest and the highest thread. If any other thread has accessed
-the byte, one of these two is another thread. If masks of ``bar.warp.sync`` may be partial, the check also
-keeps the time of each lane's last access. It compares this time with the vector clocks of `warp_clocks`.
+For each byte and access kind, the check keeps only the lowest and the highest thread. If a thread other than the
+current one has accessed the byte, one of these two is such a thread. If masks of ``bar.warp.sync`` may be partial, the
+check also keeps the time of each lane's last access. It compares this time with the vector clocks of `warp_clocks`.
 
 The strict check gives volatile accesses that do not poll their own kinds. Two of them race if their threads are in the
 same warp: since Volta, lanes do not run in lockstep.
@@ -25,7 +26,7 @@ from ..lanes.warps import LANES, Array, find_first, spread
 from ..util.errors import Source
 from .warp_clocks import OrderedTimes, WarpClocks
 
-#: The access kinds that conflict with each access kind.
+#: Earlier access kinds that conflict with each access kind.
 CONFLICTING_KINDS = {
     "load": ("store", "strong store", "volatile store", "atomic"),
     "store": ("load", "strong load", "volatile load", "store", "strong store", "volatile store", "atomic"),
@@ -48,7 +49,7 @@ class Race(NamedTuple):
 
 
 class StoredValues(NamedTuple):
-    """Values of a store. They are compared only if the store's threads conflict."""
+    """Values of a store, to be compared with memory and each other if the store may race."""
 
     #: Shared memory as elements.
     data: Array
@@ -64,7 +65,7 @@ class StoredValues(NamedTuple):
         return self._combine([self.data[self.places + k] == value for k, value in enumerate(self.values)])
 
     def all_agree(self) -> Array:
-        """Tell for each access if all accesses to its address store the same value."""
+        """Tell for each access if all accesses of the store to its address have the same value."""
         _, first, group = np.unique(self.places[0], return_index=True, return_inverse=True)
         differs = ~np.logical_and.reduce([value[:, first[group]] == value for value in self.values])
         disputed = np.zeros((len(differs), len(first)), bool)
@@ -78,17 +79,17 @@ class StoredValues(NamedTuple):
 
 
 class _LastAccesses(NamedTuple):
-    """Last accesses of one kind to each unit; each field is (rows, units)."""
+    """Last accesses of one kind to each unit since the last barrier; each field is (rows, units)."""
 
-    #: The lowest and the highest thread; an empty interval if there is none.
+    #: The lowest and the highest thread; `_NO_THREAD` and -1 if there is none.
     first: Array
     last: Array
+    #: Time of the last access, and the index of its source line in `RaceDetector`.
     time: Array
-    #: The index of its source line.
     source: Array
 
     def map(self, change: Callable[[Array], Array]) -> _LastAccesses:
-        """Apply a function to all four fields."""
+        """Apply a function to each field."""
         return _LastAccesses(*map(change, self))
 
 
@@ -141,16 +142,9 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self,
-        kind: str,
-        row: Array,
-        thread: Array,
-        unit: Array,
-        source: Source,
-        stored: StoredValues | None,
-        *,
+        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
-    ) -> Race | None:
+    ) -> Race | None:  # fmt: skip
         """Record the accesses of an instruction; return the first that races, or None.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
@@ -169,7 +163,8 @@ class RaceDetector:
                 times = self._find_write_times(flat, thread_number, is_atomic=kind == "atomic")
                 self.clocks.observe(row, thread, times, is_ordering=acquires)
         earlier_race = self._find_earlier_race(kind, flat, thread_number, ordered, stored)
-        store_race = self._note_access(kind, flat, thread_number, ordered, stored)
+        self._update_last_accesses(kind, flat, thread_number, ordered)
+        store_race = self._find_store_race(flat, thread_number, stored) if kind == "store" else None
         return store_race if earlier_race is None else earlier_race
 
     def _find_write_times(self, flat: Array, thread: Array, *, is_atomic: bool) -> Array:
@@ -191,6 +186,7 @@ class RaceDetector:
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> Race | None:
+        """Return the first race of an access with an earlier instruction."""
         for earlier_kind in CONFLICTING_KINDS[kind]:
             if earlier_kind not in self._touched:
                 continue
@@ -214,9 +210,13 @@ class RaceDetector:
                 races &= ~stored.changes_nothing()[:, None]
             if races.any():
                 at = find_first(races)
-                other_thread = first[at] if first[at] != thread[at] else last[at]
-                return Race(at[0], int(other_thread), [*self._sources][int(source_index[at])])
+                return self._make_race(at, first[at], last[at], thread[at], source_index[at])
         return None
+
+    def _make_race(self, at: tuple[int, ...], first: int, last: int, thread: int, source_index: int) -> Race:
+        """Return the race of ``thread`` at index ``at`` with one of the threads ``first`` and ``last``."""
+        other = first if first != thread else last
+        return Race(at[0], int(other), [*self._sources][int(source_index)])
 
     def _compare_lanes(
         self, earlier_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
@@ -236,10 +236,8 @@ class RaceDetector:
         races[same_warp] = is_unordered.any(axis=1)
         return first, last, races
 
-    def _note_access(
-        self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
-    ) -> Race | None:
-        """Note the threads of an access; return the first store that races with another of the same instruction."""
+    def _update_last_accesses(self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None) -> None:
+        """Record the threads of an access, next to those of earlier accesses that are not ordered before it."""
         if kind not in self._touched:
             shape = (self._rows, self._units)
             self._touched[kind] = _LastAccesses(*(np.full(shape, value, np.int32) for value in (_NO_THREAD, -1, 0, 0)))
@@ -261,15 +259,17 @@ class RaceDetector:
         last[flat] = np.maximum(old_last, thread)
         first[flat[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
         source_index[flat] = self._source_index
-        if kind == "store":
-            races = (first[flat] != thread) | (last[flat] != thread)
-            if races.any() and stored is not None:
-                races &= ~stored.all_agree()[:, None]
-            if races.any():
-                at = find_first(races)
-                low, high = int(first[flat[at]]), int(last[flat[at]])
-                return Race(at[0], high if low == thread[at] else low, [*self._sources][self._source_index])
-        return None
+
+    def _find_store_race(self, flat: Array, thread: Array, stored: StoredValues | None) -> Race | None:
+        """Return the first race between stores of this instruction, after `_update_last_accesses`."""
+        first, last = self._touched["store"].first.ravel(), self._touched["store"].last.ravel()
+        races = (first[flat] != thread) | (last[flat] != thread)
+        if races.any() and stored is not None:
+            races &= ~stored.all_agree()[:, None]
+        if not races.any():
+            return None
+        at = find_first(races)
+        return self._make_race(at, first[flat[at]], last[flat[at]], thread[at], self._source_index)
 
 
 def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered: OrderedTimes) -> Array:

@@ -1,4 +1,4 @@
-"""Special registers of PTX, from a chunk's position in the launch (PTX ISA, "Special Registers")."""
+"""Special registers of PTX, from the position of threads in the launch (PTX ISA, "Special Registers")."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..lanes.warps import LANES, Array, warp_count
+from ..util.errors import Index3
 
 #: Registers with the address of a cooperative launch's workspace, upper and lower half.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
@@ -17,13 +18,18 @@ RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
 class _Chunk(Protocol):
-    """The parts of a chunk that special registers depend on."""
+    """The parts of a `chunk.Chunk` that special registers depend on."""
 
     context: Any
     shape: tuple[int, int]
 
     def find_indices(self, register: str, axis: int) -> Any:
-        """Return the value of a special register along an axis."""
+        """Return one component of a register such as "tid"; axis 0 is x."""
+
+
+def split_index(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
+    """Split a linear index into (x, y, z), x fastest."""
+    return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
 
 
 def _lane_index(chunk: _Chunk) -> Array:
@@ -40,7 +46,7 @@ def _per_axis(name: str, read_axis: Callable[[int, _Chunk], Any]) -> dict[str, C
     return {f"%{name}.{letter}": partial(read_axis, axis) for axis, letter in enumerate("xyz")}
 
 
-#: Functions that compute special registers from a chunk, by name; of clocks, only the upper halves.
+#: Function that computes each special register from a chunk. `Chunk.read_special` adds the clocks.
 SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
     **_per_axis("tid", lambda axis, chunk: chunk.find_indices("tid", axis)),
     **_per_axis("ctaid", lambda axis, chunk: chunk.find_indices("ctaid", axis)),

@@ -25,8 +25,9 @@ def split_address(address: int) -> tuple[int, int]:
 
 
 class Leak(NamedTuple):
-    """An allocation without ``dealloc``: the block's row, the number of columns, and the source of ``alloc``."""
+    """An allocation without ``dealloc``."""
 
+    #: Index of the block in the chunk, number of allocated columns, and source of the ``alloc``.
     row: int
     columns: int
     source: Source
@@ -129,15 +130,9 @@ class TensorMemory:
         return self._data[blocks, lanes, columns]
 
     def store(
-        self,
-        blocks: Array,
-        lanes: Array,
-        columns: Array,
-        words: Array,
-        report: Report,
-        *,
+        self, blocks: Array, lanes: Array, columns: Array, words: Array, report: Report, *,
         is_asynchronous: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
         ``is_asynchronous``: a product, copy or shift writes the words; a thread must wait for the commit's mbarrier.
@@ -155,7 +150,7 @@ class TensorMemory:
         self._stored[rows, quarters] = False
 
     def commit(self, rows: list[int], barriers: list[tuple[int, int]]) -> None:
-        """Let mbarriers, given by block and offset, track all products and copies of the blocks ``rows``."""
+        """Let mbarriers, given by block and offset, track all unfinished products and copies of the blocks ``rows``."""
         for row in rows:
             self._unfinished[row] |= self._uncommitted[row]
             self._uncommitted[row] = False
@@ -164,7 +159,7 @@ class TensorMemory:
                 covered[row] = self._unfinished[row] | covered.get(row, False)
 
     def note_waits(self, rows: Array, offsets: Array) -> None:
-        """Note waits of threads for mbarriers, by block and offset: the tracked products and copies are complete."""
+        """Mark the products and copies that mbarriers, given by block and offset, track as complete: threads waited."""
         if not self._covered:
             return
         for barrier in {*zip(rows.tolist(), offsets.tolist(), strict=True)}:

@@ -1,9 +1,10 @@
 """Order of accesses by ``bar.warp.sync`` (PTX ISA), and by flags in shared memory.
 
 ``bar.warp.sync`` orders only the lanes of its mask. So each lane has a vector clock (Fidge 1988, Mattern 1989); if all
-masks are whole, one clock serves the warp. A clock has a time for each lane of the warp: accesses of that lane up to
-this time are ordered before. A barrier joins the clocks of its lanes. A strong load that reads a flag is ordered after
-all accesses of its block before the write of the flag; so is an atomic. For this order, each thread has a single time.
+masks are whole, one clock serves the warp. The clock of a lane has a time for each other lane: accesses of the other
+lane up to this time are ordered before the lane. A barrier joins the clocks of its lanes. A strong load that reads a
+flag is ordered after all accesses of the block before the write of the flag; so is an atomic. For this order, each
+thread has a single time.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Clock:
 class OrderedTimes(NamedTuple):
     """Times up to which accesses are ordered before some threads."""
 
-    #: Time for each lane of the thread's warp, (threads, 32); (threads, 1) if all lanes have the same.
+    #: Time for accesses of each lane of the thread's warp, (threads, 32); (threads, 1) if all lanes have the same.
     lanes: Array
-    #: Time for all threads of the block, (threads, 1).
+    #: Time for accesses of all threads of the block, (threads, 1).
     block: Array
 
 
@@ -52,7 +53,10 @@ def is_warp_barrier(instruction: Instruction) -> bool:
 
 
 def count_ordered_lanes(code: Iterable[Instruction]) -> int:
-    """Return the clocks per warp: 0 without warp barriers and flags, 32 if a barrier's mask may be partial, else 1."""
+    """Return the clocks per warp: 0 without warp barriers and flags, 32 if a barrier's mask may be partial, else 1.
+
+    A kernel has flags if it has an acquire (`polls.is_acquire`), or a fence and an atomic, outside of global memory.
+    """
     instructions = [*code]
     masks = [
         instruction.operands[0] if instruction.operands else None
@@ -81,9 +85,10 @@ class WarpClocks:
 
     def __init__(self, threads: int, lanes: int, clock: Clock) -> None:
         self.clock = clock
-        #: Time, by block, warp, lane and other lane, up to which the other lane's accesses come before the lane.
+        #: Time up to which accesses of the other lane are ordered before the lane: (blocks, warps, lane, other lane).
         self._times = np.zeros((1, warp_count(threads), lanes, lanes), np.int32)
-        #: Times, by block, warp and lane, up to which all accesses come before the thread: now, and after a fence.
+        #: Times up to which all accesses are ordered before a thread, now and after its next fence: (blocks, warps,
+        #: lanes).
         self._acquired, self._observed = (np.zeros((1, warp_count(threads), LANES), np.int32) for _ in range(2))
 
     @property
@@ -124,7 +129,7 @@ class WarpClocks:
         self._times[rows, warps, lanes] = joined[:, None, :]
 
     def observe(self, rows: Array, threads: Array, times: Array, *, is_ordering: bool) -> None:
-        """Note that threads have read values written at ``times``; order accesses up to ``times`` before these threads.
+        """Order accesses up to ``times`` before threads that have read values written at these times.
 
         ``is_ordering``: the order holds from now on; otherwise, from the thread's next fence on.
         """
@@ -133,7 +138,7 @@ class WarpClocks:
         known[place] = np.maximum(known[place], times)
 
     def order_fences(self, threads: Array, count: int) -> None:
-        """Execute a fence of the threads in a mask, (1 or blocks, 1 or ``count``): order all that they observed."""
+        """Execute a fence of the threads in a mask, (1 or blocks, 1 or ``count``): apply what `observe` has kept."""
         self.expand(len(threads))
         is_active = lanes_by_warp(threads, count)
         self._acquired = np.where(is_active, np.maximum(self._acquired, self._observed), self._acquired)
