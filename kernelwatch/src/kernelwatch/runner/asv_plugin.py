@@ -72,7 +72,6 @@ REQUIRED_PARAMETERS: dict[str, str | None] = {
     "asv.runner:run_benchmarks": "benchmarks env results extra_params launch_method show_stderr",
     "asv.util:datetime_to_js_timestamp": "dt",
     "asv.util:pick_n": "items n",
-    "asv_runner.discovery:list_benchmarks": "root fp",
 }
 
 #: End of the message if the runner is not used.
