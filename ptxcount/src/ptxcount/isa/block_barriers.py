@@ -32,15 +32,21 @@ class Barrier(NamedTuple):
     orders_memory: bool = True
 
 
+#: Modifiers of memory order, by the operation of a cluster barrier.
+_CLUSTER_ORDERS = {"arrive": ("release", "relaxed"), "wait": ("acquire",)}
+
+
 def parse_barrier(instruction: Instruction) -> Barrier:
-    """Parse ``barrier.cluster.wait``, ``bar.warp.sync``, or a block barrier.
+    """Parse ``barrier.cluster.arrive`` or ``.wait``, ``bar.warp.sync``, or a block barrier.
 
     Also parse ``elect.wait``, which `lowering` adds before ``elect.sync``. Raises `UnsupportedInstructionError` for
     other forms.
     """
-    if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
+    if instruction.modifiers[:1] == ("cluster",):
+        operation = choose_modifier(instruction, _CLUSTER_ORDERS)
+        expect_modifiers(instruction, instruction.modifiers[1:], {operation, "aligned", *_CLUSTER_ORDERS[operation]})
         expect_count(instruction, 0)
-        return Barrier(None)
+        return Barrier(None, waits=operation == "wait")
     is_elect = is_elect_wait(instruction)
     if is_warp_barrier(instruction):
         expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
@@ -68,11 +74,10 @@ def _parse_block_barrier(instruction: Instruction) -> Barrier:
 
 @binds("bar", "barrier")
 def _bind_barrier(instruction: Instruction) -> Step | None:
-    """Check a barrier's form; the scheduler makes threads wait."""
+    """Check the form of a block or cluster barrier; the scheduler makes threads wait."""
     if is_warp_barrier(instruction):
         return None  # its step checks the mask
-    if not {"cluster", "arrive"} <= {*instruction.modifiers}:
-        parse_barrier(instruction)
+    parse_barrier(instruction)
     return lambda chunk: None
 
 
