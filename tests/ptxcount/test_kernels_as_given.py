@@ -115,7 +115,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     words = [str(source), "--grid", "1", "--block", "1", "in=float32[1]", "out=float32[1]", "--entry"]
     assert [main([*words, "a"]), main([*words, "b"])] == [1, 0]
     error, warning = capsys.readouterr().err.splitlines()
-    assert "the kernel takes out, in in this order" in error
+    assert "the kernel's order is out, in; reorder or rename them" in error
     assert warning == "warning: argument names are unchecked: found no plain declaration of b; check their order"
     listed = read_output(capsys, source)
     assert "a(float* out, const float* in)  (line 3)" in listed
