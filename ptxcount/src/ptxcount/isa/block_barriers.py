@@ -32,10 +32,6 @@ class Barrier(NamedTuple):
     orders_memory: bool = True
 
 
-#: Modifiers of memory order, by the operation of a cluster barrier.
-_CLUSTER_ORDERS = {"arrive": ("release", "relaxed"), "wait": ("acquire",)}
-
-
 def parse_barrier(instruction: Instruction) -> Barrier:
     """Parse ``barrier.cluster.arrive`` or ``.wait``, ``bar.warp.sync``, or a block barrier.
 
@@ -43,8 +39,9 @@ def parse_barrier(instruction: Instruction) -> Barrier:
     other forms.
     """
     if instruction.modifiers[:1] == ("cluster",):
-        operation = choose_modifier(instruction, _CLUSTER_ORDERS)
-        expect_modifiers(instruction, instruction.modifiers[1:], {operation, "aligned", *_CLUSTER_ORDERS[operation]})
+        operation = choose_modifier(instruction, ("arrive", "wait"))
+        orders = ("acquire",) if operation == "wait" else ("release", "relaxed")
+        expect_modifiers(instruction, instruction.modifiers[1:], {operation, "aligned", *orders})
         expect_count(instruction, 0)
         return Barrier(None, waits=operation == "wait")
     is_elect = is_elect_wait(instruction)
