@@ -25,7 +25,7 @@ _SPACES = ("global", "shared")
 def _bind_atomic(instruction: Instruction) -> Step | None:
     """Bind ``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` without ``d``."""
     if "async" in instruction.modifiers:
-        return None
+        return None  # see `hopper.async_stores`
     space, count, kind, names = decode_access(instruction, allows_others=True)
     operation = find_operation(instruction, names, kind)
     if count > 1 and operation.operands > 1:

@@ -53,7 +53,8 @@ class ArrayMemory(AddressMap):
     def watch_races(self, reached: ReachedNames, *, strict: bool) -> bool:
         """Begin to check races in writable arrays that the kernel writes; tell if there are such arrays.
 
-        ``reached`` has the names of arrays, or `ANYTHING`.
+        ``reached`` has the names of arrays, or `ANYTHING`. Unless ``strict``, only the first `_COMPARED_STORES` stores to
+        an array that the kernel does not load are checked, each by itself.
         """
         for region in self._regions:
             loads, stores, scans, strong_writes = (ANYTHING in names or region.name in names for names in reached)

@@ -179,7 +179,7 @@ class AccessHistory:
     def record_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Record a store of ``values`` before memory, ``cells``, changes; return its first race, as `record_load`."""
+        """Record a store of ``values`` before memory, ``cells``, changes; return a race, as `record_load`."""
         units, thread = self._find_units(index, width), event.threads[:, None]
         last_read, last_write = self._read[units], self._written[units]
         races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(units))

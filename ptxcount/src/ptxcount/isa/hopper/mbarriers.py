@@ -173,7 +173,7 @@ def _bind_invalidation(instruction: Instruction) -> Step:
 
 
 def _bind_wait(instruction: Instruction) -> Step:
-    """Bind ``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
+    """Bind ``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``; the time has no effect."""
     expect_count(instruction, 3, 4)
     first, barrier, state = instruction.operands[:3]
     has_parity, place = "parity" in instruction.modifiers, _make_mbarrier_reader(instruction, barrier)
