@@ -299,7 +299,7 @@ class SharedMemory(ClusterAddresses):
         return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
     def _check_races(self, accesses: _Accesses, units: Array, stored: StoredValues | None) -> None:
-        """Record the accesses of an instruction, and report the first race.
+        """Record the accesses of an instruction, and report a race between blocks, and one within a block.
 
         If an access is to another block's memory, only races between blocks are checked.
         """
