@@ -167,16 +167,19 @@ def test_cooperative_grid_meets_at_a_barrier() -> None:
 
 
 def test_barrier_of_too_large_grid_is_refused() -> None:
-    """In a grid that exceeds the 132 multiprocessors, ``%envreg1`` is 0, and a barrier of the grid traps."""
-    # Threads of a block and bytes of shared memory -> blocks of a multiprocessor.
-    limits = {(1024, 0): 2, (96, 0): 21, (32, 0): 32, (32, 100 << 10): 2}
-    for launch, blocks in limits.items():
-        assert count_resident_blocks(*launch) == 132 * blocks
+    """With more blocks than 132 multiprocessors hold, here two each, ``%envreg1`` is 0: a barrier of the grid traps."""
     text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
-    for guard, blocks in (("@%p1", 132), ("@!%p1", 2 * 132 + 1)):  # traps if %envreg1 is 0, or if it is not
+    for guard, blocks in (("@%p1", 132), ("@!%p1", 2 * 132 + 1)):  # traps if %envreg1 is 0; traps if it is not 0
         execute_snippet(text.replace("GUARD", guard), [], threads=1024, blocks=blocks)
     with pytest.raises(LaunchError, match=r"has 265 blocks; .* at most 264 blocks of 1024 threads: .* its own __trap"):
         execute_snippet(text.replace("GUARD", "@%p1"), [], threads=1024, blocks=2 * 132 + 1)
+
+
+@pytest.mark.parametrize(("threads", "shared_bytes", "blocks"), [
+    (1024, 0, 2), (96, 0, 21), (32, 0, 32), (32, 100 << 10, 2),
+])  # fmt: skip
+def test_multiprocessors_hold_blocks(threads: int, shared_bytes: int, blocks: int) -> None:
+    assert count_resident_blocks(threads, shared_bytes) == 132 * blocks
 
 
 def test_tiles_of_several_warps_have_no_race() -> None:

@@ -229,6 +229,7 @@ def test_pairs_of_lanes_share_a_wavefront() -> None:
 
 @pytest.mark.parametrize(("is_matrix", "wavefronts"), [(False, 2), (True, 4)])
 def test_ldmatrix_has_a_wavefront_for_eight_rows(is_matrix: bool, wavefronts: int) -> None:
+    """Pairs of lanes have one row of 16 bytes. A load merges them: 16 lanes a wavefront. ldmatrix takes 8, as a store."""
     access = Access(Source(1), "shared", "load", 16, is_matrix=is_matrix)
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)
