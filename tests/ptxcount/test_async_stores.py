@@ -115,6 +115,7 @@ def test_small_forms_give_expected_words(code: str) -> None:
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_red_of_vectors_takes_the_extreme(name: str, kind: str, dtype: Any) -> None:
+    """Each lane has eight halves, in eight or four registers. All lanes update the same eight halves."""
     values = np.random.default_rng(4).normal(size=(32, 8)).astype(dtype)
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
@@ -155,6 +156,7 @@ WAITS = {
 
 @pytest.mark.parametrize(("code", "block"), WAITS.items())
 def test_early_read_of_a_copy_is_unwritten(code: str, block: int | None) -> None:
+    """Each of 64 threads in three blocks copies to, and reads, its own words. ``%p1`` is true in block 1."""
     start = "ld.param.u64 %rd1, [p0]; mov.u32 %r5, cells; mad.lo.u32 %r6, %r0, 4, %r5; "
     start += "setp.eq.u32 %p2, %r0, 0; @%p2 mbarrier.init.shared.b64 [bar], 64; bar.sync 0; "
     shared = ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b64 bar;"

@@ -41,6 +41,7 @@ def test_address_belongs_to_the_block_of_its_rank() -> None:
 
 
 def test_launch_without_clusters_has_rank_0() -> None:
+    """A block adds 1 to its own word, which holds 7, by the cluster address of rank 0. Rank 1 has no block."""
     body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.shared.u32 [b+4], %r1; mov.u32 %r2, b;
         mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
@@ -183,6 +184,7 @@ def test_multiprocessors_hold_blocks(threads: int, shared_bytes: int, blocks: in
 
 
 def test_tiles_of_several_warps_have_no_race() -> None:
+    """Each tile of 128 threads has its sum, plus 1,000 times its sixth value, plus 1,000,000 times its rank."""
     values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
     counters = sources.execute("grids", "large_tiles", [out, values], threads=256)
     tiles = values.reshape(2, 128)

@@ -213,6 +213,7 @@ ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 
 
 
 def test_copies_of_a_pair_signal_one_barrier() -> None:
+    """A block copies eight rows; its 128 threads store 8 bytes each. Rank 1 stores after the 1,024 bytes of rank 0."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
     registers = ".shared .align 128 .b8 rows[1024]; .shared .align 8 .b64 barrier; .reg .b16 %h;"
