@@ -260,7 +260,7 @@ class RaceDetector:
         source_index[flat] = self._source_index
 
     def _find_store_race(self, flat: Array, thread: Array, stored: StoredValues | None) -> Race | None:
-        """Return a race between stores of this instruction, after `_update_last_accesses`."""
+        """Return a race between stores of this instruction, or None; `_update_last_accesses` must precede."""
         first, last = self._touched["store"].first.ravel(), self._touched["store"].last.ravel()
         races = (first[flat] != thread) | (last[flat] != thread)
         if races.any() and stored is not None:

@@ -61,7 +61,7 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     # The text of a value: "float32:7", or of a float2 {"x": "float32:7", "y": "float32:7"}.
     example = json.dumps(dict.fromkeys("xyzw"[: int(vector[2])], f"{dtype}:7")) if vector else f"{dtype}:7"
     is_pointer = kind.count("*") + kind.count("[") == 1
-    label = word.partition("=")[0] if "=" in word else "x"
+    label = word.partition("=")[0] if "=" in word else "x"  # "x" stands for any name
     if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
         _check_members(label, list(argument), base, files)
     if not isinstance(argument, np.ndarray | np.generic):
