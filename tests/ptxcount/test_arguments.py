@@ -57,7 +57,7 @@ def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: 
     source, header = tmp_path / "k.cu", tmp_path / "k.h"
     source.write_text('#include "k.h"\n')
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
-    message = rf"^the arguments are named {labels}; the kernel takes out, in, n in this order; reorder or rename them$"
+    message = rf"^the arguments are named {labels}; the kernel's order is out, in, n; reorder or rename them$"
     with pytest.raises(LaunchError, match=message) if labels else nullcontext():
         check_arguments(make_arguments(words.split()), words.split(), "_Z1kIfEvPT_S1_i", [source, header])
 

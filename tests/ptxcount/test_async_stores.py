@@ -87,7 +87,7 @@ def test_st_bulk_stores_zeros(form: str) -> None:
 
 @pytest.mark.parametrize(("form", "error", "text"), [
     ("st.bulk.shared::cta [%r1+4], 64, 0;", MisalignedError, "64 bytes at shared address 4: multiples of 8 are needed"),
-    ("st.bulk.shared::cta [%r1], 64, 1;", UnsupportedInstructionError, "st.bulk"),
+    ("st.bulk.shared::cta [%r1], 64, 1;", UnsupportedInstructionError, "the value is 1; only 0 is allowed"),
 ])  # fmt: skip
 def test_st_bulk_refuses_misaligned_or_nonzero(form: str, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
@@ -115,6 +115,7 @@ def test_small_forms_give_expected_words(code: str) -> None:
 @pytest.mark.parametrize(("kind", "dtype"), [("f16", np.float16), ("bf16", ml_dtypes.bfloat16)])
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_red_of_vectors_takes_the_extreme(name: str, kind: str, dtype: Any) -> None:
+    """Each lane has eight halves, in eight or four registers. All lanes update the same eight halves."""
     values = np.random.default_rng(4).normal(size=(32, 8)).astype(dtype)
     expected = getattr(values.astype(np.float32), name)(axis=0).astype(dtype)
     for vector, count in ((f"v8.{kind}", 8), (f"v4.{kind}x2", 4)):
@@ -155,6 +156,7 @@ WAITS = {
 
 @pytest.mark.parametrize(("code", "block"), WAITS.items())
 def test_early_read_of_a_copy_is_unwritten(code: str, block: int | None) -> None:
+    """Each of 64 threads in three blocks copies to, and reads, its own words. ``%p1`` is true in block 1."""
     start = "ld.param.u64 %rd1, [p0]; mov.u32 %r5, cells; mad.lo.u32 %r6, %r0, 4, %r5; "
     start += "setp.eq.u32 %p2, %r0, 0; @%p2 mbarrier.init.shared.b64 [bar], 64; bar.sync 0; "
     shared = ".shared .align 16 .b8 cells[1024]; .shared .align 8 .b64 bar;"

@@ -109,7 +109,7 @@ def test_singles_round_to_narrow_floats(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
 def test_narrow_floats_become_their_numbers(kind: str) -> None:
-    """Pairs have the codes of 6 bits in ascending and in descending order."""
+    """The lower byte of the pairs takes all 64 codes in ascending order, the upper byte in descending order."""
     codes = np.arange(2**6)
     values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float16)
     got = evaluate(f"cvt.rn.f16x2.{kind}", [(codes | codes[::-1] << 8).astype(np.uint16)], np.uint32)
@@ -194,7 +194,7 @@ def test_parameter_by_name_and_address(way: str, hidden: str) -> None:
 
 @pytest.mark.parametrize(("version", "form"), [(v, f) for v, forms in RELEASED_FORMS.items() for f in forms])
 def test_newer_form_is_supported_or_refused(version: str, form: ReleasedForm) -> None:
-    """A form of a newer PTX release is supported, or the error names the release and the line."""
+    """A supported form has no message and matches its own pattern; any other names the release and the line."""
     if form.is_supported:
         assert re.fullmatch(form.pattern, form.example)
         assert not explain_release(form.example)

@@ -41,6 +41,7 @@ def test_address_belongs_to_the_block_of_its_rank() -> None:
 
 
 def test_launch_without_clusters_has_rank_0() -> None:
+    """A block adds 1 to its own word, which holds 7, by the cluster address of rank 0. Rank 1 has no block."""
     body = """ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.shared.u32 [b+4], %r1; mov.u32 %r2, b;
         mapa.shared::cluster.u32 %r3, %r2, RANK; atom.shared::cluster.add.u32 %r4, [%r3+4], 1;
         getctarank.shared::cluster.u32 %r5, %r3; add.u32 %r5, %r5, %r4; st.global.u32 [%rd1], %r5;"""
@@ -167,19 +168,23 @@ def test_cooperative_grid_meets_at_a_barrier() -> None:
 
 
 def test_barrier_of_too_large_grid_is_refused() -> None:
-    """In a grid that exceeds the 132 multiprocessors, ``%envreg1`` is 0, and a barrier of the grid traps."""
-    # Threads of a block and bytes of shared memory -> blocks of a multiprocessor.
-    limits = {(1024, 0): 2, (96, 0): 21, (32, 0): 32, (32, 100 << 10): 2}
-    for launch, blocks in limits.items():
-        assert count_resident_blocks(*launch) == 132 * blocks
+    """With more blocks than 132 multiprocessors hold, here two each, ``%envreg1`` is 0: a barrier of the grid traps."""
     text = module("mov.b32 %r1, %envreg1; setp.eq.u32 %p1, %r1, 0; GUARD trap;", 0)
-    for guard, blocks in (("@%p1", 132), ("@!%p1", 2 * 132 + 1)):  # traps if %envreg1 is 0, or if it is not
+    for guard, blocks in (("@%p1", 132), ("@!%p1", 2 * 132 + 1)):  # traps if %envreg1 is 0; traps if it is not 0
         execute_snippet(text.replace("GUARD", guard), [], threads=1024, blocks=blocks)
     with pytest.raises(LaunchError, match=r"has 265 blocks; .* at most 264 blocks of 1024 threads: .* its own __trap"):
         execute_snippet(text.replace("GUARD", "@%p1"), [], threads=1024, blocks=2 * 132 + 1)
 
 
+@pytest.mark.parametrize(("threads", "shared_bytes", "blocks"), [
+    (1024, 0, 2), (96, 0, 21), (32, 0, 32), (32, 100 << 10, 2),
+])  # fmt: skip
+def test_multiprocessors_hold_blocks(threads: int, shared_bytes: int, blocks: int) -> None:
+    assert count_resident_blocks(threads, shared_bytes) == 132 * blocks
+
+
 def test_tiles_of_several_warps_have_no_race() -> None:
+    """Each tile of 128 threads has its sum, plus 1,000 times its sixth value, plus 1,000,000 times its rank."""
     values, out = RNG.integers(0, 9, 256).astype(np.int32), np.zeros(256, np.int32)
     counters = sources.execute("grids", "large_tiles", [out, values], threads=256)
     tiles = values.reshape(2, 128)

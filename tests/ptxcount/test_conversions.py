@@ -208,7 +208,11 @@ def test_zero_bits_round_towards_zero(name: str) -> None:
 @pytest.mark.parametrize(("name", "upper"), [("e4m3", 0xFFFF0000), ("e3m2", 0xFFFF0000), ("e2m1", 0xFF00FF00)])
 @pytest.mark.parametrize("place", [0, 1, 2, 3])
 def test_inexact_numbers_need_zero_bits(name: str, upper: int, place: int) -> None:
-    """``upper`` has the random bits of the first two numbers. With one of its bits, 0.53 is refused; else it is 0.5."""
+    """0.53, at one of four places, is refused if a random bit of its place is set; otherwise, it is rounded to 0.5.
+
+    ``upper`` has the random bits of places 0 and 1, and the other bits are those of places 2 and 3. ``own & -own`` is
+    the lowest bit of the place.
+    """
     letters = ["{b}"] * 4
     letters[place] = "{a}"
     form = f"cvt.rs.satfinite.{name}x4.f32 {{d}}, {{{{{', '.join(letters)}}}}}, {{c}}"

@@ -229,6 +229,7 @@ def test_pairs_of_lanes_share_a_wavefront() -> None:
 
 @pytest.mark.parametrize(("is_matrix", "wavefronts"), [(False, 2), (True, 4)])
 def test_ldmatrix_has_a_wavefront_for_eight_rows(is_matrix: bool, wavefronts: int) -> None:
+    """Pairs of lanes have one row of 16 bytes. A load merges them: 16 lanes a wavefront. ldmatrix takes 8 lanes."""
     access = Access(Source(1), "shared", "load", 16, is_matrix=is_matrix)
     access.record(LANES[None] // 2 * 16, np.ones((1, 32), bool), (1, 32))
     picture = draw_access(access)
@@ -281,6 +282,7 @@ def test_costs_include_local_memory(
 
 
 def test_two_rows_are_groups_of_lanes() -> None:
+    """Lanes 0 to 15 access floats 0 to 15, and lanes 16 to 31 access floats 20 to 35."""
     body = """
         ld.param.u64 %rd1, [p0]; and.b32 %r1, %r0, 15; shr.u32 %r2, %r0, 4; mad.lo.u32 %r3, %r2, 20, %r1;
         mad.wide.u32 %rd2, %r3, 4, %rd1; ld.global.u32 %r4, [%rd2]; st.global.u32 [%rd2], %r4;

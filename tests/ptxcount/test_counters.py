@@ -70,6 +70,7 @@ def test_far_addresses_are_distinct(first: int, apart: int) -> None:
 @pytest.mark.parametrize("threads", [1, 7, 8, 9, 31, 32, 33, 64, 65])
 @pytest.mark.parametrize(("width", "offset"), [(4, 0), (4, 28), (8, 24), (1, 31)])
 def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int) -> None:
+    """Two blocks are 1,024 bytes apart, so they share no sector. ``red`` reads and writes each sector."""
     name, register = {1: ("u8", "%r4"), 4: ("u32", "%r4"), 8: ("u64", "%rd4")}[width]
     body = f"""
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 1024, %rd1;
@@ -103,6 +104,7 @@ def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
 
 @pytest.mark.parametrize("space", ["shared", "local"])
 def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """4,000 blocks have 125 MiB of memory ``x``; the chunks, of at most 8 MiB, need less than 16 MiB at any time."""
     monkeypatch.setattr(execute, "CHUNK_BYTES", 8 << 20)
     code = f".{space} .b8 x[32768]; .reg .b32 %r1; mov.u32 %r1, %ctaid.x; st.{space}.u32 [x], %r1; ret;"
     tracemalloc.start()

@@ -74,6 +74,7 @@ def test_cutile_kernel_gets_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPat
 
 
 def test_cutile_kernel_gets_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host function writes a map of the first array: one axis of float32 (0x382), length and box of 7 + 1."""
     ptx = write_copy([*TWO_ARRAYS, TENSOR_MAP], output=(3, 0))
     tile = Tile(ptx)
     stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)

@@ -74,7 +74,9 @@ def test_odd_argument_is_an_error(argument: str, repository: Repository) -> None
 
 @pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
 def test_damaged_cache_is_ignored(content: str, repository: Repository) -> None:
-    for path in cache_folder().glob("*.json"):
+    paths = [*cache_folder().glob("*.json")]
+    assert paths
+    for path in paths:
         path.write_text(content)
     assert repository.run("check") == (0, [])
 

@@ -115,7 +115,7 @@ NAMED(b)(float* out, const float* in) { out[0] = in[0]; }
     words = [str(source), "--grid", "1", "--block", "1", "in=float32[1]", "out=float32[1]", "--entry"]
     assert [main([*words, "a"]), main([*words, "b"])] == [1, 0]
     error, warning = capsys.readouterr().err.splitlines()
-    assert "the kernel takes out, in in this order" in error
+    assert "the kernel's order is out, in; reorder or rename them" in error
     assert warning == "warning: argument names are unchecked: found no plain declaration of b; check their order"
     listed = read_output(capsys, source)
     assert "a(float* out, const float* in)  (line 3)" in listed
@@ -130,7 +130,8 @@ def test_kernel_of_cupy_is_compiled() -> None:
     assert out.tolist() == [2] * 32
 
 
-def test_kernel_of_triton_gets_scratch_pointers() -> None:
+def test_kernel_of_triton_gets_scratch_pointers_and_a_default_block() -> None:
+    """The default block is ``num_warps`` warps: 4 * 32 threads."""
     source = 'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
     ptx = compile_to_ptx(source)
     metadata = SimpleNamespace(name="add", num_warps=4, shared=0, global_scratch_size=0, profile_scratch_size=0)
@@ -175,6 +176,10 @@ def test_dispatcher_of_another_package_is_refused() -> None:
 
 @pytest.mark.parametrize(("signature", "types"), [(None, ("float32",) * 3), ("void(...)", "void(...)")])
 def test_numba_compiles_for_types(signature: str | None, types: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba gets the dispatcher's function (here ``len``), the types and sm_90. Meanwhile, the current device is sm_90.
+
+    The stand-in compiles CUDA C++ that takes arrays as Numba does, in seven parameters each.
+    """
     vector = "void*, void*, long long {0}_size, long long {0}_item, float* {0}, long long {0}_shape, long long {0}_step"
     text = (
         f'extern "C" __global__ void scale({vector.format("o")}, {vector.format("x")}, float by) {{\n'
@@ -197,4 +202,4 @@ def test_numba_compiles_for_types(signature: str | None, types: Any, monkeypatch
     counters = ptxcount.count(_dispatcher("numba.cuda.dispatcher"), signature, 1, 32, arguments)
     assert out.tolist() == [3] * 8
     assert [line for _, line in counters.by_line()] == [3]
-    assert dispatcher.get_current_device is None
+    assert dispatcher.get_current_device is None  # as before the call

@@ -138,6 +138,7 @@ def test_array_of_numba_has_seven_arguments(tmp_path: Path, capsys: pytest.Captu
     file.write_text(module("", 8).replace("snippet", name).replace(".u64 p7", ".f32 p7"))
     (kernel,) = list_kernels(file)
     assert kernel.arguments == [*(f"p{n}=float32[262144]" for n in range(7)), "p7=float32:1"]
+    # Two null pointers, the number of elements, their size, the data, the length and the stride; then the float.
     words = "int64:0 int64:0 int64:64 int64:4 x=float32[64] int64:64 int64:4 float32:2"
     out = read_output(capsys, file, "--grid", "1", "--block", "32", *words.split())
     assert "0 requests: no thread reached a load or a store" in out

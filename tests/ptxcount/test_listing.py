@@ -142,15 +142,15 @@ def test_merged_accesses_have_a_row_if_they_differ() -> None:
 
 
 def test_json_has_totals_and_caveats() -> None:
-    without = replace(LAUNCH, accesses=LAUNCH.accesses[:4])
-    nothing: dict[str, Any] = {"caveats": {"local store": LOCAL_CAVEATS[None]}, "findings": []}
-    printed = json.loads(listing.format_json(without))
+    without_atomics = replace(LAUNCH, accesses=LAUNCH.accesses[:4])
+    caveats = {"local store": LOCAL_CAVEATS[None]}
+    printed = json.loads(listing.format_json(without_atomics))
     assert [(line["line"], len(line["accesses"])) for line in printed.pop("lines")] == [(1, 1), (8, 2), (12, 1)]
-    assert printed == {**without.totals(), **nothing}
+    assert printed == {**without_atomics.totals(), "caveats": caveats, "findings": []}
     printed = json.loads(listing.format_json(LAUNCH))
     assert printed.pop("lines")[-1]["file"] == OTHER
-    nothing["caveats"]["shared atomic"] = "retries between warps are not counted"
-    assert printed == {**LAUNCH.totals(), **nothing}
+    caveats["shared atomic"] = "retries between warps are not counted"
+    assert printed == {**LAUNCH.totals(), "caveats": caveats, "findings": []}
 
 
 @pytest.mark.parametrize(("lanes", "is_printed"), [(96, True), (3, False)])

@@ -108,6 +108,7 @@ COPIES = [
 
 @pytest.mark.parametrize(("size", "source_size", "read"), COPIES)
 def test_cp_async_counts_as_load_and_copy(size: int, source_size: str, read: Callable[[int], int]) -> None:
+    """``%r3`` is the thread modulo 8, and ``%p1`` is true for threads 0 to 39: then a copy stores zeros."""
     words = range(0, size, 4)
     text = module(
         f".shared .align 16 .b8 s[1024]; mov.u32 %r7, s; mad.lo.u32 %r1, %r0, {size}, %r7; ld.param.u64 %rd1, [p0];"

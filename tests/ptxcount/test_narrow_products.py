@@ -253,5 +253,5 @@ def test_invalid_products_are_refused(form: Form, why: str) -> None:
     b_count = 8 * form.k * form.bits(form.left) // 32 // 32  # of words in 32 lanes
     a_count = max(b_count, 2) if form.sparse else 2 * b_count  # 16 rows, of which a sparse factor stores half
     counts = {"a": a_count, "b": b_count, "metadata": 1, "left scales": 1, "right scales": 1}
-    with pytest.raises(UnsupportedInstructionError, match=f"'mma.*' is not supported: {why}"):
+    with pytest.raises(UnsupportedInstructionError, match=f"'mma.*' cannot be executed: {why}"):
         run(form, {name: np.zeros((count, 32), np.uint32) for name, count in counts.items()})

@@ -204,6 +204,7 @@ def test_words_as_in_python(instruction: str, count: int, oracle: Callable[..., 
 
 
 def test_fns_finds_the_nth_set_bit() -> None:
+    """Masks have no bit, three, all, and the lowest and highest bit. A negative offset counts downwards."""
     cases = [(mask, base, offset) for mask in (0, 0b10110, 0xFFFFFFFF, 0x80000001) for base in (0, 2, 3, 31)
              for offset in (0, 1, 2, -1, -2, 32, -32)]  # fmt: skip
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]

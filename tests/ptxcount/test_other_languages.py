@@ -101,6 +101,10 @@ def make_warp_kernel(monkeypatch: pytest.MonkeyPatch, ptx: str, **kinds: Any) ->
 ARRAY, BOUNDS = ".param .align 8 .b8|[56]", ".param .align 8 .b8|[24]"
 
 
+#: The bits of the half 1.5, as which a C type holds it.
+HALF_BITS = int(np.float16(1.5).view(np.uint16))
+
+
 class WarpArray(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("rest", ctypes.c_uint64 * 6))
 
@@ -113,9 +117,10 @@ class Outer(ctypes.Structure):
     _fields_ = (("n", ctypes.c_byte), ("bias", ctypes.c_double), ("inner", Inner), ("unset", WarpArray))
 
 
-def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    half_of_1_5 = 0x3E00
-    content = Outer(n=-1, bias=0.5, inner=Inner(scale=half_of_1_5, offset=(1, 2, 3)))
+@pytest.fixture
+def nested_struct(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> Record:
+    """Return a kernel that copies the array in a nested struct, its argument ``outer``, and the member ``inner``."""
+    content = Outer(n=-1, bias=0.5, inner=Inner(scale=HALF_BITS, offset=(1, 2, 3)))
     number, array = Record(type=Record()), Record(type=Record(ndim=1))
     of_inner = Record(vars={"scale": number, "offset": number, "table": array})
     of_outer = Record(vars={"n": number, "bias": number, "inner": Record(type=of_inner), "unset": array})
@@ -126,14 +131,25 @@ def test_struct_of_warp_has_numbers_and_arrays(arrays: Arrays, monkeypatch: pyte
     place = Outer.inner.offset + Inner.table.offset
     ptx = write_copy([BOUNDS, f".param .align 8 .b8|[{ctypes.sizeof(Outer)}]", ARRAY], (1, place), (2, 0))
     kernel = make_warp_kernel(monkeypatch, ptx, s=of_outer, o=Record(ndim=1))
-    ptxcount.count(kernel, None, 8, 32, [outer, arrays.output])
+    return Record(kernel=kernel, outer=outer, inner=inner)
+
+
+def test_kernel_of_warp_reads_an_array_in_a_nested_struct(arrays: Arrays, nested_struct: Record) -> None:
+    ptxcount.count(nested_struct.kernel, None, 8, 32, [nested_struct.outer, arrays.output])
     assert (arrays.output == arrays.source).all()
-    struct: Any = adapt_kernel(kernel, None, [outer, arrays.output], "sm_90", 8, 32).arguments[1]
+
+
+def test_struct_of_warp_has_the_numbers_of_its_c_type(arrays: Arrays, nested_struct: Record) -> None:
+    arguments = [nested_struct.outer, arrays.output]
+    struct: Any = adapt_kernel(nested_struct.kernel, None, arguments, "sm_90", 8, 32).arguments[1]
     assert (struct["n"], struct["bias"]) == (-1, 0.5)
-    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (half_of_1_5, [1, 2, 3])
-    for other in (3, inner):
+    assert (struct["inner"]["scale"], struct["inner"]["offset"]) == (HALF_BITS, [1, 2, 3])
+
+
+def test_other_argument_than_the_struct_of_warp_is_refused(arrays: Arrays, nested_struct: Record) -> None:
+    for other in (3, nested_struct.inner):
         with pytest.raises(LaunchError, match=r"argument s has the type .*; pass an array or a NumPy scalar"):
-            ptxcount.count(kernel, None, 8, 32, [other, arrays.output])
+            ptxcount.count(nested_struct.kernel, None, 8, 32, [other, arrays.output])
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_kernels_are_parsed_on_demand() -> None:
 
 
 @pytest.mark.parametrize(("count", "problem"), [
-    (0, "x: it is not a variable"), (4, "access out of bounds"), (2**32, "x: it is not a variable"),
+    (0, "x is not declared as a variable"), (4, "access out of bounds"), (2**32, "x is not declared as a variable"),
     (2**32 - 1, "a block has 4294967295 bytes of static shared memory"),
 ])  # fmt: skip
 def test_number_of_elements_is_limited(count: int, problem: str) -> None:

@@ -244,7 +244,7 @@ REPEATED = {
     "loop by itself": ("L{0}: @%p1 bra L{0};\n", "StepLimitExceededError: PTX line "),
     "branch between barriers": ("bar.sync 0;\n@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),
     "loop around the one before":
-        ("L{0}: @%p1 bra L{1};\n", "UnsupportedInstructionError: PTX line 4: '.entry snippet' is"),
+        ("L{0}: @%p1 bra L{1};\n", "UnsupportedInstructionError: PTX line 4: '.entry snippet' cannot"),
 }  # fmt: skip
 
 

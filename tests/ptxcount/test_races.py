@@ -14,6 +14,7 @@ from tests.ptxcount.snippets import PLACES, SHARED, execute_snippet, module, wor
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_race_of_one_block_is_reported(first: int) -> None:
+    """Block ``first`` has a barrier, then sets a flag. The other waits for the flag, and reads without a barrier."""
     body = f"""
         st.shared.u32 [%r1], %r0; mov.u32 %r4, %ctaid.x; setp.eq.u32 %p1, %r4, {first}; ld.param.u64 %rd9, [p0];
         @%p1 bra WAITS;
@@ -95,6 +96,7 @@ FLAGS = [
 
 @pytest.mark.parametrize("mask", ["-1", "%r8"])
 def test_flags_order_accesses(mask: str) -> None:
+    """Each line of the kernel is a case: thread 0 runs the first code, and warp 1 the second. Races have the line."""
     lines = [
         "bar.sync 0; @!%p1 st.shared.v4.u32 [%r7], {0, 0, 0, 0}; bar.sync 0; @%p2 bra C; @%p1 bra E; "
         f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
@@ -125,6 +127,7 @@ VOLATILE = [
 @pytest.mark.parametrize(("code", "is_race"), VOLATILE)
 @pytest.mark.parametrize("races", ["strict", "report"])
 def test_unordered_volatile_accesses_race_if_strict(code: str, is_race: bool, races: str) -> None:
+    """Mask ``%r8`` has all lanes, ``%r4`` the own one. Offset ^ 4 is the next lane's word, ^ 128 the next warp's."""
     body = f"""mov.u32 %r1, s; shl.b32 %r2, %r0, 2; add.u32 %r7, %r1, %r2; xor.b32 %r2, %r2, 4; add.u32 %r6, %r1, %r2;
         xor.b32 %r2, %r2, 132; add.u32 %r5, %r1, %r2; mov.u32 %r8, -1; and.b32 %r4, %r0, 31; shl.b32 %r4, 1, %r4;
         st.volatile.shared.u32 [%r7], 1; {code}"""
@@ -176,6 +179,7 @@ SCANS = {
 @pytest.mark.parametrize(("write", "is_race"), SCANS.items())
 @pytest.mark.parametrize("ends_loop", [True, False])
 def test_loop_that_another_thread_ends(write: str, is_race: bool, ends_loop: bool) -> None:
+    """All threads load the word in a loop of at most four rounds, in which thread 5 writes."""
     text = module(
         f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
         f"L: ld.global.u32 %r2, [%rd1]; setp.ne.u32 %p1, %r2, 0; {'@%p1 bra D;' if ends_loop else ''}\n"

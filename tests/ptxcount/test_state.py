@@ -91,6 +91,7 @@ REDUCTIONS = [
 @pytest.mark.parametrize(("operation", "operand", "expected"), REDUCTIONS, ids=[row[0] for row in REDUCTIONS])
 @pytest.mark.parametrize("space", ["global", "shared"])
 def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, expected: Any) -> None:
+    """In shared memory, the word is the lower half of a 64-bit number."""
     place = f"and.b32 %r4, %r0, 31; cvt.u64.u32 %rd2, %r4; shl.b64 %rd2, %rd2, {2 if space == 'global' else 3};"
     if space == "global":
         body = f"ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, %rd2; red.global.{operation} [%rd1], {operand};"
@@ -169,6 +170,7 @@ SPECIAL: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_registers_of_each_thread(name: str) -> None:
+    """Blocks of 5 x 4 x 3 threads in a grid of 2 x 3 x 2: each thread stores at its linear index, x first."""
     body = f"""
         mov.u32 %r1, %tid.y; mad.lo.u32 %r0, %r1, 5, %r0; mov.u32 %r1, %tid.z; mad.lo.u32 %r0, %r1, 20, %r0;
         mov.u32 %r1, %ctaid.x; mad.lo.u32 %r0, %r1, 60, %r0; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r0, %r1, 120, %r0;

@@ -66,7 +66,8 @@ def test_orders_and_swizzles_as_in_numpy(kind: str, majors: tuple[bool, bool], s
     np.testing.assert_array_equal(multiply(a, b, kind, swizzle=swizzle, majors=majors), multiply_exactly(a, b))
 
 
-def test_swizzle_of_32_byte_units_as_in_numpy() -> None:
+def test_swizzle_with_32_byte_atoms_as_in_numpy() -> None:
+    """``128_32``, the 128-byte swizzle with 32-byte atoms, exists only for MN-major factors."""
     a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
     out = multiply(a, b, "tf32", swizzle="128_32", majors=(True, True))
     np.testing.assert_array_equal(out, multiply_exactly(a, b))

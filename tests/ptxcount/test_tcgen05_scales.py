@@ -143,7 +143,7 @@ def test_scales_multiply_parts_of_a_row(form: ScaledForm, right_rows: int) -> No
 
 @pytest.mark.parametrize(("byte", "error", "text"), [
     (0, TensorMemoryError, "scales differ between quarters"),
-    (2, UnsupportedInstructionError, "address of scales are 2, but the instruction descriptor has byte 0"),
+    (2, UnsupportedInstructionError, "bits 30 and 31 of the address of A's scales are 2; they must be 0, or"),
 ])  # fmt: skip
 def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) -> None:
     """Each lane's scales are its thread's index, so they differ between quarters. `byte` is that of the left scales."""
@@ -213,6 +213,7 @@ ld.param.u64 %rd2, [p1]; mad.lo.u32 %r6, %r6, 128, %r0; mad.wide.u32 %rd2, %r6, 
 
 
 def test_copies_of_a_pair_signal_one_barrier() -> None:
+    """A block copies eight rows; its 128 threads store 8 bytes each. Rank 1 stores after the 1,024 bytes of rank 0."""
     rows = RNG.integers(0, 1 << 31, (16, 32)).astype(np.int32)
     out = np.zeros_like(rows)
     registers = ".shared .align 128 .b8 rows[1024]; .shared .align 8 .b64 barrier; .reg .b16 %h;"

@@ -205,6 +205,7 @@ def test_words_make_textures_and_surfaces() -> None:
     ("s=surface(wrap):f4[8]", "'wrap' is not known; allowed are array, rows, and the number of channels"),
     ("m=tensor(8,linear):f4[8]", "'linear' is not known; allowed are swizzle=BYTES, and the lengths of the box"),
     ("t=texture(swizzle=32):f4[8]", "texture: 'swizzle=32' is not known"),
+    ("t=texture(2,3):f4[8,2]", "texture: 3 is a second number; give only the number of channels"),
 ])  # fmt: skip
 def test_unknown_option_of_a_word_is_refused(word: str, message: str) -> None:
     with pytest.raises(LaunchError, match=message):

@@ -46,7 +46,7 @@ ret;
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-_UNKNOWN = "it is neither a declared register nor a supported special register"
+_UNKNOWN = "is neither a declared register nor a supported special register"
 #: Declarations of the module, code of the kernel, and reason of the error. The code ends with the refused instruction.
 DECLARED = [
     (".global .texref t;", "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2}];", "t: .texref is not supported"),
@@ -54,21 +54,21 @@ DECLARED = [
     (".global .u32 p = generic(known);", "ld.global.u64 %rd1, [p];", "p: its initial value ')'"),
     (".global .f16 big = 1e9;", "ld.global.b16 %r1, [big+0];", "big: its initial value 1000000000.0"),
     (".global .u8 two[2] = {1, 2, 3};", "mov.u64 %rd1, two;", "two: more initial values than its 2"),
-    (".global .u32 many, more;", "mov.u64 %rd1, more;", "more: it is not a variable"),
-    (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g: it is not a variable"),
+    (".global .u32 many, more;", "mov.u64 %rd1, more;", "more is not declared as a variable"),
+    (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g is not declared as a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }", "the function 'f'"),
     (_FUNC, "call.uni (%r1), f, (%r1);", "do not match the function 'f'"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
 ]  # fmt: skip
 #: Code without declarations, and reason of the error.
 REFUSED = [
-    ("mov.u32 %r1, %reserved_smem_offset_0;", f"%reserved_smem_offset_0: {_UNKNOWN}"),
-    ("mov.u32 %r1, %r77;", f"%r77: {_UNKNOWN}"),
+    ("mov.u32 %r1, %reserved_smem_offset_0;", f"%reserved_smem_offset_0 {_UNKNOWN}"),
+    ("mov.u32 %r1, %r77;", f"%r77 {_UNKNOWN}"),
     ("vadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;", "%r2.b0: selectors of video instructions (.b0, .h1) are not supported"),
     ("ld.shared.u32 %r1, [%reserved_smem_offset_1];",
-     "it needs an address, not [%reserved_smem_offset_1]: no register of this name is declared"),
-    ("st.global.u32 [%x9+4], %r1;", "not [%x9+4]: no register of this name is declared"),
-    ("add.u32 %x9, %r1, 1;", "a result cannot go to %x9: no register of this name is declared"),
+     "it needs an address, not [%reserved_smem_offset_1] (no register of this name is declared)"),
+    ("st.global.u32 [%x9+4], %r1;", "not [%x9+4] (no register of this name is declared)"),
+    ("add.u32 %x9, %r1, 1;", "a result cannot go to %x9 (no register of this name is declared)"),
     ("ld.global.u32 %r1, 5;", "it needs an address, not 5"),
     ("ld.shared %r1, [%r2];", "its types are none; it needs 1 type"), ("brx.idx;", "it needs a table of this kernel"),
     ("atom.global.add.u32;", "the number of operands is 0"),
@@ -78,16 +78,16 @@ REFUSED = [
     ("mov.f32 %f1, {%r1, %r2};", "a .f32 cannot be split into 2 parts;"),
     ("mov.b16 {%r1, %r2, %r3, %r4}, %r5;", "a .b16 cannot be split into 4 parts; it needs"),
     (".reg .b128 %q<3>;\nld.global.u64 %q1, [%rd1];", "register %q1 is .b128"),
-    (".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", f"%v.x: {_UNKNOWN}"),
+    (".reg .v4 .f32 %v;\nadd.f32 %f1, %v.x, 0f00000000;", f"%v.x {_UNKNOWN}"),
     ("cp.async.bulk.shared::cta.bulk_group [%rd1], [%r2], 16;",
      "its state spaces are .shared::cta; those of the target and of the source are needed"),
     ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2];", "the number of operands is 2; it must be 3"),
     ("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd2], 16;",
      "the number of operands is 3; it must be 4"),
     ("cp.async;", "the number of operands is 0; it must be 3 or 4"),
-    ("call.uni (r), malloc, (size);", "r: it is not a variable"),
+    ("call.uni (r), malloc, (size);", "r is not declared as a variable"),
     ("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q7;",
-     "a .b128 must be a register, not %q7: no register of"),
+     "a .b128 must be a register, not %q7 (no register of"),
     ("wgmma;", "it must have one shape"), ("alloca.u32 %r1;", "the number of operands is 1; it must be 2 or 3"),
     ("createpolicy.fractional.L2::evict_last.b64;", "the number of operands is 0; it must be 1 or 2 or 4"),
     ("cp.async.ca.shared.global [%r1], [%rd2], 5;", "the copied size is 5"),
@@ -120,6 +120,9 @@ REFUSED = [
      "for .f32, ptxcount has div.rz, div.rm, div.rp, div.rn, div.approx, div.full; .ftz, .sat may follow"),
     ("ld.global.L3::cache_hint.u32 %r1, [%rd1], %rd2;", "L3::cache_hint is unkn"),
     ("barrier.sync.gpu %r1;", "the modifier .gpu is not allowed; allowed are .aligned, .cta,"),
+    ("barrier.cluster.arrive.gpu;", "the modifier .gpu is not allowed; allowed are .aligned, .arrive, .relaxed, .rel"),
+    ("barrier.cluster.wait.release;", "the modifier .release is not allowed; allowed are .acquire, .aligned, .wait"),
+    ("barrier.cluster.arrive 0;", "the number of operands is 1; it must be 0"),
     ("alloca.f32 %r1, 8;", "its type must be .u32 or .u64, not .f32"),
     ("alloca.u32.u32 %r1, 8;", "its type must be .u32 or .u64, not .u32, .u32"),
     ("cvt.u16x2.s32 %r1, %r2;", ".u16x2 is unknown here"),
@@ -206,7 +209,9 @@ def test_unsupported_instruction_must_be_reached(declarations: str, code: str, r
     with pytest.raises(UnsupportedInstructionError) as caught:
         _run(text, "snippet", np.uint32(1))
     error = caught.value
-    assert str(error).startswith(f"kernel.cu:7 (PTX line {error.source.ptx_line}): {instruction!r} is not supported")
+    assert str(error).startswith(
+        f"kernel.cu:7 (PTX line {error.source.ptx_line}): {instruction!r} cannot be executed: "
+    )
     assert reason in str(error)
     assert instruction in text.splitlines()[error.source.ptx_line - 1]
     assert error.instruction == instruction
@@ -259,7 +264,7 @@ def test_shared_memory_of_other_kernels_does_not_count() -> None:
 def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
     text = _MODULE.format(declarations=f".entry odd(.param .u32 n, .param {parameter}) {{ ret; }}", code="")
     assert _run(text, "other") == 9
-    with pytest.raises(UnsupportedInstructionError, match=f"PTX line 6: '.entry odd' is not supported: {problem}"):
+    with pytest.raises(UnsupportedInstructionError, match=f"PTX line 6: '.entry odd' cannot be executed: {problem}"):
         execute_kernel(text, "odd", (1, 1, 1), (1, 1, 1), [])
 
 

@@ -207,6 +207,7 @@ PATHS = {
 
 @pytest.mark.parametrize(("first_code", "second_code", "expected"), PATHS.values(), ids=PATHS)
 def test_barrier_waits_for_lanes_of_its_mask(first_code: str, second_code: str, expected: list[str]) -> None:
+    """Lanes 0 to 7 branch to ``ONE``; after the first code, they read the word of lane 31, at byte 124."""
     text = module(
         f"""{PLACES} setp.lt.u32 %p1, %r0, 8; @%p1 bra ONE;
         st.shared.u32 [%r1], %r0; {second_code} bra END;
@@ -238,6 +239,7 @@ MASKED = [
 @pytest.mark.parametrize("instruction", MASKED)
 @pytest.mark.parametrize(("mask", "missing_lanes"), [("-1", 0), ("0x3fffffff", 2), ("0x7fffffff", 1)])
 def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, missing_lanes: int) -> None:
+    """The masks lack no lane, lanes 30 and 31, and lane 31. ``%p1`` is true from lane 4 on, so for these lanes."""
     text, blocks = module(f"mov.u32 %r4, {mask}; setp.gt.u32 %p1, %r0, 3; {instruction}", 1), 2
     counters = execute_snippet(text, [np.zeros(1)], blocks=blocks)
     findings = [(finding.code, finding.times) for finding in counters.findings]

@@ -222,5 +222,7 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:
-        options["channels"] = numbers[0]
+        options["channels"], *others = numbers
+        if others:
+            raise LaunchError(f"{kind}: {others[0]} is a second number; give only the number of channels")
     return classes[kind](array, **options)

@@ -25,7 +25,7 @@ class Sample(NamedTuple):
 
 
 def _choose_blocks(active: Array, blocks: int) -> list[int]:
-    """Choose up to three blocks: the one with the most active threads, the next, and a distant one."""
+    """Choose up to three blocks: two adjacent ones, of which one has the most active threads, and a distant one."""
     busy = 0 if active.shape[0] == 1 else int(active.sum(axis=1).argmax())
     busy = min(busy, max(blocks - 2, 0))  # the last block has no next one
     return list(dict.fromkeys([busy, (busy + 1) % blocks, (busy + blocks // 2) % blocks]))

@@ -110,7 +110,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         The launch configuration does not match the kernel; there is no such file or kernel, or a wrong option; or a
         thread uses a texture, surface or tensor map that does not fit. Then arrays may be partly modified.
     UnsupportedInstructionError
-        A thread reached an instruction that is not supported; arrays may be partly modified. Or the kernel's
+        A thread reached an unsupported or invalid instruction; arrays may be partly modified. Or the kernel's
         parameters or control flow are not supported.
     KernelFaultError
         The kernel is wrong, or exceeds a limit; arrays may be partly modified.

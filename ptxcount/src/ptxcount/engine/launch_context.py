@@ -32,7 +32,7 @@ from .launch_limits import count_resident_blocks, require_static_shared
 STACK_BYTES = 16 << 10
 #: Largest local memory of a thread, in bytes.
 _MAX_LOCAL = 512 << 10
-#: The address of the first function.
+#: The address of the first function; each takes 16 bytes.
 FIRST_FUNCTION = 1 << 54
 
 
@@ -170,7 +170,7 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     initial_contents: list[tuple[Variable, Array]] = []
     for variable in usable:
         value = values.get(variable.name)
-        if variable.space in sizes:  # shared or local memory
+        if variable.space in ("shared", "local"):
             continue
         if value is not None:
             content = _convert_variable(variable, value, layout)
@@ -261,7 +261,7 @@ def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) 
 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
-    """Convert a value to the memory of a variable. Stores to a ``__device__`` variable change an array in place."""
+    """Return a value as memory: a copy for a constant, else a given array itself, so stores change the array."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if value.nbytes != variable.size:

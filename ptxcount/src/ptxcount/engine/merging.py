@@ -89,7 +89,10 @@ class MergeableGroup:
         return merged + [(offset, self.size) for offset in sorted(remaining)]
 
     def _take_merged(self, remaining: set[int], elements: int, *, min_needed: int) -> list[tuple[int, int]]:
-        """Remove the offsets of merged accesses of some elements from ``remaining``; return these accesses."""
+        """Merge into accesses of ``elements`` elements, wherever ``remaining`` has at least ``min_needed`` of them.
+
+        Remove their offsets from ``remaining``; return the accesses as (offset, bytes).
+        """
         width, remainder, merged = elements * self.size, self.base.remainder, []
         if width > self.max_width:
             return []

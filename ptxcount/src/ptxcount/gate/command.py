@@ -29,8 +29,8 @@ _CAUSED = {**dict.fromkeys((RISE, FALL), "no file of the project changed, only t
 def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("ptxcount", description=__doc__, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    text = f"print a [[launch]] entry of {FILE} for each kernel of these files"
-    init_parser = commands.add_parser("init", help=text, description=f"{text}; replace the guessed sizes")
+    text = f"print a [[launch]] entry for each kernel of these files that {FILE} lacks"
+    init_parser = commands.add_parser("init", help=text, description=f"{text}, with guessed sizes: replace them")
     init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu", help="file with __global__ functions")
     init_parser.add_argument(
         "-I", "--include", action="append", default=[], metavar="FOLDER", help="include folder for nvcc"

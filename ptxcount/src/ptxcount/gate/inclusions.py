@@ -115,7 +115,7 @@ def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
     """Return the header names that a file may include, sorted; None if a macro may compute a name.
 
-    In the compilers' headers, macros may compute names, because they use only texts of these headers.
+    In the compilers' headers (``is_system``), macros may compute names: they use only texts of these headers.
     """
     spliced = _SPLICE.sub(b"", content)
     if not is_system and _COMPUTED.search(spliced):

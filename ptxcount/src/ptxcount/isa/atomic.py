@@ -25,7 +25,7 @@ _SPACES = ("global", "shared")
 def _bind_atomic(instruction: Instruction) -> Step | None:
     """Bind ``atom{.hints}{.space}.op{.noftz}{.vec}.type d, [a], b{, c}``, and ``red`` without ``d``."""
     if "async" in instruction.modifiers:
-        return None
+        return None  # see `hopper.async_stores`
     space, count, kind, names = decode_access(instruction, allows_others=True)
     operation = find_operation(instruction, names, kind)
     if count > 1 and operation.operands > 1:
@@ -37,7 +37,7 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
     targets = split_vector(instruction, instruction.operands[0], count) if has_target else ()
     address, *sources = instruction.operands[1:] if has_target else instruction.operands
     returns = any(target is not SINK for target in targets)
-    is_swap, is_float_sum = names[0] in ("cas", "exch"), names == ["add"] and kind.name == "f32"
+    is_swap, is_sum = names[0] in ("cas", "exch"), names == ["add"] and kind.name == "f32"
     cost = find_atomic_cost(
         names[0],
         kind,
@@ -46,7 +46,8 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
         uniform_value=_is_uniform(instruction, *sources),
         uniform_address=_is_uniform(instruction, address),
     )
-    atomic = _Atomic(instruction, address, operation, kind, count, returns, cost, is_swap, is_float_sum)
+    form = (instruction, address, operation, kind, count)
+    atomic = _Atomic(*form, returns=returns, cost=cost, is_swap=is_swap, is_float_sum=is_sum)
     read = make_address_reader(instruction, address, space)
 
     def run_atomic(chunk: Chunk, *operands: Array) -> list[Array]:
@@ -80,7 +81,7 @@ class _Atomic:
     is_float_sum: bool
 
     def update_memory(self, operands: Sequence[Array], chunk: Chunk, space: str, address: Value) -> list[Array]:
-        """Update one state space; return the old values of the active threads, and zeros for all others.
+        """Update global or shared memory; return the old values of the active threads, and zeros for all others.
 
         For a vector, there is an array of old values, and an operand, for each element.
         """

@@ -97,9 +97,9 @@ _LEAST_SUMMAND = np.finfo(np.float32).tiny * 2.0**24
 
 
 def choose_sum(operation: AtomicOperation, *numbers: Array) -> AtomicOperation:
-    """Return the operation that adds float32 in global memory, ``RED.F32.FTZ``, which turns subnormals into zeros.
+    """Choose how to add float32 in global memory, where ``RED.F32.FTZ`` turns subnormals into zeros.
 
-    ``numbers`` are the old values and the operands. If none of them is small, return ``operation``, which is faster.
+    If each of ``numbers``, the old values and operands, is 0 or at least `_LEAST_SUMMAND`, ``operation`` does the same.
     """
     is_small = any(bool(((np.abs(number) < _LEAST_SUMMAND) & (number != 0)).any()) for number in numbers)
     return _FLUSHED_SUM if is_small else operation
@@ -158,7 +158,7 @@ def apply_operation(
 
 
 def _count_parallel_turns(lengths: Array) -> int:
-    """Return the number of turns that minimizes the cost of turns and remaining queues.
+    """Return the best number of turns of `apply_operation`: a turn costs 1, and each queue after them `_QUEUE_COST`.
 
     ``lengths`` are the numbers of threads by address: [1, 1, 900] -> 1, because one queue costs less than 899 turns.
     """

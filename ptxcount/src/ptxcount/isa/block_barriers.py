@@ -33,14 +33,17 @@ class Barrier(NamedTuple):
 
 
 def parse_barrier(instruction: Instruction) -> Barrier:
-    """Parse ``barrier.cluster.wait``, ``bar.warp.sync``, or a block barrier.
+    """Parse ``barrier.cluster.arrive`` or ``.wait``, ``bar.warp.sync``, or a block barrier.
 
     Also parse ``elect.wait``, which `lowering` adds before ``elect.sync``. Raises `UnsupportedInstructionError` for
     other forms.
     """
-    if instruction.modifiers[:2] == ("cluster", "wait") and {*instruction.modifiers[2:]} <= {"acquire", "aligned"}:
+    if instruction.modifiers[:1] == ("cluster",):
+        operation = choose_modifier(instruction, ("arrive", "wait"))
+        orders = ("acquire",) if operation == "wait" else ("release", "relaxed")
+        expect_modifiers(instruction, instruction.modifiers[1:], {operation, "aligned", *orders})
         expect_count(instruction, 0)
-        return Barrier(None)
+        return Barrier(None, waits=operation == "wait")
     is_elect = is_elect_wait(instruction)
     if is_warp_barrier(instruction):
         expect_modifiers(instruction, instruction.modifiers, {"warp", "sync"}, {"sync"})
@@ -68,11 +71,10 @@ def _parse_block_barrier(instruction: Instruction) -> Barrier:
 
 @binds("bar", "barrier")
 def _bind_barrier(instruction: Instruction) -> Step | None:
-    """Check a barrier's form; the scheduler makes threads wait."""
+    """Check the form of a block or cluster barrier; the scheduler makes threads wait."""
     if is_warp_barrier(instruction):
         return None  # its step checks the mask
-    if not {"cluster", "arrive"} <= {*instruction.modifiers}:
-        parse_barrier(instruction)
+    parse_barrier(instruction)
     return lambda chunk: None
 
 

@@ -246,7 +246,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 
 def _find_true_bits(instruction: Instruction, result_type: Type, kind: Type, is_pair: bool) -> int:
-    """Return the bits that ``set`` writes for true; raise if no such result exists for operands of a type."""
+    """Return the bits that ``set`` writes for true, per half for a pair; raise for a result that ``set`` lacks."""
     true_bits = TRUE.get((result_type.name, is_pair))
     if true_bits is None:
         allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)

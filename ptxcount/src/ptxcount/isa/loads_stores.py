@@ -129,8 +129,8 @@ def _bind_copy_ordering(instruction: Instruction) -> Step | None:
         return _bind_no_operation(instruction)
     if "commit_group" in instruction.modifiers:
         return lambda chunk: chunk.shared.commit_copies(chunk.active)
-    newest = [int(operand.value) for operand in instruction.operands if isinstance(operand, Immediate)]
-    return lambda chunk: chunk.shared.wait_copies(chunk.active, *newest)
+    kept_groups = [int(operand.value) for operand in instruction.operands if isinstance(operand, Immediate)]
+    return lambda chunk: chunk.shared.wait_copies(chunk.active, *kept_groups)
 
 
 @binds("cp")
@@ -150,7 +150,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, "its state spaces must be .shared or .shared::cta, then .global")
     if width not in (4, 8, 16):
         raise unsupported(instruction, f"the copied size is {format_operand(size)}; the number 4, 8 or 16 is needed")
-    instruction.units.add(4)
+    instruction.units.add(4)  # copies words: see `decode_access`
     return _AsyncCopy(
         width,
         make_address_reader(instruction, target, "shared"),

@@ -135,8 +135,9 @@ def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:
     def read(chunk: Chunk) -> Value:
         address = chunk.context.symbols.get(name)
         if address is None:
-            problem = chunk.context.unavailable.get(name, "it is not a variable")
-            raise unsupported(chunk.instruction, f"{name}: {problem}")
+            problem = chunk.context.unavailable.get(name)
+            text = f": {problem}" if problem else " is not declared as a variable"
+            raise unsupported(chunk.instruction, name + text)
         if name in chunk.context.shared_names and address + offset >= 0:
             return chunk.make_shared_address(address + offset).astype(dtype)
         return np.array([[(address + offset) % 2**kind.bits]], dtype)  # the sum wraps around
@@ -148,10 +149,10 @@ def _make_special_reader(name: str, dtype: np.dtype[Any]) -> Reader:
     def read(chunk: Chunk) -> Value:
         value = chunk.read_special(name)
         if value is None:
-            problem = "it is neither a declared register nor a supported special register"
+            text = f"{name} is neither a declared register nor a supported special register"
             if re.fullmatch(r".*\.(b[0-3]|h[01])", name):
-                problem = "selectors of video instructions (.b0, .h1) are not supported"
-            raise unsupported(chunk.instruction, f"{name}: {problem}")
+                text = f"{name}: selectors of video instructions (.b0, .h1) are not supported"
+            raise unsupported(chunk.instruction, text)
         return value if dtype.itemsize == value.itemsize else value.astype(dtype)
 
     return read
@@ -214,7 +215,7 @@ def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wid
 
 def _describe_operand(operand: Operand) -> str:
     is_undeclared = any(isinstance(leaf, Special) for leaf in iter_leaves(operand))
-    return format_operand(operand) + (": no register of this name is declared" if is_undeclared else "")
+    return format_operand(operand) + (" (no register of this name is declared)" if is_undeclared else "")
 
 
 def split_group(operand: Operand) -> tuple[Operand, ...]:

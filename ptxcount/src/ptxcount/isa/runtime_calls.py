@@ -130,7 +130,7 @@ def _bind_call(instruction: Instruction) -> Step:
     def step(chunk: Chunk) -> None:
         for name in (*results, *arguments):
             if name not in chunk.context.symbols:
-                raise unsupported(instruction, f"{name}: it is not a variable")
+                raise unsupported(instruction, f"{name} is not declared as a variable")
         value = compute(_CallArguments(chunk, arguments, widths))
         for name in results:
             place = np.full((1, 1), chunk.context.symbols[name])

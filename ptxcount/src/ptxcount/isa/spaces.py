@@ -47,9 +47,9 @@ def decode_access(
 ) -> tuple[str | None, int, Type, list[str]]:
     """Return an access's state space (None: generic), elements per thread, type, and further modifiers.
 
-    Example: ``atom.relaxed.shared.add.f32`` -> ``"shared", 1, f32, ["add"]``. Further modifiers are those that are
-    neither in `CACHE_AND_ORDER` nor in ``allowed``. Raises `UnsupportedInstructionError` for a form that no load or
-    store has, and for further modifiers unless ``allows_others``.
+    Example: ``atom.relaxed.shared.add.f32`` -> ``"shared", 1, f32, ["add"]``. Further modifiers are those that
+    name no cache, order, space or vector, and are not ``allowed``. Raises `UnsupportedInstructionError` for predicates,
+    for more than 32 bytes, for two spaces or vectors, and for further modifiers unless ``allows_others``.
 
     As a side effect, an access that may be to shared memory adds the element size, at most 8, to
     ``instruction.units``: accesses are checked in units of the smallest size.
@@ -71,7 +71,7 @@ def decode_access(
 
 
 def find_fetch_options(instruction: Instruction) -> dict[str, int]:
-    """Return the options of a load of global memory: ``{"fetch": 4}`` (sectors) for a prefetch modifier, else none."""
+    """Return ``{"fetch": 4}``, the sectors of an L2 miss, for a modifier in `FETCHED`; else ``{}``."""
     name = find_modifier(instruction, FETCHED)
     return {"fetch": FETCHED[name]} if name else {}
 

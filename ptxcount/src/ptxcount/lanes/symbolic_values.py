@@ -81,7 +81,7 @@ def _add_or_subtract(compute: Callable[[Array, Array], Array], kind: Type, left:
 
 
 def _multiply(kind: Type, left: Value, right: Value) -> Value | None:
-    """Multiply two values, one of which must be uniform: the uniform value scales the column and row of the other."""
+    """Multiply the column and row of one value by the other; None if neither is uniform, or `split_sum` fails."""
     if isinstance(right, Sum) or right.size > 1:
         left, right = right, left
     a = split_sum(left, kind.size)

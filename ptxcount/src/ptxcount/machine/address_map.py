@@ -112,7 +112,7 @@ class AddressMap:
     def _split_by_region(
         self, addresses: Array, width: int, report: Callable[[Any, int, str], None]
     ) -> list[tuple[Region, Selection]]:
-        """Return each accessed array with the selection of its addresses; report the first bad address."""
+        """Return each accessed array with the selection of its addresses; report bad ones, at most one of each kind."""
         region = self._find_region(*_find_bounds(addresses), width)
         if region is not None and is_aligned(addresses, width):
             return [(region, np.s_[:])]

@@ -122,9 +122,9 @@ class SharedMemory(ClusterAddresses):
         """Commit the pending ``cp.async`` copies of the active threads as a group."""
         self._copies.commit_group(active)
 
-    def wait_copies(self, active: Array, newest: int | None = None) -> None:
-        """Complete ``cp.async`` copies of active threads: all, or all but their ``newest`` last groups."""
-        for addresses, size in self._copies.complete(active, newest):
+    def wait_copies(self, active: Array, kept_groups: int | None = None) -> None:
+        """Complete ``cp.async`` copies of active threads: see `PendingCopies.complete`."""
+        for addresses, size in self._copies.complete(active, kept_groups):
             self._mark_bytes(addresses, size, is_written=True)
 
     def _mark_bytes(self, addresses: Array, size: int, *, is_written: bool) -> None:
@@ -299,7 +299,7 @@ class SharedMemory(ClusterAddresses):
         return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
     def _check_races(self, accesses: _Accesses, units: Array, stored: StoredValues | None) -> None:
-        """Record the accesses of an instruction, and report the first race.
+        """Record the accesses of an instruction, and report a race between blocks, and one within a block.
 
         If an access is to another block's memory, only races between blocks are checked.
         """

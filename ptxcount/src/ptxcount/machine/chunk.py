@@ -154,7 +154,7 @@ class Chunk:
         return getattr(self, space) if name is None else getattr(self.context, name)
 
     def make_reporter(self, *, is_weak: bool = False) -> Reporter:
-        """Return the `Reporter` for faults of the current instruction."""
+        """Return the `Reporter` for faults of the current instruction; see there for ``is_weak``."""
         return Reporter(self, self.instruction.source, is_weak)
 
     def add_finding(self, code: str, message: str, times: int) -> None:
@@ -178,7 +178,7 @@ class Chunk:
 
         ``remote_kind`` is the kind under which accesses to another block's shared memory count; default: ``kind``.
         Accesses to kernel parameters count as constant memory. Accesses to arguments of calls are not counted: these
-        are in registers.
+        are in registers. ``is_matrix`` as in `Access`.
         """
         if CALL_SPACE in self.instruction.modifiers:
             return

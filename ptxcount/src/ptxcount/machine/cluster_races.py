@@ -47,7 +47,7 @@ class ClusterRaces:
     def record_access(
         self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None
     ) -> Race | None:
-        """Record the accesses of an instruction; return the first race with another block.
+        """Record the accesses of an instruction; return a race with another block, or None.
 
         Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). With
         ``stored`` values, a store that does not change memory races only with atomics.
@@ -74,7 +74,6 @@ class ClusterRaces:
     def _find_earlier_race(
         self, earlier_kind: str, flat: Array, blocks: Array, owners: Array, stored: StoredValues | None
     ) -> Race | None:
-        """Return the first race with an earlier instruction's access of one kind."""
         earlier = self._touched[earlier_kind].reshape(5, -1)[:, flat]
         ordered = self._ordered[blocks]
         by_owner = (blocks != owners) & (earlier[_OWN_TIME] > ordered)
@@ -88,7 +87,7 @@ class ClusterRaces:
         return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
     def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
-        """Return the first race between stores of this instruction by two blocks, unless the second owns the unit.
+        """Return a race of stores of this instruction by two blocks, unless the second owns the unit; else None.
 
         With ``stored`` values, only stores of different values race.
         """

@@ -53,7 +53,8 @@ class ArrayMemory(AddressMap):
     def watch_races(self, reached: ReachedNames, *, strict: bool) -> bool:
         """Begin to check races in writable arrays that the kernel writes; tell if there are such arrays.
 
-        ``reached`` has the names of arrays, or `ANYTHING`.
+        ``reached`` has the names of arrays, or `ANYTHING`. Unless ``strict``, stores to an array that the kernel does
+        not load are only compared within an instruction, the first `_COMPARED_STORES` of them.
         """
         for region in self._regions:
             loads, stores, scans, strong_writes = (ANYTHING in names or region.name in names for names in reached)
@@ -126,7 +127,7 @@ class ArrayMemory(AddressMap):
 
 
 def _check_load_races(part: ArrayPart, count: int, shape: tuple[int, ...], reporter: Reporter) -> None:
-    """Record a weak load of ``count`` elements in the histories of its array, if any, and report its first race."""
+    """Record a weak load of ``count`` elements in the histories of its array, if any, and report a race in each."""
     region, chunk, width = part.region, reporter.chunk, part.size * count
     histories = []
     if reporter.is_weak and region.watched:
@@ -148,7 +149,7 @@ def _check_load_races(part: ArrayPart, count: int, shape: tuple[int, ...], repor
 
 
 def _check_store_races(part: ArrayPart, values: Sequence[Array], shape: tuple[int, ...], reporter: Reporter) -> None:
-    """Record a store in the history of its array, if any, before it is executed; report its first race.
+    """Record a store in the history of its array, if any, before it is executed; report a race.
 
     A strong store does not race, but a later weak load that ends a loop may race with it.
     """

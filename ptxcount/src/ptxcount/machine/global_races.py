@@ -116,7 +116,7 @@ class AccessHistory:
         return np.asarray(index[:, None] * units_per_access + np.arange(units_per_access))
 
     def record_load(self, index: Array, width: int, event: AccessEvent) -> tuple[int, str] | None:
-        """Record a load of ``width`` bytes by some threads; return the index and the message of its first race.
+        """Record a load of ``width`` bytes by some threads; return index and message of the first race, or None.
 
         Each element of ``index`` is the index of a thread's access, in an array of elements of this width.
         """
@@ -179,7 +179,7 @@ class AccessHistory:
     def record_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Record a store of ``values`` before memory, ``cells``, changes; return its first race, as `record_load`."""
+        """Record a store of ``values`` before memory, ``cells``, changes; return a race as `record_load`."""
         units, thread = self._find_units(index, width), event.threads[:, None]
         last_read, last_write = self._read[units], self._written[units]
         races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(units))

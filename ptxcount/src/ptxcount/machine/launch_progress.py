@@ -57,7 +57,7 @@ class Estimate:
         self._blocks, self._start, self._is_reported = blocks, time.monotonic(), False
 
     def report_remaining_time(self, done: int) -> None:
-        """Log the remaining time after ``done`` blocks, if these took over a second, for the first call after that."""
+        """Log the remaining time after ``done`` blocks: once, at the first call after a second, if over a minute."""
         elapsed = time.monotonic() - self._start
         if self._is_reported or not done or elapsed < _MIN_MEASURED:
             return

@@ -38,15 +38,15 @@ class PendingCopies:
         """Commit the pending copies of the active threads as a group."""
         self._commits = self._commits + active
 
-    def complete(self, active: Array, newest: int | None) -> Iterator[tuple[Array, int]]:
-        """Complete copies of active threads: those in committed groups, without the thread's ``newest`` last groups.
+    def complete(self, active: Array, kept_groups: int | None) -> Iterator[tuple[Array, int]]:
+        """Complete copies of active threads in committed groups, except each thread's last ``kept_groups`` groups.
 
-        With None, complete all copies. For each instruction that copied, yield the address of each thread's completed
-        copy, -1 for none, and the bytes per thread.
+        With None, also complete uncommitted copies. For each instruction that copied, yield the address of each
+        thread's completed copy, -1 for none, and the bytes per thread.
         """
         pending, self._copies = self._copies, []
         for addresses, groups, size in pending:
-            is_done = active if newest is None else active & (groups < self._commits - newest)
+            is_done = active if kept_groups is None else active & (groups < self._commits - kept_groups)
             yield np.where(is_done, addresses, -1), size
             remaining = np.where(is_done, -1, addresses)
             if (remaining >= 0).any():

@@ -48,9 +48,9 @@ def is_strong_store(instruction: Instruction) -> bool:
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     """Return the loads of pure wait loops, and the atomics that take a lock, by `id` of the instruction.
 
-    A pure wait loop has no store, atomic, barrier, call, copy or weak load. A strong load decides whether the loop
-    ends. A compiler may move the first iteration before the loop: the same load there belongs to the loop. An atomic
-    that takes a lock is tried again with the same operands; the loop may also contain the critical section.
+    A pure wait loop has no store, atomic, barrier, call, copy, trap or weak load. A strong load decides whether the
+    loop ends. A compiler may move the first iteration before the loop: the same load there belongs to the loop. An
+    atomic that takes a lock is tried again with the same operands; the loop may also contain the critical section.
     """
     polls: dict[int, Poll] = {}
     if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):

@@ -41,7 +41,7 @@ _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
 
 class Race(NamedTuple):
-    """The first racing access of an instruction: its index, the other thread or block, and the other source."""
+    """A racing access of an instruction: its index, the other thread or block, and the other source."""
 
     access: int
     other: int
@@ -145,7 +145,7 @@ class RaceDetector:
         self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
     ) -> Race | None:  # fmt: skip
-        """Record the accesses of an instruction; return the first that races, or None.
+        """Record an instruction's accesses; return a race with an earlier instruction, else one among these, or None.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
         row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
@@ -186,7 +186,6 @@ class RaceDetector:
     def _find_earlier_race(
         self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> Race | None:
-        """Return the first race of an access with an earlier instruction."""
         for earlier_kind in CONFLICTING_KINDS[kind]:
             if earlier_kind not in self._touched:
                 continue
@@ -261,7 +260,7 @@ class RaceDetector:
         source_index[flat] = self._source_index
 
     def _find_store_race(self, flat: Array, thread: Array, stored: StoredValues | None) -> Race | None:
-        """Return the first race between stores of this instruction, after `_update_last_accesses`."""
+        """Return a race between stores of this instruction, or None; `_update_last_accesses` must precede."""
         first, last = self._touched["store"].first.ravel(), self._touched["store"].last.ravel()
         races = (first[flat] != thread) | (last[flat] != thread)
         if races.any() and stored is not None:

@@ -42,7 +42,6 @@ def _cluster_rank(chunk: _Chunk) -> Any:
 
 
 def _per_axis(name: str, read_axis: Callable[[int, _Chunk], Any]) -> dict[str, Callable[[_Chunk], Any]]:
-    """Return functions that read the registers of each axis, such as ``%tid.x``, ``%tid.y`` and ``%tid.z``."""
     return {f"%{name}.{letter}": partial(read_axis, axis) for axis, letter in enumerate("xyz")}
 
 

@@ -173,6 +173,6 @@ def _find_target(instruction: Instruction) -> Register | None:
 
 
 def _keeps_remainder(instruction: Instruction) -> bool:
-    """Tell if ptxas tracks the result's remainder: for copies, and for additions of literals, which ptxas may fold."""
+    """Tell if ptxas tracks the result's remainder: for moves, conversions, and ``add`` or ``sub`` of a literal."""
     adds = instruction.opcode in ("add", "sub") and isinstance(instruction.operands[-1], Immediate)
     return adds or instruction.opcode in ("mov", "cvt", "cvta")

@@ -138,7 +138,7 @@ class Stream:
         return sign * parse_number(self.take("number", "a number"), line)
 
     def take_integer(self) -> int:
-        """Take an integer literal with its sign; return the signed value."""
+        """Take an integer literal with its sign; return the signed value. Raise `PtxSyntaxError` for a float."""
         line, value = self.peek().line, self.take_number()
         if not isinstance(value, int):
             raise PtxSyntaxError(line, f"expected an integer, found {value}")

@@ -184,7 +184,7 @@ class _ArgumentGuesser:
             self._shape = str(_UNBOUNDED)
 
     def _is_size(self, name: str) -> bool:
-        """Tell if an integer may be a size. In a kernel with a bounds check, only bounds and pitches may."""
+        """Tell if an integer may be a size: no iteration count; with a bounds check, only a bound or a pitch."""
         uses = self.uses
         if name in uses.iteration_counts:
             return False

@@ -102,4 +102,4 @@ def _describe_aggregation(atomics: Amounts) -> str:
     if aggregated == atomics.requests:
         return "warp-aggregated by ptxas"
     text = "lanes on one address are serialized"
-    return f"{text}; {aggregated} requests warp-aggregated by ptxas" if aggregated else text
+    return f"{text}, except in {aggregated} warp-aggregated requests" if aggregated else text

@@ -54,14 +54,14 @@ def check_arguments(
 
 
 def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
-    """Raise `LaunchError` if an argument does not fit the C++ type ``kind``. ``word`` is the argument's text."""
+    """Raise `LaunchError` if an argument does not fit the C++ type ``kind``. A struct is looked up in ``files``."""
     base = strip_qualifiers(kind).rstrip("* []").strip()
     vector = VECTORS.fullmatch(base)
     dtype = TYPES.get(vector[1] if vector else base)
     # The text of a value: "float32:7", or of a float2 {"x": "float32:7", "y": "float32:7"}.
     example = json.dumps(dict.fromkeys("xyzw"[: int(vector[2])], f"{dtype}:7")) if vector else f"{dtype}:7"
     is_pointer = kind.count("*") + kind.count("[") == 1
-    label = word.partition("=")[0] if "=" in word else "x"
+    label = word.partition("=")[0] if "=" in word else "x"  # "x" stands for any name
     if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
         _check_members(label, list(argument), base, files)
     if not isinstance(argument, np.ndarray | np.generic):
@@ -80,9 +80,12 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
 
 
 def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
-    """Tell if a dtype fits the named dtype in kind, and behind a pointer also in size; signedness is ignored."""
+    """Tell if a dtype has the kind (`_NUMBER_KINDS`) of the named one, and behind a pointer its size.
+
+    Raw bytes always fit, and a pointer to one-byte elements takes all arrays.
+    """
     needed, size = np.dtype(name), dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):  # bytes
+    if dtype.kind == "V" or (is_pointer and needed.itemsize == 1):
         return True
     is_same_kind = _NUMBER_KINDS.get(dtype.kind) == _NUMBER_KINDS[needed.kind]
     return is_same_kind and (not is_pointer or size == needed.itemsize)
@@ -113,15 +116,12 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
     if orders and all(map(is_misplaced, orders)):
         raise LaunchError(
             f"the arguments are named {', '.join(label or '-' for label in labels)}; "
-            f"the kernel takes {', '.join(orders[0])} in this order; reorder or rename them"
+            f"the kernel's order is {', '.join(orders[0])}; reorder or rename them"
         )
 
 
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
-    """Return the declarations of a kernel in the first file that has any; overloads and ``#if`` give several.
-
-    ``files`` are the files of a compilation. The result is empty if the source is PTX.
-    """
+    """Return the declarations (overloads, ``#if``) of a kernel in the first file that has any; none for PTX."""
     if not files or is_ptx(files[0]):
         return []
     name = source_name(entry)

@@ -25,7 +25,7 @@ def find_target(ptx: str) -> str | None:
 def find_chip(ptx: str, arch: str | None) -> str:
     """Return the architecture to run PTX on: ``arch``, or by default the target of the PTX, else `ARCH`.
 
-    An ``arch`` without a suffix gets the target's suffix, as in sm_90a.
+    If the target is ``arch`` with a suffix, as in sm_90a, the result has the suffix.
     """
     target = find_target(ptx) or ARCH
     return target if arch in (None, target.rstrip("af")) else arch
@@ -47,7 +47,7 @@ def is_ptx(source: Path | str) -> bool:
 def read_source(source: Path | str) -> str:
     """Read the text of a file, or return a text, without a byte order mark; for a cubin, return the embedded PTX.
 
-    Raises `LaunchError` if there is no such regular file, it cannot be read, or it has only machine code.
+    Raises `LaunchError` if there is no such regular file, it cannot be read, or it is a cubin without PTX or a fatbin.
     """
     if isinstance(source, str):
         return source.removeprefix("\ufeff")

@@ -68,5 +68,5 @@ def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -
     }
     for mode, is_used in unsupported.items():
         if is_used:
-            raise LaunchError(f"ptxcount does not support a tensor map that {mode}; pass a kernel without one")
+            raise LaunchError(f"a tensor descriptor of Triton that {mode} is not supported; pass a kernel without one")
     return TensorMap(array, tuple(properties["block_size"]), SWIZZLES[properties["swizzle"]], fills_nan=fills_nan)

@@ -153,7 +153,7 @@ def _make_scalar(value: Any, kind: str) -> Any:
     """Convert a Python number to a NumPy scalar of Triton's type ``kind``, such as "i32"; keep a NumPy scalar."""
     if isinstance(value, np.generic):
         return value
-    dtypes = {"u1": "i1", "i1": "i1", "fp16": "f2", "fp32": "f4", "fp64": "f8"}
+    dtypes = {"u1": "i1", "i1": "i1", "fp16": "f2", "fp32": "f4", "fp64": "f8"}  # one bit becomes one byte
     return np.dtype(dtypes.get(kind) or f"{kind[0]}{int(kind[1:]) // 8}").type(value)
 
 

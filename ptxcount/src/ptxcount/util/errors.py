@@ -66,7 +66,7 @@ class PtxSyntaxError(PtxError):
 
 
 class UnsupportedInstructionError(PtxError):
-    """An instruction that ptxcount does not support. The error is raised when a thread reaches the instruction.
+    """An instruction that ptxcount does not support, or that is not valid PTX, once a thread reaches it.
 
     A kernel whose parameters or control flow are not supported raises the error before any thread runs.
 
@@ -79,8 +79,8 @@ class UnsupportedInstructionError(PtxError):
     """
 
     def __init__(self, source: Source, instruction: str, why: str = "") -> None:
-        way_out = 'see "What it cannot do" in the README of ptxcount'
-        super().__init__(f"{source}: {instruction!r} is not supported{f': {why}' if why else ''}; {way_out}")
+        way_out = 'for valid PTX, see "What it cannot do" in the README of ptxcount'
+        super().__init__(f"{source}: {instruction!r} cannot be executed{f': {why}' if why else ''}; {way_out}")
         self.source, self.instruction = source, instruction
 
 

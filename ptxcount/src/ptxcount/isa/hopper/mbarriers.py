@@ -173,7 +173,7 @@ def _bind_invalidation(instruction: Instruction) -> Step:
 
 
 def _bind_wait(instruction: Instruction) -> Step:
-    """Bind ``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``."""
+    """Bind ``mbarrier.{test,try}_wait{.parity}.b64 p, [a], {state,parity}{, time}``; the time has no effect."""
     expect_count(instruction, 3, 4)
     first, barrier, state = instruction.operands[:3]
     has_parity, place = "parity" in instruction.modifiers, _make_mbarrier_reader(instruction, barrier)
@@ -187,7 +187,7 @@ def _bind_wait(instruction: Instruction) -> Step:
         is_complete = (words >> _PHASE) != (old & 1 if has_parity else old >> _PHASE)
         chunk.spins += _POLL if (chunk.active & ~is_complete).any() else 0
         if not chunk.barrier_waits.size:
-            chunk.barrier_waits = np.full(chunk.shape, -1)
+            chunk.barrier_waits = np.full(chunk.shape, -1)  # no thread waits
         addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)
         chunk.barrier_waits[active_threads] = np.where(is_complete, -1, addresses)[active_threads]
         if (chunk.active & is_complete).any():  # ordered after the accesses of arrived threads

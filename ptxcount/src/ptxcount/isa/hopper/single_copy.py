@@ -105,7 +105,7 @@ class BulkCopy:
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
     def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
-        """Return the part of shared memory with the bytes of a copy, and the index of each byte in this part."""
+        """Return the part of shared memory with the bytes of a copy, as `view_bytes`, and each byte's index in it."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)

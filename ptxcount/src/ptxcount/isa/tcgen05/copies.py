@@ -37,7 +37,7 @@ class _CopyShape(NamedTuple):
 
 
 def _repeat_lanes(lanes: Array, *starts: int) -> Array:
-    """Return the lanes relative to each start."""
+    """Repeat the lanes once per start, shifted by it: ([0, 1], 0, 64) -> [[0, 1], [64, 65]]."""
     return np.array(starts)[:, None] + lanes
 
 

@@ -34,6 +34,7 @@ def load_shared_factor(
     """Load a factor from the shared memory of the block ``row`` as float64.
 
     ``extent`` is the shape of the result: rows of A or columns of B, and K. ``name`` is the type of elements.
+    ``transposed``: K is not contiguous; never for 4-bit elements without padding (``padded``).
     """
     element, (outer, k) = FACTOR_ELEMENTS[name], extent
     if element.bits >= 8:
@@ -88,8 +89,8 @@ def load_scales(
     """Load the scales of a factor's ``count`` rows as float64, (blocks, rows, scales per row).
 
     ``base`` is the lane and the column of the address. With two parts, lanes 0 to 63 have the first half of the rows,
-    the others the second. Bytes beyond the fourth of a word are in the same lanes, four columns later for every 128
-    rows.
+    and lanes 64 to 127 the second. Scales that exceed a word of four bytes continue in the same lanes: 4 columns later
+    for up to 128 rows, 8 for up to 256.
     """
     part, within = np.divmod(np.arange(count), count // parts)
     repeats = np.arange(4 // parts)[:, None, None] * 32

@@ -239,17 +239,18 @@ class _Product:
         """Multiply A, (blocks, parts, rows, K), and B, (blocks, parts, K, columns), by their scales."""
         idesc, parts = self._idesc, self._path.parts
         (a_address, b_address), (a_byte, b_byte) = self._issue.extra, idesc.scale_bytes
-        a_scales = self._load_scales(blocks, a_address, a_byte, self._path.rows, parts=1)
-        b_scales = self._load_scales(blocks, b_address, b_byte, idesc.columns, parts)
+        a_scales = self._load_scales("A", blocks, a_address, a_byte, self._path.rows, parts=1)
+        b_scales = self._load_scales("B", blocks, b_address, b_byte, idesc.columns, parts)
         return a * a_scales[:, None], b * b_scales.reshape(len(blocks), parts, -1, idesc.k).swapaxes(2, 3)
 
-    def _load_scales(self, blocks: Array, address: int, first_byte: int, count: int, parts: int) -> Array:
+    def _load_scales(self, factor: str, blocks: Array, address: int, first_byte: int, count: int, parts: int) -> Array:
         """Load the scales of ``count`` rows of A or columns of B, repeated for each element: (blocks, count, K)."""
         idesc = self._idesc
         byte = address >> _BYTE_SHIFT & 3
         if byte not in (0, first_byte):
-            problem = f"bits 30 and 31 of an address of scales are {byte}, but the instruction descriptor has byte"
-            raise unsupported(self._chunk.instruction, f"{problem} {first_byte}; they must be {first_byte} or 0")
+            problem = f"bits 30 and 31 of the address of {factor}'s scales are {byte}; they must be 0, or equal"
+            descriptor = f"the scale factor ID in the instruction descriptor, {first_byte}"
+            raise unsupported(self._chunk.instruction, f"{problem} {descriptor}")
         block = self._form.block if idesc.k == LONG else idesc.k // self._form.scales
         scale, base = ScaleBytes(idesc.scale, first_byte, idesc.k // block), split_address(address % (1 << _BYTE_SHIFT))
         scales = load_scales(self._chunk, blocks, base, count, parts, scale, self._report)

@@ -57,7 +57,7 @@ class RegisterLayout(NamedTuple):
 
 
 def find_layout(role: str, shape: Shape, element: str, *, transposed: bool = False) -> RegisterLayout:
-    """Return the register layout of an operand ``a``, ``b``, ``c`` or ``d``; ``element`` is a key of `ELEMENTS`."""
+    """Return the register layout of operand ``a``, ``b``, ``c`` or ``d``; ``transposed`` matters only for `_QUADS`."""
     bits = ELEMENTS[element].bits
     if shape == _QUADS and bits < 64:
         extent = {"a": (32, 4), "b": (4, 32)}.get(role, (32, 32))

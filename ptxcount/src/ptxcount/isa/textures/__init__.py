@@ -103,8 +103,8 @@ class Surface(ArrayDescriptor):
     def find_offset(self, byte: Array, *, layered: bool = False) -> Array:
         """Return the offset in GPU memory of bytes of the array, from their offsets in the array.
 
-        Without the layout ``rows``, memory has tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows. A
-        one-dimensional layer is one row.
+        Without the layout ``rows``, memory has tiles of 64 bytes by 8 rows, with sectors of 16 bytes by 2 rows. If
+        ``layered``, the first axis has layers; a one-dimensional layer is one row.
         """
         if (self.layout or ("rows" if len(self.extents) == 1 else "array")) == "rows":
             return byte

@@ -83,7 +83,7 @@ _QUAD = _LaneGroup(4, 4)
 
 
 def _select_lane_group(texture: Texture, taps: int, *, gather: bool) -> _LaneGroup:
-    """Select the lane group of a fetch with float coordinates, by the number of taps and the size of elements."""
+    """Select the lane group of a fetch with float coordinates, by taps and element size; for ``gather``, by taps."""
     if texture.element == 16 and taps > 1 and not gather:
         return _LaneGroup(4, 2, repeats=2)
     return _LaneGroup(4, 2) if taps == 8 else _QUAD
