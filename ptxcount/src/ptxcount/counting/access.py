@@ -153,9 +153,13 @@ class Access:
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
-        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None = None,
+        self,
+        address: Value,
+        active: Array,
+        shape: tuple[int, int],
+        cost: AtomicCost | None = None,
         is_replay: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Count one execution by a group of blocks of ``shape`` (blocks, threads).
 
         ``address`` has byte addresses, and ``active`` is the mask of active threads. ``cost`` is the cost of an atomic
@@ -174,9 +178,15 @@ class Access:
                 self._count(address, mask, shape, cost, is_replay, is_aggregated=is_aggregated)
 
     def _count(
-        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None, is_replay: bool,
-        *, is_aggregated: bool,
-    ) -> None:  # fmt: skip
+        self,
+        address: Value,
+        active: Array,
+        shape: tuple[int, int],
+        cost: AtomicCost | None,
+        is_replay: bool,
+        *,
+        is_aggregated: bool,
+    ) -> None:
         """Count an execution as `record`; ``is_aggregated`` holds for all of its requests."""
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
