@@ -66,12 +66,6 @@ def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
     return [arrival.threads for _, arrival in select_waiting(arrivals)]
 
 
-def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
-    """Return the mask (blocks, 1) of the blocks with threads in ``arrived``, and without threads ``elsewhere``."""
-    complete = np.asarray(arrived.any(axis=1, keepdims=True))
-    return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
-
-
 def union(masks: Iterable[Array]) -> Array:
     """Return the union of masks, at least one."""
     return np.asarray(reduce(np.logical_or, masks))

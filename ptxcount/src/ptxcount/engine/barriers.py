@@ -20,7 +20,6 @@ from .barrier_arrivals import (
     WARP,
     BarrierArrival,
     BarrierKey,
-    find_complete_blocks,
     list_waiting_masks,
     select_waiting,
     union,
@@ -128,9 +127,13 @@ class BarrierQueue:
         if key.is_cluster:
             released = ALL_THREADS
         elif key.is_whole_block:
-            released = find_complete_blocks(arrived, [*ready, *list_waiting_masks(others)])
+            elsewhere = [*ready, *list_waiting_masks(others)]
+            released = arrived.any(axis=1, keepdims=True)
+            if elsewhere:
+                released = released & ~union(elsewhere).any(axis=1, keepdims=True)
         else:
-            released = self._find_counted_blocks(arrived, key.expected)
+            warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
+            released = (warps * LANES >= key.expected) & (warps > 0)
         if not released.any():
             return None
         if key.is_whole_block:
@@ -144,11 +147,6 @@ class BarrierQueue:
             self._chunk.shared.order_blocks(released)
         self._chunk.context.progress.note_progress()
         return resumed
-
-    def _find_counted_blocks(self, arrived: Array, count: int) -> Array:
-        """Return the mask (blocks, 1) of the blocks where at least ``count`` threads have arrived, in whole warps."""
-        warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
-        return np.asarray((warps * LANES >= count) & (warps > 0))
 
     def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
         """Release the warps in which all lanes of the mask have arrived or exited; return as `release` does.

@@ -11,7 +11,7 @@ from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
 from ..lanes.warps import LANES, Array, find_active_lanes
 from ..machine.chunk import ALL_THREADS, Chunk
-from ..machine.warp_clocks import FULL, find_warps
+from ..machine.warp_clocks import FULL
 from ..ptx.flow import End, Flow
 from ..ptx.program import TYPES, Register
 from ..util.errors import (
@@ -180,7 +180,7 @@ class Schedule:
         if masks.size == 1 and int(masks.flat[0]) == FULL and (is_whole or not (self._ready or self._barriers)):
             # All lanes of these warps arrive at once: order them and go on.
             if orders_memory:
-                self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
+                self._chunk.shared.order_lanes(arrived.warps, FULL)
             self._schedule_threads(self._code[index].successors[0], active)
             return
         for key in self._barriers.add_warp_arrivals(index, masks, active):
