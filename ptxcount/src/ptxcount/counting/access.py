@@ -1,7 +1,7 @@
 """The counters of one memory instruction in a launch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 
 from ..lanes.symbolic_values import Value
@@ -39,11 +39,6 @@ _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
     "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
 }  # fmt: skip
-#: Counts that `sum_accesses` sums.
-_SUMMED_COUNTS = (
-    "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "aggregated", "loops",
-    "ideal_sectors", "ideal_lines", "polls", "addresses",
-)  # fmt: skip
 #: Counts of a warp-aggregated request that replace those of the counting rule. It is in `requests` already.
 _AGGREGATED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
@@ -232,8 +227,9 @@ def sum_accesses(accesses: Sequence[Access]) -> Access:
     """Return an access with the summed counts of accesses of one space and kind, and the source of the first."""
     first = accesses[0]
     total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
-    for name in _SUMMED_COUNTS:
-        setattr(total, name, sum(getattr(access, name) for access in accesses))
+    for count in fields(Access):
+        if count.type is int and count.name != "width":
+            setattr(total, count.name, sum(getattr(access, count.name) for access in accesses))
     for access in accesses:
         total.add_shifted(access.shifted_sectors)
     return total

@@ -29,7 +29,6 @@ from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks
 
 #: Maximum elements and bytes of a merged access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
-
 #: Groups of loads that later loads may still join, by `SharedAccess.key`.
 _OpenGroups = dict[AccessKey, "MergeableGroup"]
 

@@ -11,7 +11,6 @@ from ..machine.warp_clocks import FULL
 from .opcode_registry import op
 
 _LANE = np.arange(LANES)
-
 #: ``shfl`` modes: functions of ``b``, ``minLane`` and ``maxLane`` of the PTX ISA. They return the source lane ``j`` and
 #: the predicate ``p``, true for a lane in the segment.
 _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {

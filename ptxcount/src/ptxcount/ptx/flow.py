@@ -196,22 +196,17 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
             )
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
-        roots = [node for node in successors[head] if node in remaining]
-        components += _find_components(successors, roots, remaining)
+        search = _ComponentSearch(successors, remaining)
+        for root in filter(remaining.__contains__, successors[head]):
+            search.visit_from(root)
+        components += search.components
     return order
-
-
-def _find_components(successors: list[list[int]], roots: list[int], inside: frozenset[int]) -> list[_Component]:
-    """Return the strongly connected components of ``inside`` that ``roots`` reach, in reverse topological order."""
-    search = _ComponentSearch(successors, inside)
-    for root in roots:
-        search.visit_from(root)
-    return search.components
 
 
 class _ComponentSearch:
     """The depth-first search of Tarjan (Depth-first search and linear graph algorithms, 1972), without recursion.
 
+    It finds the strongly connected components of ``inside`` that the roots reach, in reverse topological order.
     ``_number`` and ``_low`` are the names of the paper.
     """
 

@@ -12,7 +12,6 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INTEGER = re.compile(r"\b(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\b")
 _TYPE = r"(?:(?:std::)?(?:unsigned|signed|int|long|short|char|size_t|u?int\d+_t)\s*)+"
 _CAST = re.compile(rf"\bstatic_cast\s*<\s*{_TYPE}>|(?<!sizeof)\(\s*{_TYPE}\)|\b{_TYPE}(?=[({{])")
-
 #: A macro, and an initializer: `= 4`, `= {4}`, `{4}` or `(4)`. The value is the group that is not empty.
 _MACRO = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)"
 _INITIALIZER = r"\b{0}\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)\s*(?=[;,]))"
