@@ -17,8 +17,8 @@ from .cli.argument_words import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import GATE_COMMANDS, attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .counting.counters import LaunchCounters
-from .engine.execute import STEP_LIMIT
 from .engine.kernel_counts import compile_entry, count_compiled
+from .engine.launch_context import STEP_LIMIT
 from .report import costs, listing
 from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments, find_declared

@@ -61,11 +61,6 @@ def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, Barrie
     return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
 
 
-def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
-    """Return the masks of the threads that wait; arrivals without waiting are left out."""
-    return [arrival.threads for _, arrival in select_waiting(arrivals)]
-
-
 def union(masks: Iterable[Array]) -> Array:
     """Return the union of masks, at least one."""
     return np.asarray(reduce(np.logical_or, masks))

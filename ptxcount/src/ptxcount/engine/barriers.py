@@ -13,17 +13,7 @@ from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.flow import End, find_reachable
 from ..ptx.program import TYPES
 from ..util.errors import DivergentBarrierError, Source
-from .barrier_arrivals import (
-    ALL,
-    CLUSTER,
-    ELECT,
-    WARP,
-    BarrierArrival,
-    BarrierKey,
-    list_waiting_masks,
-    select_waiting,
-    union,
-)
+from .barrier_arrivals import ALL, CLUSTER, ELECT, WARP, BarrierArrival, BarrierKey, select_waiting, union
 from .executable import CodeBlock
 
 _U32 = TYPES["u32"]
@@ -108,10 +98,6 @@ class BarrierQueue:
         """Return the keys of all barriers with arrivals; cluster barriers come last."""
         return sorted({arrival.key for arrival in self._arrivals}, reverse=True)
 
-    def list_warp_keys(self) -> list[BarrierKey]:
-        """Return the keys of the warp barriers with arrivals."""
-        return sorted({arrival.key for arrival in self._arrivals if arrival.key.is_warp})
-
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release the blocks whose expected threads have arrived; return where threads continue, None if none do.
 
@@ -127,13 +113,13 @@ class BarrierQueue:
         if key.is_cluster:
             released = ALL_THREADS
         elif key.is_whole_block:
-            elsewhere = [*ready, *list_waiting_masks(others)]
-            released = arrived.any(axis=1, keepdims=True)
+            elsewhere = [*ready, *(arrival.threads for _, arrival in select_waiting(others))]
+            released = np.asarray(arrived.any(axis=1, keepdims=True))
             if elsewhere:
                 released = released & ~union(elsewhere).any(axis=1, keepdims=True)
         else:
             warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
-            released = (warps * LANES >= key.expected) & (warps > 0)
+            released = np.asarray((warps * LANES >= key.expected) & (warps > 0))
         if not released.any():
             return None
         if key.is_whole_block:
@@ -155,7 +141,7 @@ class BarrierQueue:
         """
         chunk = self._chunk
         arrivals, others = self._split_arrivals(key)
-        elsewhere = [*ready, *list_waiting_masks(others)]
+        elsewhere = [*ready, *(arrival.threads for _, arrival in select_waiting(others))]
         warps = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)
@@ -171,7 +157,6 @@ class BarrierQueue:
         return self._remove(arrivals, others, released)
 
     def _split_arrivals(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
-        """Return the arrivals at a barrier, and those at other barriers."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
@@ -179,9 +164,8 @@ class BarrierQueue:
         """Remove released threads from the ``arrivals`` at their barrier; return where these threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
-        return [
-            (self._code[stop].successors[0], arrival.threads & released) for stop, arrival in select_waiting(arrivals)
-        ]
+        waiting = select_waiting(arrivals)
+        return [(self._code[stop].successors[0], arrival.threads & released) for stop, arrival in waiting]
 
     def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
         (stop, first), (other_stop, _) = select_waiting(arrivals)[0], select_waiting(others)[0]

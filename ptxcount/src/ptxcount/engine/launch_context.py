@@ -21,15 +21,19 @@ from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable
 from ..source.names import demangle, source_name
 from ..util import host_memory
-from ..util.architectures import MAX_SHARED
+from ..util.architectures import MAX_SHARED, STATIC_SHARED
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from ..util.grammar import count_noun
 from .executable import Executable, lay_out_variables
-from .launch_limits import check_dimensions, count_resident_blocks, require_static_shared
+from .launch_limits import check_dimensions, count_resident_blocks
 
+#: Default maximum of instructions of a chunk: an endless loop stops within a minute, and a long kernel completes.
+STEP_LIMIT = 2_000_000
 #: Stack size of a thread in bytes, if the kernel allocates stack memory.
 STACK_BYTES = 16 << 10
+#: The ``.language`` of tileiras, cuTile's compiler. Its static shared memory has only the limit of dynamic memory.
+_TILES = 7
 #: Largest local memory of a thread, in bytes.
 _MAX_LOCAL = 512 << 10
 #: The address of the first function.
@@ -38,19 +42,21 @@ FIRST_FUNCTION = 1 << 54
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """The parameters of `execute.execute_kernel` that describe a launch."""
+    """A launch: dimensions of three numbers, and parameters as in `ptxcount.count`."""
 
     grid: Index3
     block: Index3
     arguments: Sequence[KernelArgument]
-    dynamic_shared: int
-    step_limit: int
-    races: str
-    unwritten: str
-    variables: Mapping[str, KernelArgument]
-    distinct: bool
-    cluster: Index3 | None
-    names: Sequence[str]
+    dynamic_shared: int = 0
+    step_limit: int = STEP_LIMIT
+    races: str = RACES[0]
+    unwritten: str = UNWRITTEN[0]
+    variables: Mapping[str, KernelArgument] | None = None
+    #: True to count distinct sectors, and to check global memory for races unless ``races`` is "off".
+    distinct: bool = False
+    cluster: Index3 | None = None
+    #: Names of the arguments in errors.
+    names: Sequence[str] = ()
 
 
 @dataclass
@@ -127,9 +133,8 @@ def _check_policies(options: LaunchOptions) -> None:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
-    """Place variables and the stack in their memories, and write addresses into initial values."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
-    values = _match_variables(kernel.variables, options.variables)
+    values = _match_variables(kernel.variables, options.variables or {})
     usable = [variable for variable in kernel.variables if not variable.problem]
     symbols, sizes = memories.symbols, memories.sizes
     for space, start in (("shared", kernel.reserved), ("local", 0)):
@@ -165,7 +170,12 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     """Raise `LaunchError` for too much shared or local memory; return the bytes of shared memory per block."""
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
-    require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
+    static_bytes = sizes["shared"] - kernel.reserved
+    if static_bytes > STATIC_SHARED and kernel.entry.language != _TILES:
+        raise LaunchError(
+            f"a block has {static_bytes} bytes of static shared memory; {STATIC_SHARED} are allowed; use smaller "
+            "arrays, or dynamic shared memory (extern __shared__, --dynamic-shared)"
+        )
     if dynamic_shared < 0:
         raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
     if own_bytes > MAX_SHARED:
@@ -197,19 +207,14 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
     contents = [parameters[name] for name in names & parameters.keys()]
     words = b"".join(content[: len(content) // 8 * 8] for content in contents)  # without an incomplete last word
     addresses = {*np.frombuffer(words, np.int64).tolist()}
-    array_names = {
-        name for base, size, name in memory.arrays() if any(base <= address < base + size for address in addresses)
-    }
-    return array_names | names
+    arrays = memory.arrays()
+    return names | {name for base, size, name in arrays if any(base <= place < base + size for place in addresses)}
 
 
 def _match_variables(
     variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
 ) -> dict[str, KernelArgument]:
-    """Return the values by the names of the variables in the PTX.
-
-    Raises `LaunchError` if a name in ``variable_values`` matches no variable, or several.
-    """
+    """Return the values by the names of the variables in the PTX; each given name must match one variable."""
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():

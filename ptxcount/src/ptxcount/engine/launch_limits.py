@@ -7,14 +7,12 @@ from math import prod
 from ..ptx.program import Entry
 from ..source import ptxas
 from ..util import architectures
-from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, STATIC_SHARED, WARP
+from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, WARP
 from ..util.errors import Index3, LaunchError
 from .executable import lay_out_variables, load_executable
 
 #: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
-#: The ``.language`` of tileiras, cuTile's compiler. Its static shared memory has only the limit of dynamic memory.
-_TILES = 7
 #: Multiprocessors of an H200.
 _MULTIPROCESSORS = 132
 
@@ -36,14 +34,12 @@ def check_dimensions(entry: Entry, grid: Index3, block: Index3, chosen_cluster: 
     elif entry.exact_block and block != entry.exact_block:
         compiled_for = str(entry.exact_block)
     if compiled_for:
-        raise LaunchError(
-            f"block is {block}; the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
-        )
+        reason = f"the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
+        raise LaunchError(f"block is {block}; {reason}")
     cluster = chosen_cluster or entry.cluster or (1, 1, 1)
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
-        raise LaunchError(
-            f"cluster is {cluster}; it must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks"
-        )
+        needed = f"it must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks"
+        raise LaunchError(f"cluster is {cluster}; {needed}")
     return cluster
 
 
@@ -60,10 +56,9 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     shared = lay_out_variables(shared_variables)[1] + dynamic_shared
     multiprocessor = architectures.find_multiprocessor(arch)
     if multiprocessor and shared > multiprocessor.shared_of_block:
-        raise LaunchError(
-            f"a block needs {shared} bytes of shared memory, {dynamic_shared} of them dynamic; {arch} allows "
-            f"{multiprocessor.shared_of_block}; use smaller tiles, or --arch for a GPU that allows more"
-        )
+        needed = f"a block needs {shared} bytes of shared memory, {dynamic_shared} of them dynamic"
+        remedy = "use smaller tiles, or --arch for a GPU that allows more"
+        raise LaunchError(f"{needed}; {arch} allows {multiprocessor.shared_of_block}; {remedy}")
     if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
         return
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
@@ -80,18 +75,6 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         )
 
 
-def require_static_shared(size: int, language: int) -> None:
-    """Raise `LaunchError` if a kernel has more bytes of static shared memory than its language allows."""
-    if size > STATIC_SHARED and language != _TILES:
-        raise LaunchError(
-            f"a block has {size} bytes of static shared memory; {STATIC_SHARED} are allowed; use smaller arrays, or "
-            "dynamic shared memory (extern __shared__, --dynamic-shared)"
-        )
-
-
 def count_resident_blocks(threads: int, shared: int) -> int:
-    """Return how many blocks an H200 holds at once: the limit of a cooperative launch. Registers are ignored.
-
-    A block has ``threads`` threads and ``shared`` bytes of shared memory.
-    """
+    """Return how many blocks of this size an H200 holds at once, as in a cooperative launch; ignore registers."""
     return _MULTIPROCESSORS * architectures.MULTIPROCESSORS["sm_90"].fit_blocks(threads, shared)

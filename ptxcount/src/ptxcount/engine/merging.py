@@ -129,10 +129,7 @@ class _MergeFinder:
         self._vectors = self._find_vectors(code)
 
     def _find_vectors(self, code: Sequence[Instruction]) -> Mapping[tuple[int, Base], list[tuple[int, int]]]:
-        """Return width and offset of vector accesses, by chain of basic blocks and base.
-
-        No register of a base is written more than once.
-        """
+        """Return width and offset of vector accesses, by chain and base; no register of a base is written twice."""
         writes = Counter(name for instruction in code for name in instruction.writes)
         vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
         for chain, block_code in zip(self._flow.chain_of_block, self._block_code, strict=True):

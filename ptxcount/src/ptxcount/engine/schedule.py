@@ -188,8 +188,8 @@ class Schedule:
 
     def _release_late_lanes(self) -> bool:
         """Release threads that wait at a warp barrier for lanes that never arrive; tell if there are any."""
-        keys = self._barriers.list_warp_keys()
-        return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._ready.values(), late=True))
+        keys = [key for key in self._barriers.list_keys() if key.is_warp]
+        return bool(keys) and self._resume(self._barriers.release_warps(keys[-1], self._ready.values(), late=True))
 
     def _release_complete(self) -> bool:
         """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""

@@ -57,9 +57,8 @@ class SharedAccess(NamedTuple):
 
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``."""
-    shared = [
-        instruction for instruction in code if instruction.opcode in _ACCESS_KINDS and "shared" in instruction.modifiers
-    ]
+    candidates = [instruction for instruction in code if instruction.opcode in _ACCESS_KINDS]
+    shared = [instruction for instruction in candidates if "shared" in instruction.modifiers]
     if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)

@@ -27,13 +27,6 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
     return f"{head}; pad every {row_bytes} bytes by {pad_bytes} to get {ideal + conflicts / access.requests:.3g}"
 
 
-def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the accesses whose address range overlaps the range of ``pattern``, including ``pattern``."""
-    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
-    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
-    return [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
-
-
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:
     """Find the padding with the fewest conflicts of all accesses to the tile of this access.
 
@@ -47,8 +40,11 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
     longest = np.where(both_active, distances, -_UNREACHABLE).max(axis=0)
     if (shortest < longest).any():
         return None
-    tile = _find_tile(pattern, patterns)
-    base = min(int(candidate.addresses[candidate.lanes].min()) for candidate in tile)
+    # The tile: all accesses whose address range overlaps the range of this one.
+    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
+    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
+    tile = [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
+    base = min(int(addresses[candidate].min()) for candidate in tile)
     unit = max(WORD, *(candidate.access.width for candidate in tile))
     conflicts = {candidate: _count_conflicts(candidate, base, _MIN_ROW_BYTES, 0) for candidate in tile}
     options = []
@@ -65,10 +61,7 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
 
 
 def _guess_row_bytes(pattern: Pattern) -> list[int]:
-    """Return up to six candidates for the bytes of a row, the most frequent first.
-
-    Candidates are the distances between neighbouring lanes, and between the starts of runs of consecutive elements.
-    """
+    """Return up to six distances between neighbouring lanes, or starts of runs, the most frequent first."""
     distances = np.diff(pattern.addresses, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     run_distances = []

@@ -110,10 +110,7 @@ def _read_entry(file: Path) -> _Entry | None:
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Return the cache file of a recipe, named by a hash of all inputs except files.
-
-    Return None for PTX, for an unreadable source, or without nvcc.
-    """
+    """Return the cache file of a recipe, by a hash of all inputs except files; None for PTX, or without nvcc."""
     try:
         if is_ptx(recipe.source):
             return None

@@ -279,7 +279,6 @@ def _list_edited(current_lines: Lines, pinned_lines: Lines) -> tuple[list[str], 
 
 
 def _find_spaces(lines: Lines) -> set[str]:
-    """Return the state spaces of the counts, such as {"global", "stack"}."""
     return {name.partition(" ")[0] for line in lines.values() for name in line}
 
 

@@ -80,10 +80,7 @@ class _Atomic:
     is_float_sum: bool
 
     def update_memory(self, operands: Sequence[Array], chunk: Chunk, space: str, address: Value) -> list[Array]:
-        """Update one state space; return the old values of the active threads, and zeros for all others.
-
-        For a vector, there is an array of old values, and an operand, for each element.
-        """
+        """Update one state space; return the old values of each element of a vector, zeros for inactive threads."""
         if space not in _SPACES:
             problem = f"{format_operand(self.address)} is in {space} memory, which has no atomics"
             raise unsupported(self.instruction, problem)

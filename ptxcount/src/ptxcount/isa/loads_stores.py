@@ -91,10 +91,7 @@ def _bind_store(instruction: Instruction) -> Step | None:
 
 @binds("cp")
 def _bind_bulk_prefetch(instruction: Instruction) -> Step | None:
-    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``. Only the address is checked, as on the GPU.
-
-    Prefetches of tensors do nothing.
-    """
+    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``: only check the address. Tensor prefetches do nothing."""
     if not {"bulk", "prefetch"} <= {*instruction.modifiers}:
         return None
     if "tensor" in instruction.modifiers:

@@ -74,7 +74,6 @@ class ClusterRaces:
     def _find_earlier_race(
         self, earlier_kind: str, flat: Array, blocks: Array, owners: Array, stored: StoredValues | None
     ) -> Race | None:
-        """Return the first race with an earlier instruction's access of one kind."""
         earlier = self._touched[earlier_kind].reshape(5, -1)[:, flat]
         ordered = self._ordered[blocks]
         by_owner = (blocks != owners) & (earlier[_OWN_TIME] > ordered)

@@ -72,7 +72,6 @@ class _Component(NamedTuple):
 
 
 def _find_target(entry: Entry, instruction: Instruction) -> int | None:
-    """Return the index of a branch's target; None without a defined label."""
     label = instruction.operands[0] if len(instruction.operands) == 1 else None
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
@@ -179,10 +178,7 @@ def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[
 
 
 def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first.
-
-    Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
-    """
+    """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first."""
     order: list[int] = []
     components = [_Component(0, frozenset(range(len(successors))))]
     visits = 0
@@ -191,9 +187,8 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
         order.append(head)
         visits += len(inside)
         if visits > MAX_VISITS:
-            why = (
-                f"its {len(successors)} basic blocks are in nested loops: ordering them takes over {MAX_VISITS} visits"
-            )
+            nesting = f"its {len(successors)} basic blocks are in nested loops"
+            why = f"{nesting}: ordering them takes over {MAX_VISITS} visits"
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
         search = _ComponentSearch(successors, remaining)

@@ -182,7 +182,6 @@ class _Parser:
         return count
 
     def _parse_initial(self, element: Type) -> _InitialValue:
-        """Parse initial values, up to the ``;``."""
         stream, initial = self._stream, _InitialValue()
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
@@ -274,7 +273,6 @@ class _Parser:
         return tuple(names) if names != [""] else ()
 
     def _parse_parameter(self, entry: Entry) -> None:
-        """Parse a parameter of a kernel into its entry; set the entry's problem if the parameter is not supported."""
         hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
         parameter = replace(self.parse_variable(".param"), hidden=hidden)

@@ -189,10 +189,7 @@ class Body:
         stream.parse_list(declare_register)
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction into the entry. If its guard or operands are wrong, execution raises the problem.
-
-        Raises `PtxSyntaxError` if the instruction has no opcode or no end.
-        """
+        """Parse an instruction into the entry. If its guard or operands are wrong, execution raises the problem."""
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""
         if stream.accept("@"):

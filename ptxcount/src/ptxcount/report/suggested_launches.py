@@ -107,10 +107,7 @@ def _describe_bytes(parameter: Variable) -> str:
 def _make_overview(
     declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
-    """Suggest a launch of a declared kernel. ``entry_name`` is None for a template without instances.
-
-    ``source`` is the text of the file; empty for PTX.
-    """
+    """Suggest a launch of a declared kernel; ``entry_name`` is None without instances, ``source`` empty for PTX."""
     kernel_name = declaration.name
     if declaration.template:
         kernel_name = cpp_name(entry_name) if entry_name else guess_instance(declaration)

@@ -67,16 +67,12 @@ def evaluate_constant(
         value = evaluate_constant(last, source, definitions, depth - 1, is_strict=is_strict)
         return f"({value})"
 
-    expression = re.sub(r"\b[A-Za-z_]\w*", find_value, _translate_integers(text))
+    python = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
+    python = _INTEGER.sub(lambda number: number[1].replace("'", ""), python).strip()  # without suffixes
+    expression = re.sub(r"\b[A-Za-z_]\w*", find_value, python)
     with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError):
         return int(_evaluate_node(ast.parse(expression, mode="eval").body))
     return None
-
-
-def _translate_integers(text: str) -> str:
-    """Translate a C++ expression of integers to Python: remove comments, suffixes and casts; braces become brackets."""
-    text = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
-    return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).strip()
 
 
 def _evaluate_node(node: ast.expr) -> Any:

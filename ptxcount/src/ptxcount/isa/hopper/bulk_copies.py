@@ -76,7 +76,6 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
 
 
 def _check_form(instruction: Instruction, names: list[str], spaces: list[str], operations: list[str]) -> None:
-    """Raise `UnsupportedInstructionError` for state spaces or operations that do not exist."""
     if len(spaces) != 2:
         given = f"its state spaces are {join_modifiers(spaces)}"
         raise unsupported(instruction, f"{given}; those of the target and of the source are needed")

@@ -37,7 +37,6 @@ class _CopyShape(NamedTuple):
 
 
 def _repeat_lanes(lanes: Array, *starts: int) -> Array:
-    """Return the lanes relative to each start."""
     return np.array(starts)[:, None] + lanes
 
 

@@ -133,7 +133,6 @@ class _Product:
             raise self._chunk.make_fault(TensorMemoryError, f"{given}; {needed}")
 
     def execute(self) -> None:
-        """Compute and store the result, in all CTA groups at once."""
         groups = [find_cta_group(self._chunk, row, self._form.group_size) for row in self._rows]
         # The first block of each group, and for pairs the second of each.
         blocks_by_place = [np.array(blocks) for blocks in zip(*groups, strict=True)]
