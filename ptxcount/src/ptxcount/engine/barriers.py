@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..isa.block_barriers import Barrier
 from ..isa.operands import as_array
 from ..lanes.warps import LANES, Array, by_thread, find_active_lanes, lanes_by_warp, spread
 from ..machine.chunk import ALL_THREADS, Chunk
@@ -40,15 +41,8 @@ class BarrierQueue:
         """Pairs of a basic block's index and an arrival that waits at the end of this block."""
         return select_waiting(self._arrivals)
 
-    def find_continuations(self) -> list[int]:
-        """Find the basic blocks after the barriers where threads wait."""
-        return [self._code[stop].successors[0] for stop, _ in self.waiting]
-
-    def add_arrivals(self, index: int, active: Array) -> None:
+    def add_arrivals(self, index: int, barrier: Barrier, active: Array) -> None:
         """Add the threads that arrive at the block or cluster barrier of a basic block."""
-        barrier = self._code[index].barrier
-        if barrier is None:
-            return
         numbers = np.full((1, 1), CLUSTER) if barrier.number is None else as_array(barrier.number(self._chunk), _U32)
         counts = np.full((1, 1), ALL) if barrier.threads is None else as_array(barrier.threads(self._chunk), _U32)
         numbers, counts = np.broadcast_arrays(numbers, counts)
@@ -83,11 +77,10 @@ class BarrierQueue:
         opcodes = ("ld", "st", "atom", "red") if self._chunk.context.races == "strict" else ("ld",)
         return any(instruction.opcode in opcodes and "param" not in instruction.modifiers for instruction in code)
 
-    def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[BarrierKey]:
+    def add_warp_arrivals(self, index: int, masks: Array, active: Array, *, orders_memory: bool) -> list[BarrierKey]:
         """Add the threads that arrive at the warp barrier of a basic block, by their ``masks``; return the keys."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
-        barrier = self._code[index].barrier
-        number = WARP if barrier is None or barrier.orders_memory else ELECT
+        number = WARP if orders_memory else ELECT
         keys = [BarrierKey(number, int(mask)) for mask in np.unique(masks)]
         arrivals = [BarrierArrival(key, active & (masks == key.expected), index) for key in keys]
         arrivals = [arrival for arrival in arrivals if arrival.threads.any()]

@@ -124,7 +124,8 @@ class Schedule:
         """Execute a basic block; if its branch splits the chunk, return the schedules of the parts."""
         chunk, code = self._chunk, self._code[index]
         chunk.active = active
-        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
+        continuations = [self._code[stop].successors[0] for stop, _ in self._barriers.waiting]
+        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *continuations]))
         chunk.enter_block(index)
         if self._barriers:
             self._barriers.record_bypass(index, active)
@@ -170,7 +171,7 @@ class Schedule:
             masks = as_array(barrier.number(self._chunk), _U32)
             self._arrive_at_warp_barrier(index, masks, active, orders_memory=barrier.orders_memory)
             return
-        self._barriers.add_arrivals(index, active)
+        self._barriers.add_arrivals(index, barrier, active)
         if not barrier.waits:
             self._schedule_threads(code.successors[0], active)
 
@@ -183,7 +184,7 @@ class Schedule:
                 self._chunk.shared.order_lanes(arrived.warps, FULL)
             self._schedule_threads(self._code[index].successors[0], active)
             return
-        for key in self._barriers.add_warp_arrivals(index, masks, active):
+        for key in self._barriers.add_warp_arrivals(index, masks, active, orders_memory=orders_memory):
             self._resume(self._barriers.release_warps(key, self._ready.values(), late=False))
 
     def _release_late_lanes(self) -> bool:

@@ -128,6 +128,12 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
 
 
+def make_array_reader(instruction: Instruction, operand: Operand, kind: Type) -> Callable[[Chunk], Array]:
+    """Return a function that reads an operand, as `make_reader`, as an array of the dtype of ``kind``."""
+    read = make_reader(instruction, operand, kind)
+    return lambda chunk: as_array(read(chunk), kind)
+
+
 def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:
     dtype = np.dtype(f"u{kind.size}")
 
