@@ -54,7 +54,7 @@ class Project:
             self.compiled += 1
             return (compile_recipe or self.list_files)(recipe)
 
-        compilations.forget_files()
+        compilations.read_disk.cache_clear()
         self.layout = None
         recipe = compilations.Recipe(self.folder / "k.cu", None, self.flags, "sm_90")
         return compilations.load_or_compile(recipe, count_compilation).compilation.ptx

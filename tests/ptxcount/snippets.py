@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ptxcount.counting.counters import LaunchCounters
-from ptxcount.engine.execute import STEP_LIMIT, execute_kernel
+from ptxcount.engine.execute import execute_kernel
+from ptxcount.engine.launch_context import STEP_LIMIT
 from ptxcount.lanes.warps import Array
 from ptxcount.machine.argument_layout import KernelArgument
 

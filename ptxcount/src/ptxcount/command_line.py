@@ -17,8 +17,8 @@ from .cli.argument_words import make_arguments, make_variables, name_arguments
 from .cli.ending import run_command, scratch_folder
 from .cli.options import GATE_COMMANDS, attach_flags, escape_unprintable, is_gate_command, join_flags, parse_dimensions
 from .counting.counters import LaunchCounters
-from .engine.execute import STEP_LIMIT
 from .engine.kernel_counts import compile_entry, count_compiled
+from .engine.launch_context import STEP_LIMIT
 from .report import costs, listing
 from .report.suggested_launches import format_overview
 from .source.cpp_types import check_arguments, find_declared
@@ -33,8 +33,6 @@ from .util.findings import RACES, UNWRITTEN
 
 #: Options that `count_compiled` gets unchanged.
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
-
-
 #: Forms of arguments, as in the README.
 _ARGUMENT_TABLE = """\
 arguments of the kernel:
@@ -72,66 +70,34 @@ def _make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="CUDA C++, PTX, or a cubin with -lineinfo")
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="ARG",
-        help="the kernel's arguments, in order, written as in the table below",
-    )
-    parser.add_argument(
-        "--entry", metavar="NAME", help="the kernel's name, such as scale or blur<float>, if the file has several"
-    )
+    text = "the kernel's arguments, in order, written as in the table below"
+    parser.add_argument("words", nargs="*", metavar="ARG", help=text)
+    text = "the kernel's name, such as scale or blur<float>, if the file has several"
+    parser.add_argument("--entry", metavar="NAME", help=text)
     parser.add_argument("--grid", type=parse_dimensions, metavar="X,Y,Z", help="blocks of the grid")
     parser.add_argument("--block", type=parse_dimensions, metavar="X,Y,Z", help="threads of a block")
-    parser.add_argument(
-        "--cluster", type=parse_dimensions, metavar="X,Y,Z", help="cluster size in blocks (default: as in the source)"
-    )
-    parser.add_argument(
-        "-I", action="append", default=[], dest="include", metavar="FOLDER", help="include folder for nvcc"
-    )
+    text = "cluster size in blocks (default: as in the source)"
+    parser.add_argument("--cluster", type=parse_dimensions, metavar="X,Y,Z", help=text)
+    text = "include folder for nvcc"
+    parser.add_argument("-I", action="append", default=[], dest="include", metavar="FOLDER", help=text)
     parser.add_argument("--flags", metavar="FLAGS", help="options for nvcc, as --flags='-O3 -std=c++20'")
     parser.add_argument("--arch", help=f"architecture to compile for, such as sm_100 (default: {ARCH})")
-    parser.add_argument(
-        "--dynamic-shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory (default: 0)"
-    )
+    text = "dynamic shared memory (default: 0)"
+    parser.add_argument("--dynamic-shared", type=int, default=0, metavar="BYTES", help=text)
     text = f"maximum PTX instructions of a group of blocks, which ptxcount runs together (default: {STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
-    parser.add_argument(
-        "--time-limit",
-        type=float,
-        metavar="SECONDS",
-        help="wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress",
-    )
-    parser.add_argument(
-        "--races",
-        choices=RACES,
-        default=RACES[0],
-        help="report: list races after the counts; strict: also for stores that do not change the value; "
-        "error: end the kernel; off: no race check (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--unwritten",
-        choices=UNWRITTEN,
-        default=UNWRITTEN[0],
-        help="reads of shared memory that was never written. report: list them after the counts; error: end the "
-        "kernel; off: no check (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--variable",
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="value of a __constant__ or __device__ variable: NAME=dtype[shape]=FILL",
-    )
-    parser.add_argument(
-        "--source",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="PATH",
-        help="also print source lines from this file or folder, "
-        "besides the compilation's files (PTX: the current folder)",
-    )
+    text = "wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress"
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help=text)
+    text = "report: list races after the counts; strict: also for stores that do not change the value; "
+    text += "error: end the kernel; off: no race check (default: %(default)s)"
+    parser.add_argument("--races", choices=RACES, default=RACES[0], help=text)
+    text = "reads of shared memory that was never written. report: list them after the counts; error: end the "
+    text += "kernel; off: no check (default: %(default)s)"
+    parser.add_argument("--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help=text)
+    text = "value of a __constant__ or __device__ variable: NAME=dtype[shape]=FILL"
+    parser.add_argument("--variable", action="append", default=[], metavar="ARG", help=text)
+    text = "also print source lines from this file or folder, besides the compilation's files (PTX: the current folder)"
+    parser.add_argument("--source", action="append", default=[], type=Path, metavar="PATH", help=text)
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as an HTML page")
     parser.add_argument("--version", action="version", version=f"ptxcount {version('ptxcount')}")

@@ -53,30 +53,12 @@ def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str
 
 
 def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) -> KernelArgument:
-    """Make a kernel argument from its text.
+    """Make a kernel argument from its text, such as ``x=float32[64,64]``; the README of ptxcount lists the forms.
 
-    ============================================  =====================================================
-    ``name=float32[64,64]``                       an array of 0, 1, 2, ..., as with ``=arange``; float16
-                                                  restarts at 2048, also in permutations
-    ``name=float32[64]=zeros``, ``=ones``         an array of one number
-    ``name=float32[64]=random(seed,low,high)``    numbers in [low, high). By default, floats are in [0, 1),
-                                                  and integers are valid indices of this array
-    ``name=int32[64]=permutation(seed)``          each of 0, 1, 2, ... once
-    ``name=@file.npy``                            an array stored by NumPy; paths are relative to ``folder``
-    ``name=float32:0.5``                          a scalar
-    ``name=bytes:00ff10``                         a value of any type, as bytes
-    ``name=texture(linear,wrap):float32[64,64]``  a texture of an array, with options of `Texture`
-    ``name=surface:float32[64,64]=zeros``         a surface
-    ``name=tensor(16,32,swizzle=64):f2[64,64]``   a tensor map, with the rows and columns of its box
-    ``name={"n": "int32:7", "v": ["f4:1"]}``      a struct, laid out as in C++; a list is an embedded array,
-                                                  ``"float32[64]"`` a pointer to an array
-    ``name={"*": {"n": "int32:7"}}``              a pointer to a value; also within structs and lists
-    ``name=["float32[64]", "float32[64]=ones"]``  a pointer to these elements, here two pointers to arrays
-    ============================================  =====================================================
-
-    Arrays, textures, surfaces and tensor maps need a name. Integers beyond the range of a dtype wrap around. Raises
-    `LaunchError` for an invalid text or file. Raises `MemoryError` if the array and the ``used_bytes`` of earlier
-    arrays exceed the memory of this machine.
+    Paths of files are relative to ``folder``. ``bytes:00ff10`` is a value of any type. Arrays, textures, surfaces and
+    tensor maps need a name. Integers beyond the range of a dtype wrap around. Raises `LaunchError` for an invalid text
+    or file. Raises `MemoryError` if the array and the ``used_bytes`` of earlier arrays exceed the memory of this
+    machine.
     """
     named = _NAMED.fullmatch(word)
     value = named["value"] if named else word
@@ -102,9 +84,8 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     except (ValueError, ArithmeticError, EOFError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
-        raise LaunchError(
-            f"argument {_shorten(word)}: structs and lists are nested too deeply; use fewer levels"
-        ) from None
+        problem = "structs and lists are nested too deeply; use fewer levels"
+        raise LaunchError(f"argument {_shorten(word)}: {problem}") from None
     if _ARRAY.fullmatch(value):
         raise LaunchError(f"argument {_shorten(word)}: an array needs a name: name={value[:_SHOWN]}")
     example = "int32:7"

@@ -44,11 +44,7 @@ def interruptible_import(name: str) -> Iterator[None]:
 
     Outside of the main thread, the block has no effect.
     """
-
-    def exit_now(number: int, frame: FrameType | None) -> None:
-        os._exit(report_interrupt(name))
-
-    with _handle_signal(signal.SIGINT, exit_now):
+    with _handle_signal(signal.SIGINT, lambda number, frame: os._exit(report_interrupt(name))):
         yield
 
 
@@ -63,10 +59,7 @@ def scratch_folder(prefix: str) -> Iterator[None]:
         yield
         return
 
-    def terminate(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    with _handle_signal(signal.SIGTERM, terminate):
+    with _handle_signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number)):
         try:
             folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
         except OSError:

@@ -1,28 +1,17 @@
 """The counters of one memory instruction in a launch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import zip_longest
 
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, by_thread, find_active_lanes, lanes_by_warp, spread
 from ..util.errors import Source
+from . import transactions
 from .atomic_costs import AtomicCost
 from .rule_sums import Rules, sum_rules
 from .samples import EXECUTIONS, Sample, sample_warps
-from .transactions import (
-    CONSTANT_BYTES,
-    SECTOR,
-    WORD,
-    count_constant_addresses,
-    count_global,
-    count_global_atomics,
-    count_load_wavefronts,
-    count_local_sectors,
-    count_loop_loads,
-    count_shared_atomics,
-    count_store_wavefronts,
-)
+from .transactions import CONSTANT_BYTES, SECTOR, WORD
 
 #: Caveats for atomics that compile to CAS loops: 16-bit ones; in shared memory also float and 64-bit, except swaps.
 RETRY_CAVEAT = "retries between warps are not counted"
@@ -34,16 +23,12 @@ _PATTERNS = ("sectors", "lines", "ideal_sectors", "ideal_lines")
 #: Counting rules by state space, or by space and kind, each with the names of the counts that it returns. ``loop`` are
 #: the loads of an atomic's CAS loop.
 _RULES: dict[str, tuple[Rules, tuple[str, ...]]] = {
-    "shared loop": (count_loop_loads, ("requests", *_WAVEFRONTS)),
-    "global": (count_global, _PATTERNS), "global atomic": (count_global_atomics, ("together", *_PATTERNS)),
-    "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
-    "cluster": (count_global, _PATTERNS), "cluster atomic": (count_global_atomics, ("together", *_PATTERNS)),
-}  # fmt: skip
-#: Counts that `sum_accesses` sums.
-_SUMMED_COUNTS = (
-    "requests", "sectors", "lines", "wavefronts", "conflict_free", "useful_bytes", "together", "aggregated", "loops",
-    "ideal_sectors", "ideal_lines", "polls", "addresses",
-)  # fmt: skip
+    "shared loop": (transactions.count_loop_loads, ("requests", *_WAVEFRONTS)),
+    "local": (transactions.count_local_sectors, ("sectors",)),
+    "constant": (transactions.count_constant_addresses, ("addresses",)),
+    **dict.fromkeys(("global", "cluster"), (transactions.count_global, _PATTERNS)),
+    **dict.fromkeys(("global atomic", "cluster atomic"), (transactions.count_global_atomics, ("together", *_PATTERNS))),
+}
 #: Counts of a warp-aggregated request that replace those of the counting rule. It is in `requests` already.
 _AGGREGATED = {"requests": 0, "sectors": 1, "wavefronts": 1, "conflict_free": 1}
 
@@ -132,7 +117,8 @@ class Access:
     @property
     def wavefront_rule(self) -> Rules:
         """Rule that counts wavefronts, and conflict-free wavefronts, in shared memory."""
-        return count_load_wavefronts if self.kind == "load" and not self.is_matrix else count_store_wavefronts
+        may_pair_lanes = self.kind == "load" and not self.is_matrix
+        return transactions.count_load_wavefronts if may_pair_lanes else transactions.count_store_wavefronts
 
     @property
     def caveat(self) -> str:
@@ -153,13 +139,9 @@ class Access:
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
-        self,
-        address: Value,
-        active: Array,
-        shape: tuple[int, int],
-        cost: AtomicCost | None = None,
+        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None = None,
         is_replay: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Count one execution by a group of blocks of ``shape`` (blocks, threads).
 
         ``address`` has byte addresses, and ``active`` is the mask of active threads. ``cost`` is the cost of an atomic
@@ -199,7 +181,7 @@ class Access:
             self.aggregated += count if is_aggregated else 0
             self.loops += cost.loops * count
             if self.space == "shared":
-                most_lanes, *sums = sum_rules(count_shared_atomics, address, active, shape, self.width)
+                most_lanes, *sums = sum_rules(transactions.count_shared_atomics, address, active, shape, self.width)
                 rounds, ideal_rounds = sums[:3], sums[3:]
                 self.together += most_lanes
                 if is_aggregated:
@@ -238,8 +220,9 @@ def sum_accesses(accesses: Sequence[Access]) -> Access:
     """Return an access with the summed counts of accesses of one space and kind, and the source of the first."""
     first = accesses[0]
     total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
-    for name in _SUMMED_COUNTS:
-        setattr(total, name, sum(getattr(access, name) for access in accesses))
+    for count in fields(Access):
+        if count.type is int and count.name != "width":
+            setattr(total, count.name, sum(getattr(access, count.name) for access in accesses))
     for access in accesses:
         total.add_shifted(access.shifted_sectors)
     return total

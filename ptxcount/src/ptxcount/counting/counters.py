@@ -8,7 +8,6 @@ from ..util.findings import Finding
 from .access import Access
 
 __all__ = ["AMOUNTS", "KINDS", "LOCAL_CAVEATS", "Access", "Amounts", "LaunchCounters"]
-
 #: Caveats of local memory, by stack frame size in bytes; None for an unknown size.
 LOCAL_CAVEATS = {None: "ptxas may keep it in registers", 0: "ptxas keeps all of it in registers"}
 KINDS = ("load", "store", "atomic")
@@ -124,9 +123,8 @@ class LaunchCounters:
                     names = (*amounts, "together") if kind == "atomic" else amounts
                     result |= {f"{prefix}{kind}_{name}": self._sum_accesses(name, space, kind) for name in names}
         if ("constant", "load") in present:
-            result |= {
-                f"constant_{name}": self._sum_accesses(name, "constant", "load") for name in ("requests", "addresses")
-            }
+            for name in ("requests", "addresses"):
+                result[f"constant_{name}"] = self._sum_accesses(name, "constant", "load")
         return result | {"thread_instructions": self.thread_instructions, "warp_instructions": self.warp_instructions}
 
     @property

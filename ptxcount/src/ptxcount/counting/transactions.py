@@ -85,14 +85,9 @@ def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Arra
 
 
 def count_bulk_copy_sectors(
-    global_addresses: Array,
-    shared_addresses: Array,
-    shift: int = 0,
-    *,
-    inside: Array | None = None,
-    is_store: bool = False,
-    is_multicast: bool = False,
-) -> int:
+    global_addresses: Array, shared_addresses: Array, shift: int = 0, *,
+    inside: Array | None = None, is_store: bool = False, is_multicast: bool = False,
+) -> int:  # fmt: skip
     """Count the sectors of a bulk copy.
 
     The hardware splits the copy at 128-byte boundaries of the shared address. Each segment costs the sectors that it
@@ -242,9 +237,8 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
     bank_keys = ((addresses >> 2) % BANKS).reshape(-1, group_size)
     row, _, lanes_in_bank = _group_lanes(bank_keys, None if lanes is None else lanes.reshape(-1, group_size))
     banks = _find_maxima(len(bank_keys), row, lanes_in_bank).reshape(count, -1).sum(axis=1)
-    rounds = np.sum(
-        [count_conflict_free(addresses, mask, width) for mask in _iter_rounds(addresses, lanes, width)], axis=0
-    )
+    masks = _iter_rounds(addresses, lanes, width)
+    rounds = np.sum([count_conflict_free(addresses, mask, width) for mask in masks], axis=0)
     fewest = -(-lane_count * width // (BANKS * WORD))
     groups = count_conflict_free(addresses, lanes, width)
     return [most_lanes, banks, rounds, count_wavefronts(addresses, lanes, width), groups, groups, fewest]
@@ -256,10 +250,8 @@ def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[
     ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
     ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
     """
-    rounds = [
-        [mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)]
-        for mask in _iter_rounds(addresses, lanes, width)
-    ]
+    masks = _iter_rounds(addresses, lanes, width)
+    rounds = [[mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)] for mask in masks]
     loads, wavefronts, groups = np.array(rounds, np.int64).sum(axis=0)
     return [loads - 1, wavefronts, groups]
 

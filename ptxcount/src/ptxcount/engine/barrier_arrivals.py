@@ -61,17 +61,6 @@ def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, Barrie
     return [(arrival.stopped_at, arrival) for arrival in arrivals if arrival.stopped_at is not None]
 
 
-def list_waiting_masks(arrivals: Iterable[BarrierArrival]) -> list[Array]:
-    """Return the masks of the threads that wait; arrivals without waiting are left out."""
-    return [arrival.threads for _, arrival in select_waiting(arrivals)]
-
-
-def find_complete_blocks(arrived: Array, elsewhere: list[Array]) -> Array:
-    """Return the mask (blocks, 1) of the blocks with threads in ``arrived``, and without threads ``elsewhere``."""
-    complete = np.asarray(arrived.any(axis=1, keepdims=True))
-    return complete & ~union(elsewhere).any(axis=1, keepdims=True) if elsewhere else complete
-
-
 def union(masks: Iterable[Array]) -> Array:
     """Return the union of masks, at least one."""
     return np.asarray(reduce(np.logical_or, masks))

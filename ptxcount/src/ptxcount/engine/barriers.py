@@ -7,24 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..isa.block_barriers import Barrier
 from ..isa.operands import as_array
 from ..lanes.warps import LANES, Array, by_thread, find_active_lanes, lanes_by_warp, spread
 from ..machine.chunk import ALL_THREADS, Chunk
 from ..ptx.flow import End, find_reachable
 from ..ptx.program import TYPES
 from ..util.errors import DivergentBarrierError, Source
-from .barrier_arrivals import (
-    ALL,
-    CLUSTER,
-    ELECT,
-    WARP,
-    BarrierArrival,
-    BarrierKey,
-    find_complete_blocks,
-    list_waiting_masks,
-    select_waiting,
-    union,
-)
+from .barrier_arrivals import ALL, CLUSTER, ELECT, WARP, BarrierArrival, BarrierKey, select_waiting, union
 from .executable import CodeBlock
 
 _U32 = TYPES["u32"]
@@ -51,15 +41,8 @@ class BarrierQueue:
         """Pairs of a basic block's index and an arrival that waits at the end of this block."""
         return select_waiting(self._arrivals)
 
-    def find_continuations(self) -> list[int]:
-        """Find the basic blocks after the barriers where threads wait."""
-        return [self._code[stop].successors[0] for stop, _ in self.waiting]
-
-    def add_arrivals(self, index: int, active: Array) -> None:
+    def add_arrivals(self, index: int, barrier: Barrier, active: Array) -> None:
         """Add the threads that arrive at the block or cluster barrier of a basic block."""
-        barrier = self._code[index].barrier
-        if barrier is None:
-            return
         numbers = np.full((1, 1), CLUSTER) if barrier.number is None else as_array(barrier.number(self._chunk), _U32)
         counts = np.full((1, 1), ALL) if barrier.threads is None else as_array(barrier.threads(self._chunk), _U32)
         numbers, counts = np.broadcast_arrays(numbers, counts)
@@ -94,11 +77,10 @@ class BarrierQueue:
         opcodes = ("ld", "st", "atom", "red") if self._chunk.context.races == "strict" else ("ld",)
         return any(instruction.opcode in opcodes and "param" not in instruction.modifiers for instruction in code)
 
-    def add_warp_arrivals(self, index: int, masks: Array, active: Array) -> list[BarrierKey]:
+    def add_warp_arrivals(self, index: int, masks: Array, active: Array, *, orders_memory: bool) -> list[BarrierKey]:
         """Add the threads that arrive at the warp barrier of a basic block, by their ``masks``; return the keys."""
         masks = np.where(active, masks, 0)  # masks of inactive threads are undefined
-        barrier = self._code[index].barrier
-        number = WARP if barrier is None or barrier.orders_memory else ELECT
+        number = WARP if orders_memory else ELECT
         keys = [BarrierKey(number, int(mask)) for mask in np.unique(masks)]
         arrivals = [BarrierArrival(key, active & (masks == key.expected), index) for key in keys]
         arrivals = [arrival for arrival in arrivals if arrival.threads.any()]
@@ -108,10 +90,6 @@ class BarrierQueue:
     def list_keys(self) -> list[BarrierKey]:
         """Return the keys of all barriers with arrivals; cluster barriers come last."""
         return sorted({arrival.key for arrival in self._arrivals}, reverse=True)
-
-    def list_warp_keys(self) -> list[BarrierKey]:
-        """Return the keys of the warp barriers with arrivals."""
-        return sorted({arrival.key for arrival in self._arrivals if arrival.key.is_warp})
 
     def release(self, key: BarrierKey, ready: Iterable[Array]) -> list[Resumed] | None:
         """Release the blocks whose expected threads have arrived; return where threads continue, None if none do.
@@ -128,9 +106,13 @@ class BarrierQueue:
         if key.is_cluster:
             released = ALL_THREADS
         elif key.is_whole_block:
-            released = find_complete_blocks(arrived, [*ready, *list_waiting_masks(others)])
+            elsewhere = [*ready, *(arrival.threads for _, arrival in select_waiting(others))]
+            released = np.asarray(arrived.any(axis=1, keepdims=True))
+            if elsewhere:
+                released = released & ~union(elsewhere).any(axis=1, keepdims=True)
         else:
-            released = self._find_counted_blocks(arrived, key.expected)
+            warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
+            released = np.asarray((warps * LANES >= key.expected) & (warps > 0))
         if not released.any():
             return None
         if key.is_whole_block:
@@ -145,11 +127,6 @@ class BarrierQueue:
         self._chunk.context.progress.note_progress()
         return resumed
 
-    def _find_counted_blocks(self, arrived: Array, count: int) -> Array:
-        """Return the mask (blocks, 1) of the blocks where at least ``count`` threads have arrived, in whole warps."""
-        warps = np.count_nonzero(lanes_by_warp(arrived, self._chunk.shape[1]).any(axis=2), axis=1, keepdims=True)
-        return np.asarray((warps * LANES >= count) & (warps > 0))
-
     def release_warps(self, key: BarrierKey, ready: Iterable[Array], *, late: bool) -> list[Resumed] | None:
         """Release the warps in which all lanes of the mask have arrived or exited; return as `release` does.
 
@@ -157,7 +134,7 @@ class BarrierQueue:
         """
         chunk = self._chunk
         arrivals, others = self._split_arrivals(key)
-        elsewhere = [*ready, *list_waiting_masks(others)]
+        elsewhere = [*ready, *(arrival.threads for _, arrival in select_waiting(others))]
         warps = np.asarray(lanes_by_warp(union(arrival.threads for arrival in arrivals), chunk.shape[1]).any(axis=2))
         if elsewhere and late:
             self._report_late_lanes(arrivals, others)
@@ -173,7 +150,6 @@ class BarrierQueue:
         return self._remove(arrivals, others, released)
 
     def _split_arrivals(self, key: BarrierKey) -> tuple[list[BarrierArrival], list[BarrierArrival]]:
-        """Return the arrivals at a barrier, and those at other barriers."""
         arrivals = [arrival for arrival in self._arrivals if arrival.key == key]
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
@@ -181,9 +157,8 @@ class BarrierQueue:
         """Remove released threads from the ``arrivals`` at their barrier; return where these threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
-        return [
-            (self._code[stop].successors[0], arrival.threads & released) for stop, arrival in select_waiting(arrivals)
-        ]
+        waiting = select_waiting(arrivals)
+        return [(self._code[stop].successors[0], arrival.threads & released) for stop, arrival in waiting]
 
     def _report_late_lanes(self, arrivals: list[BarrierArrival], others: list[BarrierArrival]) -> None:
         (stop, first), (other_stop, _) = select_waiting(arrivals)[0], select_waiting(others)[0]

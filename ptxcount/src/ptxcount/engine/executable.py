@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -105,7 +105,9 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
     special = {leaf.name for leaf in leaves if isinstance(leaf, Special)}
     all_variables = {**program.variables, **kernel.variables}
-    named = _find_named(all_variables, [leaf.name for leaf in leaves if isinstance(leaf, Symbol)])
+    addressed_names = {name: [target for _, target, _ in v.addresses] for name, v in all_variables.items()}
+    symbols = [leaf.name for leaf in leaves if isinstance(leaf, Symbol)]
+    named = find_reachable(lambda name: addressed_names.get(name, ()), symbols)
     variables = [variable for variable in all_variables.values() if variable.name in named]
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     scans = find_scans(instructions, flow)
@@ -127,12 +129,6 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         polls=find_polls(instructions, flow),
         scans=scans,
     )
-
-
-def _find_named(variables: Mapping[str, Variable], symbols: Iterable[str]) -> set[str]:
-    """Return the names ``symbols``, and the names in the initial values of these variables, recursively."""
-    addressed_names = {name: [target for _, target, _ in v.addresses] for name, v in variables.items()}
-    return find_reachable(lambda name: addressed_names.get(name, ()), symbols)
 
 
 def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
@@ -183,7 +179,10 @@ def _make_code_block(
         steps[-1] = last, steps[-1][1], []
         if is_elect_wait(last):
             steps.pop()  # this wait and the ``elect`` after it count as one instruction
-        return CodeBlock(steps, block.successors, block.end, barrier=_find_barrier(last), source=last.source)
+        barrier = None
+        with suppress(UnsupportedInstructionError):  # the step of an unsupported barrier raises the error
+            barrier = parse_barrier(last)
+        return CodeBlock(steps, block.successors, block.end, barrier=barrier, source=last.source)
     return CodeBlock(steps, block.successors, block.end, source=last.source)
 
 
@@ -196,10 +195,3 @@ def _find_dead_registers(instructions: Sequence[Instruction], live_across_blocks
     for name, index in last_use.items():
         dead[index].append(name)
     return dead
-
-
-def _find_barrier(instruction: Instruction) -> Barrier | None:
-    """Return the barrier of an instruction; None for an unsupported one, whose step raises an error."""
-    with suppress(UnsupportedInstructionError):
-        return parse_barrier(instruction)
-    return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from ..machine.context import Context
 from ..machine.launch_progress import Estimate
 from ..machine.special_registers import GRID_WORKSPACE, split_index
 from ..util.errors import Index3
-from ..util.findings import RACES, UNWRITTEN
 from .executable import Executable, load_executable
 from .launch_context import LaunchOptions, make_context
 from .merging import MergedCounter
@@ -28,60 +28,32 @@ from .schedule import Schedule
 CHUNK_THREADS = 1 << 18
 #: Maximum bytes of the registers, and of the local and shared memory, of a chunk.
 CHUNK_BYTES = 256 << 20
-#: Default maximum of instructions of a chunk: an endless loop stops within a minute, and a long kernel completes.
-STEP_LIMIT = 2_000_000
 
 # Freeing one large untouched array raises glibc's trim threshold. Otherwise memory is returned to the system and
 # faulted in again, which costs a third of the time.
 np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
-def execute_kernel(  # noqa: PLR0913 -- options of a launch, by keyword
-    ptx_text: str,
-    entry: str,
-    grid: Index3,
-    block: Index3,
-    args: Sequence[KernelArgument],
-    *,
-    dynamic_shared: int = 0,
-    step_limit: int = STEP_LIMIT,
-    races: str = RACES[0],
-    unwritten: str = UNWRITTEN[0],
-    variables: Mapping[str, KernelArgument] | None = None,
-    distinct: bool = False,
-    cluster: Index3 | None = None,
-    time_limit: float | None = None,
-    names: Sequence[str] = (),
-) -> LaunchCounters:
+def execute_kernel(
+    ptx_text: str, entry: str, grid: Index3, block: Index3, args: Sequence[KernelArgument], *,
+    time_limit: float | None = None, **options: Any,
+) -> LaunchCounters:  # fmt: skip
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
-    ``entry`` is the kernel's mangled name. Grid, block and cluster have three numbers. Arrays in ``args`` start at
-    multiples of 256 bytes, views at their offset in the base array. ``distinct`` also counts distinct sectors, and
-    checks global memory for races unless ``races`` is "off". ``names`` are the names of ``args`` in errors. See
-    `ptxcount.count` for the other parameters, and for errors.
+    ``entry`` is the kernel's mangled name. Arrays in ``args`` start at multiples of 256 bytes, views at their offset in
+    the base array. ``options`` are further fields of `LaunchOptions`. See `ptxcount.count` for ``time_limit``, and for
+    errors.
     """
     kernel = load_executable(ptx_text, entry)
-    options = LaunchOptions(
-        grid=grid,
-        block=block,
-        arguments=args,
-        dynamic_shared=dynamic_shared,
-        step_limit=step_limit,
-        races=races,
-        unwritten=unwritten,
-        variables=variables or {},
-        distinct=distinct,
-        cluster=cluster,
-        names=names,
-    )
-    context = make_context(kernel, options)
+    launch = LaunchOptions(grid, block, args, **options)
+    context = make_context(kernel, launch)
     if time_limit is not None:
         context.time_limit, context.deadline = time_limit, time.monotonic() + time_limit
         context.progress.limit = float("inf")
     context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
     with np.errstate(all="ignore"):
         _run_chunks(kernel, context)
-    return _collect_counters(kernel, context, distinct=distinct)
+    return _collect_counters(kernel, context, distinct=launch.distinct)
 
 
 def _collect_counters(kernel: Executable, context: Context, *, distinct: bool) -> LaunchCounters:
@@ -154,10 +126,7 @@ def _count_merged(kernel: Executable, context: Context) -> None:
 
 
 def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
-    """Yield the linear block indices of each chunk, within `CHUNK_THREADS` and `CHUNK_BYTES`.
-
-    Clusters stay whole; the grid of a cooperative launch is one chunk.
-    """
+    """Yield the linear block indices of each chunk. Clusters, and the grid of a cooperative launch, stay whole."""
     block_bytes = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(block_bytes, 1)))
     blocks, cluster = prod(context.grid), prod(context.cluster)

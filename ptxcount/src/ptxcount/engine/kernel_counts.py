@@ -19,7 +19,8 @@ from ..source.triton_kernels import add_scratch_pointers
 from ..util.architectures import find_multiprocessor
 from ..util.errors import CompileError, Index3, LaunchError, Source
 from ..util.findings import RACES, UNWRITTEN, Finding
-from .execute import STEP_LIMIT, execute_kernel
+from .execute import execute_kernel
+from .launch_context import STEP_LIMIT
 from .launch_limits import require_launchable
 
 

@@ -1,4 +1,4 @@
-"""Makes the `Context` of a launch: checks dimensions and options, and places variables and arguments in memory."""
+"""Makes the `Context` of a launch: checks options and sizes, and places variables and arguments in memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable
 from ..source.names import demangle, source_name
 from ..util import host_memory
-from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED, MAX_THREADS
+from ..util.architectures import MAX_SHARED, STATIC_SHARED
 from ..util.errors import Index3, LaunchError
 from ..util.findings import RACES, UNWRITTEN
 from ..util.grammar import count_noun
 from .executable import Executable, lay_out_variables
-from .launch_limits import count_resident_blocks, require_static_shared
+from .launch_limits import check_dimensions, count_resident_blocks
 
+#: Default maximum of instructions of a chunk: an endless loop stops within a minute, and a long kernel completes.
+STEP_LIMIT = 2_000_000
 #: Stack size of a thread in bytes, if the kernel allocates stack memory.
 STACK_BYTES = 16 << 10
+#: The ``.language`` of tileiras, cuTile's compiler. Its static shared memory has only the limit of dynamic memory.
+_TILES = 7
 #: Largest local memory of a thread, in bytes.
 _MAX_LOCAL = 512 << 10
 #: The address of the first function; each takes 16 bytes.
@@ -38,19 +42,21 @@ FIRST_FUNCTION = 1 << 54
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """The parameters of `execute.execute_kernel` that describe a launch."""
+    """A launch: dimensions of three numbers, and parameters as in `ptxcount.count`."""
 
     grid: Index3
     block: Index3
     arguments: Sequence[KernelArgument]
-    dynamic_shared: int
-    step_limit: int
-    races: str
-    unwritten: str
-    variables: Mapping[str, KernelArgument]
-    distinct: bool
-    cluster: Index3 | None
-    names: Sequence[str]
+    dynamic_shared: int = 0
+    step_limit: int = STEP_LIMIT
+    races: str = RACES[0]
+    unwritten: str = UNWRITTEN[0]
+    variables: Mapping[str, KernelArgument] | None = None
+    #: True to count distinct sectors, and to check global memory for races unless ``races`` is "off".
+    distinct: bool = False
+    cluster: Index3 | None = None
+    #: Names of the arguments in errors.
+    names: Sequence[str] = ()
 
 
 @dataclass
@@ -77,7 +83,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         x, y, z = (extent * blocks for extent, blocks in zip(options.grid, kernel.entry.cluster, strict=True))
         options = replace(options, grid=(x, y, z))
     _check_policies(options)
-    cluster = _check_dimensions(kernel.entry, options)
+    cluster = check_dimensions(kernel.entry, options.grid, options.block, options.cluster)
     memories = _Memories(ArrayMemory(distinct=options.distinct))
     layout = ArgumentLayout(memories.memory, memories.descriptors)
     _place_variables(kernel, options, memories, layout)
@@ -85,7 +91,6 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
     parameters = _pack_parameters(kernel.entry, options.arguments, layout, options.names)
     for name, content in parameters.items():
         memories.symbols[name] = memories.parameters.add(np.frombuffer(content, np.uint8), name)
-    threads = prod(options.grid) * prod(options.block)
     resident_blocks = count_resident_blocks(prod(options.block), shared_size - kernel.reserved)
     is_cooperative = kernel.syncs_grid and prod(options.grid) <= resident_blocks
     if is_cooperative:
@@ -105,7 +110,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         step_limit=options.step_limit,
         races=options.races,
         unwritten=options.unwritten,
-        counters=LaunchCounters(threads),
+        counters=LaunchCounters(prod(options.grid) * prod(options.block)),
         descriptors=memories.descriptors,
         cluster=cluster,
         has_clusters=bool(options.cluster or kernel.entry.cluster),
@@ -127,38 +132,9 @@ def _check_policies(options: LaunchOptions) -> None:
             raise LaunchError(f"{option} is {policy!r}; allowed are {', '.join(allowed)}")
 
 
-def _check_dimensions(entry: Entry, options: LaunchOptions) -> Index3:
-    """Raise `LaunchError` for a wrong grid, block or cluster; return the cluster."""
-    grid, block, threads = options.grid, options.block, prod(options.block)
-    for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
-        if len(extent) != 3:
-            raise LaunchError(f"{dimension} is {extent}; give three numbers")
-        for axis, n, most in zip("xyz", extent, limit, strict=True):
-            if not 1 <= n <= most:
-                raise LaunchError(f"{dimension}.{axis} is {n}; 1 to {most} are allowed")
-    if threads > MAX_THREADS:
-        raise LaunchError(f"block {block} has {threads} threads; at most {MAX_THREADS} are allowed")
-    compiled_for = ""
-    if entry.max_threads and threads > entry.max_threads:
-        compiled_for = f"at most {entry.max_threads} threads"
-    elif entry.exact_block and block != entry.exact_block:
-        compiled_for = str(entry.exact_block)
-    if compiled_for:
-        raise LaunchError(
-            f"block is {block}; the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
-        )
-    cluster = options.cluster or entry.cluster or (1, 1, 1)
-    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
-        raise LaunchError(
-            f"cluster is {cluster}; it must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks"
-        )
-    return cluster
-
-
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
-    """Place variables and the stack in their memories, and write addresses into initial values."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
-    values = _match_variables(kernel.variables, options.variables)
+    values = _match_variables(kernel.variables, options.variables or {})
     usable = [variable for variable in kernel.variables if not variable.problem]
     symbols, sizes = memories.symbols, memories.sizes
     for space, start in (("shared", kernel.reserved), ("local", 0)):
@@ -175,7 +151,9 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
         if value is not None:
             content = _convert_variable(variable, value, layout)
         else:
-            content = _make_initial_content(variable)
+            content = np.zeros(variable.size or 0, np.uint8)
+            content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+            content.flags.writeable = variable.space != "const"
             initial_contents.append((variable, content))
         unset = value is None and variable.space == "const" and not variable.initial
         target = memories.constants if variable.space == "const" else memories.memory
@@ -192,7 +170,12 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     """Raise `LaunchError` for too much shared or local memory; return the bytes of shared memory per block."""
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
-    require_static_shared(sizes["shared"] - kernel.reserved, kernel.entry.language)
+    static_bytes = sizes["shared"] - kernel.reserved
+    if static_bytes > STATIC_SHARED and kernel.entry.language != _TILES:
+        raise LaunchError(
+            f"a block has {static_bytes} bytes of static shared memory; {STATIC_SHARED} are allowed; use smaller "
+            "arrays, or dynamic shared memory (extern __shared__, --dynamic-shared)"
+        )
     if dynamic_shared < 0:
         raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
     if own_bytes > MAX_SHARED:
@@ -221,23 +204,17 @@ def _watch_races(
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str]:
     """Add the names of the arrays that parameters point to, to the names of parameters and variables."""
-    addresses = set[int]()
-    for name in names & parameters.keys():
-        whole_words = parameters[name][: len(parameters[name]) // 8 * 8]
-        addresses |= {*np.frombuffer(whole_words, np.int64).tolist()}
-    array_names = {
-        name for base, size, name in memory.arrays() if any(base <= address < base + size for address in addresses)
-    }
-    return array_names | names
+    contents = [parameters[name] for name in names & parameters.keys()]
+    words = b"".join(content[: len(content) // 8 * 8] for content in contents)  # without an incomplete last word
+    addresses = {*np.frombuffer(words, np.int64).tolist()}
+    arrays = memory.arrays()
+    return names | {name for base, size, name in arrays if any(base <= place < base + size for place in addresses)}
 
 
 def _match_variables(
     variables: Sequence[Variable], variable_values: Mapping[str, KernelArgument]
 ) -> dict[str, KernelArgument]:
-    """Return the values by the names of the variables in the PTX.
-
-    Raises `LaunchError` if a name in ``variable_values`` matches no variable, or several.
-    """
+    """Return the values by the names of the variables in the PTX; each given name must match one variable."""
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
@@ -274,13 +251,6 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     array = np.array(value, order="C")
     array.flags.writeable = False
     return array
-
-
-def _make_initial_content(variable: Variable) -> Array:
-    data = np.zeros(variable.size or 0, np.uint8)
-    data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
-    data.flags.writeable = variable.space != "const"
-    return data
 
 
 def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapping[str, int]) -> None:

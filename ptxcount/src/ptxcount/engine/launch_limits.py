@@ -1,21 +1,46 @@
-"""Launches that a GPU rejects: a block needs more registers or shared memory than an SM has."""
+"""Launches that a GPU rejects: wrong dimensions, or a block that needs more registers or memory than an SM has."""
 
 from __future__ import annotations
 
 from math import prod
 
+from ..ptx.program import Entry
 from ..source import ptxas
 from ..util import architectures
-from ..util.architectures import PARTITIONS, REGISTER_UNIT, REGISTERS, STATIC_SHARED, WARP, round_up
+from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, WARP
 from ..util.errors import Index3, LaunchError
 from .executable import lay_out_variables, load_executable
 
 #: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
-#: The ``.language`` of tileiras, cuTile's compiler. Its static shared memory has only the limit of dynamic memory.
-_TILES = 7
 #: Multiprocessors of an H200.
 _MULTIPROCESSORS = 132
+
+
+def check_dimensions(entry: Entry, grid: Index3, block: Index3, chosen_cluster: Index3 | None) -> Index3:
+    """Raise `LaunchError` for a wrong grid, block or cluster; return the cluster, by default that of the kernel."""
+    for dimension, extent, limit in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+        if len(extent) != 3:
+            raise LaunchError(f"{dimension} is {extent}; give three numbers")
+        for axis, n, most in zip("xyz", extent, limit, strict=True):
+            if not 1 <= n <= most:
+                raise LaunchError(f"{dimension}.{axis} is {n}; 1 to {most} are allowed")
+    threads = prod(block)
+    if threads > MAX_THREADS:
+        raise LaunchError(f"block {block} has {threads} threads; at most {MAX_THREADS} are allowed")
+    compiled_for = ""
+    if entry.max_threads and threads > entry.max_threads:
+        compiled_for = f"at most {entry.max_threads} threads"
+    elif entry.exact_block and block != entry.exact_block:
+        compiled_for = str(entry.exact_block)
+    if compiled_for:
+        reason = f"the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
+        raise LaunchError(f"block is {block}; {reason}")
+    cluster = chosen_cluster or entry.cluster or (1, 1, 1)
+    if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
+        needed = f"it must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks"
+        raise LaunchError(f"cluster is {cluster}; {needed}")
+    return cluster
 
 
 def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int, flags: str, arch: str) -> None:
@@ -31,10 +56,9 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     shared = lay_out_variables(shared_variables)[1] + dynamic_shared
     multiprocessor = architectures.find_multiprocessor(arch)
     if multiprocessor and shared > multiprocessor.shared_of_block:
-        raise LaunchError(
-            f"a block needs {shared} bytes of shared memory, {dynamic_shared} of them dynamic; {arch} allows "
-            f"{multiprocessor.shared_of_block}; use smaller tiles, or --arch for a GPU that allows more"
-        )
+        needed = f"a block needs {shared} bytes of shared memory, {dynamic_shared} of them dynamic"
+        remedy = "use smaller tiles, or --arch for a GPU that allows more"
+        raise LaunchError(f"{needed}; {arch} allows {multiprocessor.shared_of_block}; {remedy}")
     if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
         return
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
@@ -42,27 +66,15 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         return
     max_threads = WARP * architectures.fit_warps(resources.registers)
     if threads > max_threads:
-        warps = round_up(-(-threads // WARP), PARTITIONS)
-        needed_registers = warps * round_up(WARP * resources.registers, REGISTER_UNIT)
+        warps = architectures.round_up(-(-threads // WARP), architectures.PARTITIONS)
+        needed_registers = warps * architectures.round_up(WARP * resources.registers, architectures.REGISTER_UNIT)
         raise LaunchError(
             f"block {block} has {threads} threads of {resources.registers} registers; they need {needed_registers}, "
-            f"but an SM has {REGISTERS}; launch at most {max_threads} threads per block, or compile with "
+            f"but an SM has {architectures.REGISTERS}; launch at most {max_threads} threads per block, or compile with "
             f"__launch_bounds__({threads}) or -maxrregcount={architectures.fit_registers(threads)}"
         )
 
 
-def require_static_shared(size: int, language: int) -> None:
-    """Raise `LaunchError` if a kernel has more bytes of static shared memory than its language allows."""
-    if size > STATIC_SHARED and language != _TILES:
-        raise LaunchError(
-            f"a block has {size} bytes of static shared memory; {STATIC_SHARED} are allowed; use smaller arrays, or "
-            "dynamic shared memory (extern __shared__, --dynamic-shared)"
-        )
-
-
 def count_resident_blocks(threads: int, shared: int) -> int:
-    """Return how many blocks an H200 holds at once: the limit of a cooperative launch. Registers are ignored.
-
-    A block has ``threads`` threads and ``shared`` bytes of shared memory.
-    """
+    """Return how many blocks of this size an H200 holds at once, as in a cooperative launch; ignore registers."""
     return _MULTIPROCESSORS * architectures.MULTIPROCESSORS["sm_90"].fit_blocks(threads, shared)

@@ -29,7 +29,6 @@ from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks
 
 #: Maximum elements and bytes of a merged access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
-
 #: Groups of loads that later loads may still join, by `SharedAccess.key`.
 _OpenGroups = dict[AccessKey, "MergeableGroup"]
 
@@ -121,22 +120,16 @@ def find_mergeable(
 
 class _MergeFinder:
     def __init__(
-        self,
-        code: Sequence[Instruction],
-        blocks: Sequence[BasicBlock],
-        accesses: Mapping[int, SharedAccess],
+        self, code: Sequence[Instruction], blocks: Sequence[BasicBlock], accesses: Mapping[int, SharedAccess],
         residue_of: Callable[[Operand | None], Residue],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._blocks, self._accesses, self._residue_of = blocks, accesses, residue_of
         self._block_code = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
         self._vectors = self._find_vectors(code)
 
     def _find_vectors(self, code: Sequence[Instruction]) -> Mapping[tuple[int, Base], list[tuple[int, int]]]:
-        """Return width and offset of vector accesses, by chain of basic blocks and base.
-
-        No register of a base is written more than once.
-        """
+        """Return width and offset of vector accesses, by chain and base; no register of a base is written twice."""
         writes = Counter(name for instruction in code for name in instruction.writes)
         vectors: defaultdict[tuple[int, Base], list[tuple[int, int]]] = defaultdict(list)
         for chain, block_code in zip(self._flow.chain_of_block, self._block_code, strict=True):

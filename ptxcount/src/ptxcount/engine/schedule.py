@@ -11,7 +11,7 @@ from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
 from ..lanes.warps import LANES, Array, find_active_lanes
 from ..machine.chunk import ALL_THREADS, Chunk
-from ..machine.warp_clocks import FULL, find_warps
+from ..machine.warp_clocks import FULL
 from ..ptx.flow import End, Flow
 from ..ptx.program import TYPES, Register
 from ..util.errors import (
@@ -124,7 +124,8 @@ class Schedule:
         """Execute a basic block; if its branch splits the chunk, return the schedules of the parts."""
         chunk, code = self._chunk, self._code[index]
         chunk.active = active
-        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *self._barriers.find_continuations()]))
+        continuations = [self._code[stop].successors[0] for stop, _ in self._barriers.waiting]
+        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *continuations]))
         chunk.enter_block(index)
         if self._barriers:
             self._barriers.record_bypass(index, active)
@@ -170,7 +171,7 @@ class Schedule:
             masks = as_array(barrier.number(self._chunk), _U32)
             self._arrive_at_warp_barrier(index, masks, active, orders_memory=barrier.orders_memory)
             return
-        self._barriers.add_arrivals(index, active)
+        self._barriers.add_arrivals(index, barrier, active)
         if not barrier.waits:
             self._schedule_threads(code.successors[0], active)
 
@@ -180,16 +181,16 @@ class Schedule:
         if masks.size == 1 and int(masks.flat[0]) == FULL and (is_whole or not (self._ready or self._barriers)):
             # All lanes of these warps arrive at once: order them and go on.
             if orders_memory:
-                self._chunk.shared.order_lanes(find_warps(active, self._chunk.shape[1]), FULL)
+                self._chunk.shared.order_lanes(arrived.warps, FULL)
             self._schedule_threads(self._code[index].successors[0], active)
             return
-        for key in self._barriers.add_warp_arrivals(index, masks, active):
+        for key in self._barriers.add_warp_arrivals(index, masks, active, orders_memory=orders_memory):
             self._resume(self._barriers.release_warps(key, self._ready.values(), late=False))
 
     def _release_late_lanes(self) -> bool:
         """Release threads that wait at a warp barrier for lanes that never arrive; tell if there are any."""
-        keys = self._barriers.list_warp_keys()
-        return bool(keys) and self._resume(self._barriers.release_warps(keys[0], self._ready.values(), late=True))
+        keys = [key for key in self._barriers.list_keys() if key.is_warp]
+        return bool(keys) and self._resume(self._barriers.release_warps(keys[-1], self._ready.values(), late=True))
 
     def _release_complete(self) -> bool:
         """Release all complete barriers; tell if there are any. Cluster barriers wait until no thread can run."""

@@ -12,7 +12,6 @@ from .address_sums import TracedSums, trace_sums
 
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
-
 #: Instructions across which ptxas moves no access, and instructions across which it moves no store.
 _BREAKS = frozenset(
     ("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol", "mbarrier", "stmatrix")
@@ -21,12 +20,9 @@ _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
 #: State spaces other than shared memory; an access without a space may be to shared memory.
 _OTHER_SPACES = frozenset(("global", "local", "const", "param", CALL_SPACE))
 _RELEASES = frozenset(("release", "acq_rel"))
-
 #: Instructions that need a zero-extended 16-bit value. A 16-bit load extends it; a merged 32-bit load does not.
 _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
 _NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
-
-
 #: The operands of an address without its offset, each with a factor.
 Base = frozenset[tuple[Operand, int]]
 #: Kind, element size and base, which mergeable accesses share.
@@ -61,9 +57,8 @@ class SharedAccess(NamedTuple):
 
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``."""
-    shared = [
-        instruction for instruction in code if instruction.opcode in _ACCESS_KINDS and "shared" in instruction.modifiers
-    ]
+    candidates = [instruction for instruction in code if instruction.opcode in _ACCESS_KINDS]
+    shared = [instruction for instruction in candidates if "shared" in instruction.modifiers]
     if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)

@@ -189,9 +189,8 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
         text = f", {len(offsets)} accesses cover the gap: use one of {stride} bytes; ptxas may merge them already"
         return _Verdict("PC106", text)
     line = access.source.line
-    is_unrolled = stride > SECTOR and any(
-        abs(offset) == width and field.source.line == line for offset, field in fields
-    )
+    is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
+    is_unrolled = stride > SECTOR and is_next_in_line
     if walker := pattern.find_unit_at_stride(width) or ("execution" if is_unrolled else ""):
         text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
         return _Verdict("PC102", text)

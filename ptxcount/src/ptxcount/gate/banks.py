@@ -1,7 +1,6 @@
 """Bank conflicts, and a padding of rows that avoids them."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,14 +13,6 @@ _MIN_ROW_BYTES = 32
 _UNREACHABLE = 1 << 40
 
 
-class Padding(NamedTuple):
-    """Padding bytes after each row of a tile in shared memory, and an access's bank conflicts with this padding."""
-
-    row_bytes: int
-    pad_bytes: int
-    conflicts: float
-
-
 def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
     """Describe the bank conflicts of an access, and a remedy. ``patterns`` are all shared accesses."""
     access = pattern.access
@@ -32,19 +23,14 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
     padding = find_padding(pattern, patterns)
     if padding is None:
         return f"{head}; let a warp access {BANKS} consecutive words"
-    padded = ideal + padding.conflicts / access.requests
-    return f"{head}; pad every {padding.row_bytes} bytes by {padding.pad_bytes} to get {padded:.3g}"
+    row_bytes, pad_bytes, conflicts = padding
+    return f"{head}; pad every {row_bytes} bytes by {pad_bytes} to get {ideal + conflicts / access.requests:.3g}"
 
 
-def _find_tile(pattern: Pattern, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the accesses whose address range overlaps the range of ``pattern``, including ``pattern``."""
-    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
-    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
-    return [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
+def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:
+    """Find the padding with the fewest conflicts of all accesses to the tile of this access.
 
-
-def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | None:
-    """Return the padding with the fewest conflicts of all accesses to the tile of this access.
+    Return the bytes of a row, the padding bytes after each, and this access's conflicts with the padding.
 
     A padding must at least halve the conflicts of the access, and of the tile; None if none does. None also if the
     distances between lanes differ from request to request: then the samples do not stand for all requests.
@@ -54,8 +40,11 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | Non
     longest = np.where(both_active, distances, -_UNREACHABLE).max(axis=0)
     if (shortest < longest).any():
         return None
-    tile = _find_tile(pattern, patterns)
-    base = min(int(candidate.addresses[candidate.lanes].min()) for candidate in tile)
+    # The tile: all accesses whose address range overlaps the range of this one.
+    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
+    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
+    tile = [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
+    base = min(int(addresses[candidate].min()) for candidate in tile)
     unit = max(WORD, *(candidate.access.width for candidate in tile))
     conflicts = {candidate: _count_conflicts(candidate, base, _MIN_ROW_BYTES, 0) for candidate in tile}
     options = []
@@ -68,14 +57,11 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> Padding | Non
     if not options:
         return None
     _, pad_bytes, row_bytes, remaining_conflicts = min(options)
-    return Padding(row_bytes, pad_bytes, remaining_conflicts)
+    return row_bytes, pad_bytes, remaining_conflicts
 
 
 def _guess_row_bytes(pattern: Pattern) -> list[int]:
-    """Return up to six candidates for the bytes of a row, the most frequent first.
-
-    Candidates are the distances between neighbouring lanes, and between the starts of runs of consecutive elements.
-    """
+    """Return up to six distances between neighbouring lanes, or starts of runs, the most frequent first."""
     distances = np.diff(pattern.addresses, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     run_distances = []

@@ -32,9 +32,8 @@ def _make_parser() -> argparse.ArgumentParser:
     text = f"print a [[launch]] entry for each kernel of these files that {FILE} lacks"
     init_parser = commands.add_parser("init", help=text, description=f"{text}, with guessed sizes: replace them")
     init_parser.add_argument("files", type=Path, nargs="+", metavar="FILE.cu", help="file with __global__ functions")
-    init_parser.add_argument(
-        "-I", "--include", action="append", default=[], metavar="FOLDER", help="include folder for nvcc"
-    )
+    text = "include folder for nvcc"
+    init_parser.add_argument("-I", "--include", action="append", default=[], metavar="FOLDER", help=text)
     init_parser.add_argument("--flags", default="", metavar="FLAGS", help="options for nvcc, as --flags='-std=c++20'")
     parsers = {}
     for name, text, codes in (
@@ -48,37 +47,25 @@ def _make_parser() -> argparse.ArgumentParser:
         parsers[name] = commands.add_parser(name, help=text, description=text, epilog=codes)
         if name == "compare":
             parsers[name].add_argument("revision", metavar="REVISION", help="git revision, such as main")
-        parsers[name].add_argument(
-            "folder", type=Path, nargs="?", default=Path(), help=f"folder of {FILE} (default: .)"
-        )
+        folder_help = f"folder of {FILE} (default: .)"
+        parsers[name].add_argument("folder", type=Path, nargs="?", default=Path(), help=folder_help)
     parsers["pin"].add_argument("--accept", action="store_true", help="also write counts that rose")
-    parsers["check"].add_argument(
-        "--advise",
-        action="store_true",
-        help="print advice on inefficient accesses; ADVICE.md in ptxcount's sources describes its codes",
-    )
-    parsers["check"].add_argument(
-        "--changed",
-        metavar="REVISION",
-        help=f"print advice only on accesses whose counts differ from {pins.FILE} in the git revision REVISION",
-    )
-    parsers["check"].add_argument(
-        "--format", choices=FORMATS, default="text", help="format of the findings (default: %(default)s)"
-    )
+    text = "print advice on inefficient accesses; ADVICE.md in ptxcount's sources describes its codes"
+    parsers["check"].add_argument("--advise", action="store_true", help=text)
+    text = f"print advice only on accesses whose counts differ from {pins.FILE} in the git revision REVISION"
+    parsers["check"].add_argument("--changed", metavar="REVISION", help=text)
+    text = "format of the findings (default: %(default)s)"
+    parsers["check"].add_argument("--format", choices=FORMATS, default="text", help=text)
     return parser
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command line; return its exit code: 0 passed, 1 failed, 2 not checked, or that of `run_command`."""
     command_words = sys.argv[1:] if words is None else words
-
-    def run_in_scratch_folder() -> int:
-        with scratch_folder("ptxcount-"):
-            return _run_words(command_words)
-
-    return run_command("ptxcount", run_in_scratch_folder, 2)
+    return run_command("ptxcount", lambda: _run_words(command_words), 2)
 
 
+@scratch_folder("ptxcount-")
 def _run_words(words: Sequence[str]) -> int:
     """Run a command line and return its exit code. An error of ``pin`` or ``check`` is reported as a finding."""
     options = _make_parser().parse_args(attach_flags(words))
@@ -202,8 +189,8 @@ def _check_counts(options: argparse.Namespace) -> int:
     if lock is None:
         reported.append(Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
     elif any(finding.code in (RISE, FALL) for finding in reported) and lock.nvcc not in ("", nvcc_release()):
-        release = nvcc_release() or "none"
-        text = f"counts were pinned with nvcc {lock.nvcc}, but nvcc is {release} now: this may change counts"
+        now = f"nvcc is {nvcc_release() or 'none'} now"
+        text = f"counts were pinned with nvcc {lock.nvcc}, but {now}: this may change counts"
         reported.append(Diagnostic(pins.FILE, 1, OTHER_COMPILER, text, "note"))
     code = _report_findings([*map(_add_remedy, reported)], launch_counts, options)
     if code == 0:
@@ -216,16 +203,16 @@ def _select_warnings(counts: LaunchCounts, changed_lock: pins.Lock | None, *, wa
     """Return the advice to print, then all other warnings. A ``changed_lock`` restricts advice to changed lines."""
     advice = [warning for warning in counts.warnings if warning.is_advice]
     if changed_lock is not None:
-        advice = [*_restrict_findings(advice, _find_changed_lines(counts, changed_lock))]
+        changes = pins.iter_changes(counts.lines, changed_lock.find_launch(counts) or {})
+        changed = {place for change in changes for place in (change.places or [(change.file, change.line)])}
+        advice = [*_restrict_findings(advice, changed)]
     elif not wants_advice:
         advice = []
     return advice + [warning for warning in counts.warnings if not warning.is_advice]
 
 
 def _add_remedy(finding: Diagnostic) -> Diagnostic:
-    if finding.code != RISE:
-        return finding
-    remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept"
+    remedy = f". Why: ptxcount check --advise. Intended: {_PIN} --accept" if finding.code == RISE else ""
     return finding._replace(message=finding.message + remedy)
 
 
@@ -255,11 +242,6 @@ def _compare_revision(options: argparse.Namespace) -> int:
     launch_counts, failures = count_launches(read_launches(options.folder))
     print(lock_changes.format_markdown(launch_counts, failures, lock, nvcc_release()))
     return 0
-
-
-def _find_changed_lines(counts: LaunchCounts, lock: pins.Lock) -> set[pins.Place]:
-    changes = pins.iter_changes(counts.lines, lock.find_launch(counts) or {})
-    return {place for change in changes for place in (change.places or [(change.file, change.line)])}
 
 
 def _restrict_findings(findings: Iterable[Diagnostic], places: set[pins.Place]) -> Iterator[Diagnostic]:

@@ -85,7 +85,7 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
     entry = None
     with suppress(OSError, ValueError, RecursionError):
         entry = _read_entry(file)
-        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, _read_disk()):
+        if entry is not None and entry.files_state == _hash_files(entry.layout, entry.candidates, read_disk()):
             with suppress(OSError):
                 os.utime(file)
             return Compiled(Compilation(entry.ptx, [*map(Path, entry.files)]), entry.name)
@@ -106,14 +106,11 @@ def _read_entry(file: Path) -> _Entry | None:
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
     if entry.tools_state != _hash_tools(entry.layout):
         return None
-    return entry if all(map(_read_disk().is_readable, entry.layout.files)) else None
+    return entry if all(map(read_disk().is_readable, entry.layout.files)) else None
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Return the cache file of a recipe, named by a hash of all inputs except files.
-
-    Return None for PTX, for an unreadable source, or without nvcc.
-    """
+    """Return the cache file of a recipe, by a hash of all inputs except files; None for PTX, or without nvcc."""
     try:
         if is_ptx(recipe.source):
             return None
@@ -161,9 +158,4 @@ def _hash_tools(layout: Layout) -> str:
 
 
 #: `Disk` that reads each file once per command.
-_read_disk = cache(Disk)
-
-
-def forget_files() -> None:
-    """Read files from disk again when they are next needed."""
-    _read_disk.cache_clear()
+read_disk = cache(Disk)

@@ -57,9 +57,9 @@ def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list
 
 def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagnostic]:
     count_cache.hash_own_code()  # fill the cache before threads start
-    for function in (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations):
+    caches = (_compile_once, _resolve_files, _resolve_file, _resolve_folder, _read_declarations, compilations.read_disk)
+    for function in caches:
         function.cache_clear()  # files may have changed since the last command in this process
-    compilations.forget_files()
     _compile_all(map(_make_recipe, launches))
     for launch in launches:
         try:

@@ -29,16 +29,10 @@ def _escape(text: str, extra: str = "") -> str:
 
 
 def _format_json(findings: Sequence[Diagnostic], launch_counts: Sequence[LaunchCounts]) -> str:
-    launches = [
-        {
-            "file": counts.launch.file,
-            "name": counts.launch.label,
-            "key": counts.key,
-            "totals": counts.totals,
-            "lines": counts.lines,
-        }
-        for counts in launch_counts
-    ]
+    launches = []
+    for counts in launch_counts:
+        names = {"file": counts.launch.file, "name": counts.launch.label, "key": counts.key}
+        launches.append({**names, "totals": counts.totals, "lines": counts.lines})
     named_findings = [{**finding._asdict(), "name": CODES[finding.code]} for finding in findings]
     return json.dumps({"version": VERSION, "findings": named_findings, "launches": launches}, indent=1)
 

@@ -95,11 +95,8 @@ def _parse_layout(messages: str, nvcc: Path, files: list[str], compiler_options:
         return None
     folders = [line.strip() for text in _SEARCH.findall(messages) for line in text.splitlines() if line[:1] == " "]
     folders = [*dict.fromkeys([*folders, *_IGNORED.findall(messages)])]
-    nvcc_files = [
-        f"{settings['CICC_PATH']}/cicc",
-        f"{here}/nvcc.profile",
-        f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc",
-    ]
+    library = f"{settings['NVVMIR_LIBRARY_DIR']}/libdevice.10.bc"
+    nvcc_files = [f"{settings['CICC_PATH']}/cicc", f"{here}/nvcc.profile", library]
     tools = sorted({str(nvcc), *nvcc_files, *programs, *preprocessors})
     system_folders = _list_system_folders(folders, compiler_options)
     return Layout(files, folders, system_folders, host_compilers[0], path, tools)

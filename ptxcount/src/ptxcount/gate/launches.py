@@ -17,8 +17,6 @@ else:
     import tomli as tomllib
 
 FILE = "ptxcount.toml"
-
-
 _Text = Annotated[str, msgspec.Meta(pattern=r"^[^\0]*$")]
 _Extent = Annotated[int, msgspec.Meta(ge=1)]
 _Extents = _Extent | Annotated[list[_Extent], msgspec.Meta(min_length=1, max_length=3)]

@@ -110,9 +110,8 @@ def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
         prefixes = ("", f"{space}_", f"{space}_{kind}_".removeprefix("global_"))
         if prefix in prefixes and access.get(amount):
             accesses.append(access)
-    count, ideal, requests = (
-        sum(access.get(name, 0) for access in accesses) for name in (amount, f"ideal_{amount}", "requests")
-    )
+    names = (amount, f"ideal_{amount}", "requests")
+    count, ideal, requests = (sum(access.get(name, 0) for access in accesses) for name in names)
     return _LineSum(row["file"], row["line"] or 1, count, ideal, requests)
 
 

@@ -258,7 +258,9 @@ def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterat
         if new_keys:
             place = places[max(new_keys, key=lambda key: current_lines[key].get(name, 0))]
         else:
-            place = _choose_place(name, removed_keys, pinned_lines, places)
+            largest = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0))
+            file = largest.partition(": ")[0]
+            place = next((place for place in places.values() if place[0] == file), (file, 1))
         new_places = tuple(places[key] for key in new_keys) or (place,)
         cost = _describe_cost(name, removed_counts, new_counts, lines, new_places)
         yield Change(*place, name, old_count, count, new_places, cost)
@@ -276,14 +278,7 @@ def _list_edited(current_lines: Lines, pinned_lines: Lines) -> tuple[list[str], 
     return new_keys, removed_keys
 
 
-def _choose_place(name: str, removed_keys: list[str], pinned_lines: Lines, places: Mapping[str, Place]) -> Place:
-    """Return a current line of the file whose removed line had the largest count of this name; else its line 1."""
-    file = max(removed_keys, key=lambda key: pinned_lines[key].get(name, 0)).partition(": ")[0]
-    return next((place for place in places.values() if place[0] == file), (file, 1))
-
-
 def _find_spaces(lines: Lines) -> set[str]:
-    """Return the state spaces of the counts, such as {"global", "stack"}."""
     return {name.partition(" ")[0] for line in lines.values() for name in line}
 
 

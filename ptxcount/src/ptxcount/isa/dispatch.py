@@ -180,7 +180,6 @@ def _bind_computation(instruction: Instruction) -> Step:
 
 
 def _choose_function(key: str, row: Computation, options: list[str], kind: Type) -> Callable[..., Any]:
-    """Return the function of a row of the table, with options, for registers of a type."""
     compute = row.compute
     if kind.kind == "bf16" and key in OPERATIONS:
         compute = OPERATIONS[key].odd  # rounds to odd, so that the second rounding, to bfloat16, is correct
@@ -246,7 +245,6 @@ def _bind_comparison(instruction: Instruction) -> Step:
 
 
 def _find_true_bits(instruction: Instruction, result_type: Type, kind: Type, is_pair: bool) -> int:
-    """Return the bits that ``set`` writes for true, per half for a pair; raise for a result that ``set`` lacks."""
     true_bits = TRUE.get((result_type.name, is_pair))
     if true_bits is None:
         allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)

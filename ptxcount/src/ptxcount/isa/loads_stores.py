@@ -15,11 +15,11 @@ from .operands import (
     STACK,
     Reader,
     add_offset,
-    as_array,
     expect_count,
     expect_modifiers,
     join_modifiers,
     make_address_reader,
+    make_array_reader,
     make_reader,
     split_name,
     split_vector,
@@ -91,10 +91,7 @@ def _bind_store(instruction: Instruction) -> Step | None:
 
 @binds("cp")
 def _bind_bulk_prefetch(instruction: Instruction) -> Step | None:
-    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``. Only the address is checked, as on the GPU.
-
-    Prefetches of tensors do nothing.
-    """
+    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``: only check the address. Tensor prefetches do nothing."""
     if not {"bulk", "prefetch"} <= {*instruction.modifiers}:
         return None
     if "tensor" in instruction.modifiers:
@@ -168,8 +165,7 @@ def _make_count_reader(instruction: Instruction, operands: list[Operand], width:
     if isinstance(operand, Register) and operand.type.kind == "pred":
         read_predicate = make_reader(instruction, operand, operand.type)
         return lambda chunk: np.where(dense(read_predicate(chunk)), 0, width)
-    read = make_reader(instruction, operand, TYPES["u32"])
-    return lambda chunk: as_array(read(chunk), TYPES["u32"])
+    return make_array_reader(instruction, operand, TYPES["u32"])
 
 
 @dataclass(frozen=True)

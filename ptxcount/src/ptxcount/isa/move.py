@@ -71,10 +71,7 @@ def _pack_halves(rounding: str, clamps: str, kind: str, chunk: Chunk, *operands:
 
 
 def _round_randomly(chunk: Chunk, numbers: Array, words: Array, half: str, clamps: str) -> Array:
-    """Round float32 to the precision of ``half``: add random bits below the last kept bit, then truncate.
-
-    ``words`` have the random bits in their lowest 13 (f16) or 16 bits (bf16).
-    """
+    """Add the lowest bits of ``words``, 13 for f16 or 16 for bf16, below the last kept bit, then truncate."""
     if half == "f16":
         _refuse_outside_normal(chunk, numbers, clamps)
     bits, mask = numbers.view(np.uint32), np.uint32((1 << _RANDOM_BITS[half]) - 1)
@@ -102,10 +99,7 @@ def _refuse_outside_normal(chunk: Chunk, values: Array, clamps: str) -> None:
 @op("cvt.pack.sat.([us])(16).s32", "b32 = s32 s32")
 @op("cvt.pack.sat.([us])(8|4|2).s32.b32", "b32 = s32 s32 u32")
 def _pack_saturated(sign: str, bits: str, chunk: Chunk, *integers: Array) -> list[Array]:
-    """Clamp two integers to ``bits`` bits, and pack them, the second one lowest.
-
-    If there is a third integer, its lowest bits are above them.
-    """
+    """Clamp two integers to ``bits`` bits, and pack them, the second one lowest, below a third one if there is one."""
     width = int(bits)
     least, mask = -(1 << width - 1) if sign == "s" else 0, (1 << width) - 1
     upper, lower = (np.clip(integer, least, least + mask).astype(np.int64) & mask for integer in integers[:2])
@@ -143,9 +137,8 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
             return [converted]
         return [convert(as_array(value, source), source, target, rounding, saturate=saturate, **flags)]
 
-    return make_step(
-        instruction, [(target_register, target)], [(source_register, source)], convert_value, wider=True, sums=True
-    )
+    writes, reads = [(target_register, target)], [(source_register, source)]
+    return make_step(instruction, writes, reads, convert_value, wider=True, sums=True)
 
 
 def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:

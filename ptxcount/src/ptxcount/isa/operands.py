@@ -122,11 +122,16 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
         return lambda chunk: constant
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
-            raise unsupported(
-                instruction, f"{operand.name} is the address of a variable, which .{kind.name} cannot hold"
-            )
+            problem = f"{operand.name} is the address of a variable, which .{kind.name} cannot hold"
+            raise unsupported(instruction, problem)
         return _make_symbol_reader(operand.name, kind, 0)
     raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
+
+
+def make_array_reader(instruction: Instruction, operand: Operand, kind: Type) -> Callable[[Chunk], Array]:
+    """Return a function that reads an operand, as `make_reader`, as an array of the dtype of ``kind``."""
+    read = make_reader(instruction, operand, kind)
+    return lambda chunk: as_array(read(chunk), kind)
 
 
 def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:

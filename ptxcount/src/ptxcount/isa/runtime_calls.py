@@ -45,20 +45,20 @@ class _CallArguments(NamedTuple):
         mask = np.zeros(self.chunk.shape, bool)
         mask[self.chunk.find_first_active()] = True
         while len(data) < _MAX_TEXT:
-            value = self.load_memory(np.full((1, 1), address + len(data), np.uint64), 1, mask)
+            value = self.load_bytes(np.full((1, 1), address + len(data), np.uint64), mask)
             byte = int(value[self.chunk.find_first_active()])
             if not byte:
                 break
             data.append(byte)
         return data.decode("utf-8", "replace")
 
-    def load_memory(self, address: Value, size: int, active: Array) -> Array:
-        """Load ``size`` bytes from the generic address of each active thread; all addresses are in one state space."""
+    def load_bytes(self, address: Value, active: Array) -> Array:
+        """Load a byte from the generic address of each active thread; all addresses are in one state space."""
         chunk = self.chunk
         previous, chunk.active = chunk.active, active
         try:
             space, place = make_resolver(None, lambda _: address)(chunk)
-            (values,) = chunk.find_memory(space).load(place, size, 1, active, chunk.make_reporter())
+            (values,) = chunk.find_memory(space).load(place, 1, 1, active, chunk.make_reporter())
         finally:
             chunk.active = previous
         return spread(values, chunk.shape)
@@ -97,22 +97,22 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
     return record_finding
 
 
-_note_child_kernel = _make_finding(
-    "child-kernel", "the kernel launches another kernel, which does not run and is not counted"
-)
-_note_graph = _make_finding("graph-condition", "the kernel sets a condition of a CUDA graph; there is no graph here")
+_CHILD_NOTE = "the kernel launches another kernel, which does not run and is not counted"
+_GRAPH_NOTE = "the kernel sets a condition of a CUDA graph; there is no graph here"
 #: Supported functions: the argument sizes in bytes, and the implementation.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {
     "vprintf": ((8, 8), _make_finding("printf", "the kernel prints; the text is not shown")),
     "__assertfail": ((8, 8, 4, 8, 8), _fail_assertion),
     "malloc": ((8,), lambda arguments: _allocate_heap(arguments.chunk, arguments.load_argument(0))),
     "free": ((8,), lambda arguments: np.zeros((1, 1), np.uint32)),
-    "cudaGraphSetConditional": ((8, 4), _note_graph),
+    "cudaGraphSetConditional": ((8, 4), _make_finding("graph-condition", _GRAPH_NOTE)),
     **dict.fromkeys(  # room for the arguments of another kernel
         ("cudaGetParameterBufferV2", "__cudaCDP2GetParameterBufferV2"),
         ((8, 12, 12, 4), lambda arguments: _allocate_heap(arguments.chunk, np.full((1, 1), _PARAMETERS))),
     ),
-    **dict.fromkeys(("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _note_child_kernel)),
+    **dict.fromkeys(
+        ("cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"), ((8, 8), _make_finding("child-kernel", _CHILD_NOTE))
+    ),
 }
 
 

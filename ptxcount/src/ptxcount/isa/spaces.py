@@ -103,9 +103,8 @@ def make_shared_reader(instruction: Instruction, operand: Operand) -> Reader:
     def read_place(chunk: Chunk) -> Value:
         resolved_space, address = resolve(chunk)
         if resolved_space != "shared":
-            raise unsupported(
-                instruction, f"{format_operand(operand)} is in {resolved_space} memory, not shared memory"
-            )
+            problem = f"{format_operand(operand)} is in {resolved_space} memory, not shared memory"
+            raise unsupported(instruction, problem)
         return address
 
     return read_place

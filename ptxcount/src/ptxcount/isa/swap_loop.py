@@ -44,9 +44,8 @@ def iter_swap_rounds(
         new = operation.update(old_contents, *(operand[waiting] for operand in operands))
         new = new.astype(old_contents.dtype, copy=False)
         changes = new.view("u2") != old_contents.view("u2")
-        winner = np.full(
-            int(word.max()) + 1, len(row)
-        )  # the first thread that changes each word; else all are finished
+        # The first thread that changes each word; without one, all threads are finished.
+        winner = np.full(int(word.max()) + 1, len(row))
         np.minimum.at(winner, word[waiting[changes]], waiting[changes])
         wins = changes & (waiting == winner[word[waiting]])
         contents[half[waiting[wins]]] = new[wins]

@@ -48,8 +48,6 @@ class Computation(NamedTuple):
 
 #: Instructions with a directed rounding -> keys of `directed.OPERATIONS`.
 _DIRECTED = {**{name: name for name in OPERATIONS}, "mad": "fma"}
-
-
 INSTRUCTIONS: dict[str, Computation] = {
     "add": Computation(np.add, "tt", INTEGERS | FLOATS | HALFWORDS, ROUND),
     "sub": Computation(np.subtract, "tt", INTEGERS | FLOATS, ROUND),

@@ -7,11 +7,10 @@ import numpy as np
 
 from ..lanes.warps import LANES, Array, by_thread, by_warp, find_active_lanes, lanes_by_warp, spread, warp_count
 from ..machine.chunk import Chunk
-from ..machine.warp_clocks import FULL, find_missing_lanes
+from ..machine.warp_clocks import FULL
 from .opcode_registry import op
 
 _LANE = np.arange(LANES)
-
 #: ``shfl`` modes: functions of ``b``, ``minLane`` and ``maxLane`` of the PTX ISA. They return the source lane ``j`` and
 #: the predicate ``p``, true for a lane in the segment.
 _MODES: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
@@ -54,7 +53,8 @@ def _check_own_lane(chunk: Chunk, masks: Array) -> None:
     """Add a finding for active threads whose ``membermask`` lacks their own lane, which CUDA does not define."""
     if masks.size == 1 and int(masks.flat[0]) == FULL:
         return
-    missing = find_missing_lanes(masks, chunk.active, chunk.shape[1])
+    lane = (np.arange(chunk.shape[1])[None, :] % LANES).astype(np.uint32)
+    missing = np.asarray(chunk.active & (masks >> lane & 1 == 0))
     if missing.any():
         row, thread = (int(indices[0]) for indices in np.nonzero(missing))
         mask = int(spread(masks, (len(masks), chunk.shape[1]))[row % len(masks), thread])

@@ -58,13 +58,6 @@ def lanes_by_warp(active: Array, threads: int) -> Array:
     return lanes
 
 
-def find_busy_warps(lanes: Array) -> Array:
-    """Return the mask (rows, warps) of warps with an active lane, from a mask of lanes (rows, warps, 32)."""
-    # Eight bool lanes are tested as one 64-bit word.
-    words = np.ascontiguousarray(lanes).view(np.uint64)
-    return np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
-
-
 def find_lane_stride(values: Array) -> int | None:
     """Return the difference between the values of adjacent lanes; None if it varies, or the last warp is incomplete."""
     if values.size % LANES:
@@ -100,7 +93,10 @@ class ActiveLanes:
         self.active, self.shape, self.lanes = active, shape, None
         if active.size > 1 or threads % LANES:
             self.lanes = lanes_by_warp(active, threads)
-        self.warps = np.ones((1, threads // LANES), bool) if self.lanes is None else find_busy_warps(self.lanes)
+            words = np.ascontiguousarray(self.lanes).view(np.uint64)  # eight bool lanes are tested as one word
+            self.warps = np.asarray((words[..., 0] | words[..., 1] | words[..., 2] | words[..., 3]) != 0)
+        else:
+            self.warps = np.ones((1, threads // LANES), bool)
         self.requests = int(np.count_nonzero(self.warps)) * (blocks // len(self.warps))
         self.threads = int(np.count_nonzero(active)) * (blocks * threads // active.size)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import LANES, Array, find_lane_stride, spread, take_by_warp, unsigned
-from ..util.errors import MisalignedError, OutOfBoundsError, SharedRaceError, UninitializedReadError
+from ..util.errors import OutOfBoundsError, SharedRaceError, UninitializedReadError
 from ..util.grammar import count_noun
 from .address_map import Report
+from .block_accesses import SharedAccesses, describe_size
 from .cluster_addresses import OFFSET_MASK, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
 from .pending_copies import PendingCopies
@@ -23,61 +22,30 @@ from .shared_races import RaceDetector, StoredValues
 from .warp_clocks import WarpClocks
 
 
-@dataclass(eq=False)
-class _Accesses:
-    """The accesses of one instruction. Each array has one element per access."""
-
-    #: ``load``, ``store`` or ``atomic``, bytes per access, and the function for faults.
-    kind: str
-    width: int
-    report: Report
-    #: Index in the chunk of the accessed block and of the thread's block; index of the thread in its block.
-    owners: Array
-    rows: Array
-    threads: Array
-    #: Offset in the memory of the accessed block.
-    offsets: Array
-    #: True if all threads are active, with the same offsets in all blocks: then these are the accesses of one block.
-    is_uniform: bool = False
-    #: True if an access is to the memory of another block.
-    is_remote: bool = False
-
-    def repeat(self, blocks: int) -> _Accesses:
-        """Return the accesses of all blocks, from those of one block."""
-        rows = np.arange(blocks).repeat(len(self.threads))
-        threads, offsets = np.tile(self.threads, blocks), np.tile(self.offsets, blocks)
-        return replace(self, owners=rows, rows=rows, threads=threads, offsets=offsets)
-
-    def report_fault(self, error: Any, access: int, problem: str, *other: Any) -> None:
-        """Report a fault of the access with this index; for a race, ``other`` is as in `Report`."""
-        offset = int(self.offsets[access])
-        text = f"{self.kind} of {count_noun(self.width, 'byte')} at shared address {offset}{problem}"
-        self.report(error, (int(self.rows[access]), int(self.threads[access])), text, offset, *other)
-
-
 class SharedMemory(ClusterAddresses):
     """Shared memory of each block of a chunk, including accesses to other blocks of a cluster.
 
-    Writes and races are tracked per ``unit`` bytes: the size of the smallest element that is accessed, at most 8.
+    Writes and races are tracked per ``unit`` bytes: the size of the smallest element that is accessed, at most 8. The
+    first ``reserved`` bytes, for cooperative groups, are written, and have no race check.
     """
 
     def __init__(
         self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "",
-        clocks: WarpClocks | None = None,
+        clocks: WarpClocks | None = None, reserved: int = 0,
     ) -> None:  # fmt: skip
         super().__init__((blocks, threads), cluster)
         self._size, self._unit, self._policy = size, unit, races
-        self._size_text = f"; the block has {count_noun(size, 'byte')} of shared memory"
         self._stride = -(-size // 16) * 16
         self._data = np.zeros((blocks, self._stride), np.uint8)
         #: Mask of written units; one row stands for all blocks until `track_blocks`.
         self._written = np.zeros((1, self._stride // unit), bool)
+        self._written[:, : reserved // unit] = True
         self.races = RaceDetector(self._stride // unit, clocks)
         #: Race check between blocks of a cluster; None for single blocks, or if the check is off.
         self.cluster_races: ClusterRaces | None = None
         if cluster > 1 and races != "off":
             self.cluster_races = ClusterRaces(blocks, self._stride // unit)
-        self._reserved, self._copies = 0, PendingCopies()
+        self._reserved, self._copies = reserved, PendingCopies()
 
     def select(self, rows: Array) -> SharedMemory:
         """Return the memory of the blocks ``rows``."""
@@ -149,11 +117,6 @@ class SharedMemory(ClusterAddresses):
             self._written = self._written.repeat(self._shape[0], axis=0)
             self.races.expand(self._shape[0])
 
-    def reserve_bytes(self, count: int) -> None:
-        """Mark the first ``count`` bytes as written, for cooperative groups; check no races within these bytes."""
-        self._written[:, : count // self._unit] = True
-        self._reserved = count
-
     def view_bytes(self, row: int, offset: int, count: int, report: Report, *, is_written: bool | None) -> Array:
         """Return a view of ``count`` bytes of a block's memory, from ``offset`` on.
 
@@ -161,7 +124,7 @@ class SharedMemory(ClusterAddresses):
         """
         if not 0 <= offset <= self._size - count:
             access = f"{count_noun(count, 'byte')} at shared address {offset}"
-            report(OutOfBoundsError, (row, 0), access + self._size_text, offset)
+            report(OutOfBoundsError, (row, 0), access + describe_size(self._size), offset)
         self.track_blocks()
         units = self._written[row, offset // self._unit : (offset + count) // self._unit]
         if is_written:
@@ -228,7 +191,7 @@ class SharedMemory(ClusterAddresses):
         races are checked, always have positions.
         """
         accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
-        self._check_bounds(accesses)
+        accesses.check_bounds(self._size)
         position = None if accesses.is_uniform else (accesses.rows, accesses.threads)
         index, elements_per_block = accesses.offsets // size, self._stride // size
         if position is not None:
@@ -247,7 +210,7 @@ class SharedMemory(ClusterAddresses):
 
     def _find_accesses(
         self, kind: str, address: Value, width: int, active: Array, report: Report, *, is_exact: bool
-    ) -> _Accesses:
+    ) -> SharedAccesses:
         """Return the accesses of the active threads; if possible and not ``is_exact``, those of one block for all."""
         addresses = dense(address)
         addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
@@ -258,7 +221,7 @@ class SharedMemory(ClusterAddresses):
         if is_same_in_all_blocks and self.cluster_races is None and not (is_exact or is_remote):
             offsets = spread(addresses, (1, self._shape[1]))[0]
             rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
-            return _Accesses(kind, width, report, rows, rows, threads, offsets, is_uniform=True)
+            return SharedAccesses(kind, width, report, rows, rows, threads, offsets, is_uniform=True)
         rows, threads = np.nonzero(spread(active, self._shape))
         offsets = spread(addresses, self._shape)[rows, threads]
         self.track_blocks()
@@ -266,18 +229,9 @@ class SharedMemory(ClusterAddresses):
         if is_remote:
             rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
-        return _Accesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
+        return SharedAccesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
 
-    def _check_bounds(self, accesses: _Accesses) -> None:
-        offsets, width = accesses.offsets, accesses.width
-        is_outside, is_misaligned = (offsets < 0) | (offsets > self._size - width), (offsets & (width - 1)) != 0
-        if is_outside.any():
-            accesses.report_fault(OutOfBoundsError, int(is_outside.argmax()), self._size_text)
-        if is_misaligned.any():
-            problem = f", which is not a multiple of {width} bytes"
-            accesses.report_fault(MisalignedError, int(is_misaligned.argmax()), problem)
-
-    def _check_written(self, accesses: _Accesses, units: Array) -> None:
+    def _check_written(self, accesses: SharedAccesses, units: Array) -> None:
         """Mark the units of a store as written; report the first load or atomic of unwritten units."""
         flat, written = accesses.owners[:, None] * self._written.shape[1] + units, self._written.reshape(-1)
         if accesses.kind == "store":
@@ -298,7 +252,7 @@ class SharedMemory(ClusterAddresses):
         elements = [value[position][None, :] for value in full]
         return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
-    def _check_races(self, accesses: _Accesses, units: Array, stored: StoredValues | None) -> None:
+    def _check_races(self, accesses: SharedAccesses, units: Array, stored: StoredValues | None) -> None:
         """Record the accesses of an instruction, and report a race between blocks, and one within a block.
 
         If an access is to another block's memory, only races between blocks are checked.

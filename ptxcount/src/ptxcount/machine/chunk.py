@@ -59,9 +59,9 @@ class Chunk:
         lanes = context.ordered_lanes
         clocks = WarpClocks(context.threads, lanes, context.clock) if lanes else None
         self.shared = SharedMemory(
-            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races, clocks
-        )
-        self.shared.reserve_bytes(context.reserved_shared_bytes)
+            *self.shape, context.shared_size, context.shared_unit, prod(context.cluster), context.races, clocks,
+            context.reserved_shared_bytes,
+        )  # fmt: skip
         self.local = LocalMemory(*self.shape, context.local_size)
         self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
@@ -263,8 +263,9 @@ class Chunk:
         """Raise `TensorMemoryError` if a block whose threads have exited has not deallocated its tensor memory."""
         leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
-            text = f"{leak.columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
-            raise self.make_fault(TensorMemoryError, text, position=(leak.row, 0), source=leak.source)
+            row, columns, source = leak
+            text = f"{columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
+            raise self.make_fault(TensorMemoryError, text, position=(row, 0), source=source)
 
     def find_first_active(self) -> tuple[int, int]:
         """Return the (block, thread) of the first active thread."""

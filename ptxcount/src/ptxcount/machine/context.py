@@ -101,7 +101,6 @@ class Context:
 
         ``other_source`` is the source of the other access of a race.
         """
-        lines = frozenset(
-            (place.file, place.line) if place.file else place.ptx_line for place in (source, other_source or source)
-        )
+        sources = (source, other_source or source)
+        lines = frozenset((place.file, place.line) if place.file else place.ptx_line for place in sources)
         self.findings.setdefault((code, lines), Finding(code, source, message)).times += times

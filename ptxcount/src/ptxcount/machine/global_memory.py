@@ -11,7 +11,7 @@ from ..util.errors import GlobalRaceError, ReadOnlyError, UnsetVariableError
 from ..util.grammar import count_noun
 from .address_map import AddressMap, Report
 from .global_races import ANYTHING, AccessHistory, ReachedNames
-from .regions import ArrayPart, Region, Selection
+from .regions import ArrayPart, Selection
 from .reporter import Reporter
 
 #: Number of stores to a write-only array that are checked for threads that overwrite each other's values.
@@ -116,7 +116,11 @@ class ArrayMemory(AddressMap):
         for part in parts:
             first = (0, 0) if part.places is None else divmod(int(part.places[0]), shape[1])
             if part.region.unset:
-                _report_unset(part.region, first, report)
+                size_in_bytes = part.region.data.size
+                example = f"float32[{size_in_bytes // 4}]" if size_in_bytes % 4 == 0 else f"uint8[{size_in_bytes}]"
+                remedy = f"set it: --variable {part.region.name}={example}=ones"
+                text = f"{part.region.name} has no value in the source; {remedy}"
+                report(UnsetVariableError, first, text, part.region.base)
             if kind != "load" and not part.region.writable:
                 byte = int(part.first_index.flat[0]) * size
                 text = f"{kind} of {count_noun(size * count, 'byte')} at byte {byte} of {part.region.name} of"
@@ -192,9 +196,3 @@ def _report_lost_store(part: ArrayPart, place: Array, lost: Array, shape: tuple[
     text += ", which another thread writes without synchronization"
     position = divmod(first, lost.shape[1]) if part.places is None else divmod(int(part.places[first]), shape[1])
     reporter(GlobalRaceError, position, text, part.region.base + byte)
-
-
-def _report_unset(region: Region, position: tuple[int, int], report: Report) -> None:
-    example = f"float32[{region.data.size // 4}]" if region.data.size % 4 == 0 else f"uint8[{region.data.size}]"
-    text = f"{region.name} has no value in the source; set it: --variable {region.name}={example}=ones"
-    report(UnsetVariableError, position, text, region.base)

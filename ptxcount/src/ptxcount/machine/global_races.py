@@ -101,10 +101,7 @@ class AccessHistory:
         self._lanes: Array | None = None
 
     def _find_units(self, index: Array, width: int) -> Array:
-        """Return the units of accesses of ``width`` bytes, (accesses, units per access).
-
-        Allocate the units at the first access. Split them if this access is narrower than all earlier accesses.
-        """
+        """Return the units of accesses, (accesses, units per access); allocate or split the units if necessary."""
         if not self._unit:
             self._unit = width
             self._read, self._written = (np.zeros(-(-self._data.size // width), np.int64) for _ in range(2))

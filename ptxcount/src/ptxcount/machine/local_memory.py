@@ -28,10 +28,7 @@ class LocalMemory:
         return part
 
     def _index_elements(self, address: Value, size: int, width: int, active: Array, report: Report) -> Array:
-        """Return the index of each thread's first element of ``size`` bytes; 0 for an inactive thread.
-
-        Report accesses of active threads that are out of bounds, or not aligned to their ``width``.
-        """
+        """Return the index of each thread's first element of ``size`` bytes, 0 if inactive; report wrong addresses."""
         dense_address = dense(address)
         offsets = spread(dense_address.view(f"i{dense_address.itemsize}").astype(np.int64), self._shape)
         is_active = spread(active, self._shape)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
-from ..ptx.flow import End, Flow, find_reachable
+from ..ptx.flow import End, Flow, find_reachable, list_predecessors
 from ..ptx.program import Instruction
 
 #: Modifiers of strong loads and stores.
@@ -205,10 +205,7 @@ def _list_code(code: Sequence[Instruction], flow: Flow, indices: Iterable[int]) 
 
 def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
     """Yield the head and the natural loop of each back edge."""
-    predecessors: list[list[int]] = [[] for _ in flow.blocks]
-    for index, block in enumerate(flow.blocks):
-        for following in block.successors:
-            predecessors[following].append(index)
+    predecessors = list_predecessors(flow.blocks)
     for index, block in enumerate(flow.blocks):
         for head in block.successors:
             if flow.rank[head] <= flow.rank[index] < len(flow.blocks):  # unreachable blocks have the highest rank

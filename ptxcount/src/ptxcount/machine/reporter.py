@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..lanes.warps import LANES, spread
-from ..util.errors import (
-    GlobalRaceError,
-    SharedRaceError,
-    Source,
-    UninitializedReadError,
-    UninitializedTensorReadError,
-)
+from ..util.errors import GlobalRaceError, SharedRaceError, Source, UninitializedReadError, UninitializedTensorReadError
 from .special_registers import split_index
 
 if TYPE_CHECKING:  # otherwise the import is circular

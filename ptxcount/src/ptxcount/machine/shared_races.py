@@ -89,7 +89,6 @@ class _LastAccesses(NamedTuple):
     source: Array
 
     def map(self, change: Callable[[Array], Array]) -> _LastAccesses:
-        """Apply a function to each field."""
         return _LastAccesses(*map(change, self))
 
 
@@ -114,9 +113,8 @@ class RaceDetector:
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
         if self._rows == 1 < blocks:
-            self._touched = {
-                kind: touched.map(lambda array: array.repeat(blocks, axis=0)) for kind, touched in self._touched.items()
-            }
+            for kind, touched in self._touched.items():
+                self._touched[kind] = touched.map(lambda array: array.repeat(blocks, axis=0))
             self._by_lane = {kind: times.repeat(blocks, axis=0) for kind, times in self._by_lane.items()}
             if self.clocks is not None:
                 self.clocks.expand(blocks)
@@ -213,7 +211,6 @@ class RaceDetector:
         return None
 
     def _make_race(self, at: tuple[int, ...], first: int, last: int, thread: int, source_index: int) -> Race:
-        """Return the race of ``thread`` at index ``at`` with one of the threads ``first`` and ``last``."""
         other = first if first != thread else last
         return Race(at[0], int(other), [*self._sources][int(source_index)])
 

@@ -1,14 +1,19 @@
 """Special registers of PTX, from the position of threads in the launch (PTX ISA, "Special Registers")."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from math import prod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..lanes.warps import LANES, Array, warp_count
 from ..util.errors import Index3
+
+if TYPE_CHECKING:  # otherwise the import is circular
+    from .chunk import Chunk
 
 #: Registers with the address of a cooperative launch's workspace, upper and lower half.
 GRID_REGISTERS = ("%envreg1", "%envreg2")
@@ -17,36 +22,26 @@ GRID_WORKSPACE = "workspace of a cooperative launch"
 RESERVED_REGISTER, RESERVED = "%reserved_smem_offset_1", 1024
 
 
-class _Chunk(Protocol):
-    """The parts of a `chunk.Chunk` that special registers depend on."""
-
-    context: Any
-    shape: tuple[int, int]
-
-    def find_indices(self, register: str, axis: int) -> Any:
-        """Return one component of a register such as "tid"; axis 0 is x."""
-
-
 def split_index(index: int | Array, extent: Index3) -> tuple[Any, Any, Any]:
     """Split a linear index into (x, y, z), x fastest."""
     return index % extent[0], index // extent[0] % extent[1], index // (extent[0] * extent[1])
 
 
-def _lane_index(chunk: _Chunk) -> Array:
+def _lane_index(chunk: Chunk) -> Array:
     return np.arange(chunk.shape[1])[None, :] % LANES
 
 
-def _cluster_rank(chunk: _Chunk) -> Any:
+def _cluster_rank(chunk: Chunk) -> Any:
     x, y, z = (chunk.find_indices("cluster_ctaid", axis) for axis in range(3))
     return x + chunk.context.cluster[0] * (y + chunk.context.cluster[1] * z)
 
 
-def _per_axis(name: str, read_axis: Callable[[int, _Chunk], Any]) -> dict[str, Callable[[_Chunk], Any]]:
+def _per_axis(name: str, read_axis: Callable[[int, Chunk], Any]) -> dict[str, Callable[[Chunk], Any]]:
     return {f"%{name}.{letter}": partial(read_axis, axis) for axis, letter in enumerate("xyz")}
 
 
 #: Function that computes each special register from a chunk. `Chunk.read_special` adds the clocks.
-SPECIALS: dict[str, Callable[[_Chunk], Any]] = {
+SPECIALS: dict[str, Callable[[Chunk], Any]] = {
     **_per_axis("tid", lambda axis, chunk: chunk.find_indices("tid", axis)),
     **_per_axis("ctaid", lambda axis, chunk: chunk.find_indices("ctaid", axis)),
     **_per_axis("clusterid", lambda axis, chunk: chunk.find_indices("clusterid", axis)),

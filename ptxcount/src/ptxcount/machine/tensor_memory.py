@@ -5,8 +5,6 @@ An address has the lane in its upper 16 bits, and the column in its lower 16.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ..lanes.warps import Array, find_first
@@ -22,15 +20,6 @@ _FREE = -1
 def split_address(address: int) -> tuple[int, int]:
     """Split an address into lane and column."""
     return address >> 16 & 0xFFFF, address & 0xFFFF
-
-
-class Leak(NamedTuple):
-    """An allocation without ``dealloc``."""
-
-    #: Index of the block in the chunk, number of allocated columns, and source of the ``alloc``.
-    row: int
-    columns: int
-    source: Source
 
 
 class TensorMemory:
@@ -101,12 +90,12 @@ class TensorMemory:
         """Note that a block has relinquished allocation."""
         self._relinquished[row] = True
 
-    def find_leak(self) -> Leak | None:
-        """Find an allocation without ``dealloc``; None if there is none."""
+    def find_leak(self) -> tuple[int, int, Source] | None:
+        """Return block, number of columns and source of an allocation without ``dealloc``; None if there is none."""
         if not self._sources:
             return None
         row, first = min(self._sources)
-        return Leak(row, int((self._owners[row] == first).sum()), self._sources[row, first])
+        return row, int((self._owners[row] == first).sum()), self._sources[row, first]
 
     def load(
         self, blocks: Array, lanes: Array, columns: Array, report: Report, *, is_asynchronous: bool = False

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import LANES, Array, by_warp, lanes_by_warp, spread, warp_count
+from ..lanes.warps import LANES, Array, lanes_by_warp, spread, warp_count
 from ..ptx.program import Immediate, Instruction
 from .polls import is_acquire
 
@@ -72,12 +72,6 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
     if not masks:
         return int(has_flags)
     return 1 if all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks) else LANES
-
-
-def find_missing_lanes(masks: Array, active: Array, threads: int) -> Array:
-    """Return the mask (blocks, threads), or broadcastable, of active threads whose own mask lacks their lane."""
-    lane = np.arange(threads)[None, :] % LANES
-    return np.asarray(active & (masks >> lane.astype(np.uint32) & 1 == 0))
 
 
 class WarpClocks:
@@ -149,8 +143,3 @@ class WarpClocks:
         block = self._acquired[row, warp, lane][:, None]
         times = self._times[row, warp, lane if self.is_by_lane else 0]
         return OrderedTimes(np.maximum(times, block), block)
-
-
-def find_warps(threads: Array, count: int) -> Array:
-    """Return the mask (1 or blocks, warps) of warps with threads in a mask, (1 or blocks, 1 or ``count``)."""
-    return np.asarray(by_warp(threads, count).any(axis=2))

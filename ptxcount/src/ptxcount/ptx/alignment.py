@@ -80,10 +80,7 @@ def _insert_bits(a: Residue, b: Residue, place: Residue, count: Residue) -> Resi
 
 #: Functions from the residues of the operands to the residue of the result, by number of operands and opcode.
 _RULES: dict[int, dict[str, Callable[..., Residue]]] = {
-    1: {
-        **dict.fromkeys(("mov", "cvt", "cvta"), lambda a: a),
-        "neg": lambda a: _make_residue(a.modulus, -a.remainder),
-    },
+    1: {**dict.fromkeys(("mov", "cvt", "cvta"), lambda a: a), "neg": lambda a: _make_residue(a.modulus, -a.remainder)},
     2: {
         "add": _add,
         "sub": lambda a, b: _make_residue(gcd(a.modulus, b.modulus), a.remainder - b.remainder),

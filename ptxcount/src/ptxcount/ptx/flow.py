@@ -72,7 +72,6 @@ class _Component(NamedTuple):
 
 
 def _find_target(entry: Entry, instruction: Instruction) -> int | None:
-    """Return the index of a branch's target; None without a defined label."""
     label = instruction.operands[0] if len(instruction.operands) == 1 else None
     return entry.labels.get(label.name) if isinstance(label, Symbol) else None
 
@@ -179,10 +178,7 @@ def _find_live_registers(blocks: list[BasicBlock], order: list[int], uses: list[
 
 
 def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
-    """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first.
-
-    Raises `UnsupportedInstructionError` after `MAX_VISITS` visits.
-    """
+    """Return the blocks reachable from block 0 in a weak topological order: each loop is contiguous, its head first."""
     order: list[int] = []
     components = [_Component(0, frozenset(range(len(successors))))]
     visits = 0
@@ -191,27 +187,21 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
         order.append(head)
         visits += len(inside)
         if visits > MAX_VISITS:
-            why = (
-                f"its {len(successors)} basic blocks are in nested loops: ordering them takes over {MAX_VISITS} visits"
-            )
+            nesting = f"its {len(successors)} basic blocks are in nested loops"
+            why = f"{nesting}: ordering them takes over {MAX_VISITS} visits"
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
-        roots = [node for node in successors[head] if node in remaining]
-        components += _find_components(successors, roots, remaining)
+        search = _ComponentSearch(successors, remaining)
+        for root in filter(remaining.__contains__, successors[head]):
+            search.visit_from(root)
+        components += search.components
     return order
-
-
-def _find_components(successors: list[list[int]], roots: list[int], inside: frozenset[int]) -> list[_Component]:
-    """Return the strongly connected components of ``inside`` that ``roots`` reach, in reverse topological order."""
-    search = _ComponentSearch(successors, inside)
-    for root in roots:
-        search.visit_from(root)
-    return search.components
 
 
 class _ComponentSearch:
     """The depth-first search of Tarjan (Depth-first search and linear graph algorithms, 1972), without recursion.
 
+    It finds the strongly connected components of ``inside`` that the roots reach, in reverse topological order.
     ``_number`` and ``_low`` are the names of the paper.
     """
 

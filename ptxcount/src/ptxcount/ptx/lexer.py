@@ -22,7 +22,6 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-
 #: Braces, and the tokens in which braces are text.
 _BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
 _Item = TypeVar("_Item")

@@ -31,7 +31,10 @@ def parse(text: str) -> Program:
     only a missing end is raised here.
     """
     stream = Stream(_INLINE.sub(_blank_locations, text))
-    return _Parser(stream, stream.find_files()).parse_module()
+    parser = _Parser(stream, stream.find_files())
+    for _ in parser.iter_declarations():
+        pass
+    return parser.program
 
 
 def _blank_locations(assembly: re.Match[str]) -> str:
@@ -81,11 +84,6 @@ class _Parser:
     def __init__(self, stream: Stream, files: dict[int, str]) -> None:
         self._stream, self._files = stream, files
         self.program = Program(files=files)
-
-    def parse_module(self) -> Program:
-        for _ in self.iter_declarations():
-            pass
-        return self.program
 
     def iter_declarations(self) -> Iterator[tuple[str, int]]:
         """Parse each declaration; yield a kernel's name, or else the directive, and the offset of the declaration."""
@@ -184,7 +182,6 @@ class _Parser:
         return count
 
     def _parse_initial(self, element: Type) -> _InitialValue:
-        """Parse initial values, up to the ``;``."""
         stream, initial = self._stream, _InitialValue()
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
@@ -276,7 +273,6 @@ class _Parser:
         return tuple(names) if names != [""] else ()
 
     def _parse_parameter(self, entry: Entry) -> None:
-        """Parse a parameter of a kernel into its entry; set the entry's problem if the parameter is not supported."""
         hidden = self._stream.accept(".hidden")
         self._stream.expect(".param")
         parameter = replace(self.parse_variable(".param"), hidden=hidden)

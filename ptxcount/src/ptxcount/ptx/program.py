@@ -39,7 +39,6 @@ class Type:
 
 _NUMPY_KINDS = {"s": "i", "u": "u", "b": "u", "f": "f"}
 _WIDTHS = {"s": (1, 2, 4, 8), "u": (1, 2, 4, 8), "b": (1, 2, 4, 8), "f": (2, 4, 8)}
-
 TYPES: dict[str, Type] = {
     f"{kind}{size * 8}": Type(f"{kind}{size * 8}", kind, size, np.dtype(f"{_NUMPY_KINDS[kind]}{size}"))
     for kind, sizes in _WIDTHS.items()
@@ -50,11 +49,6 @@ TYPES |= {name: Type(name, "bf16", size, np.dtype(f"u{size}")) for name, size in
 TYPES |= {name: Type(name, "int16x2", 4, np.dtype("u4")) for name in ("u16x2", "s16x2")}
 TYPES["b128"] = Type("b128", "b", 16, np.dtype("V16"))
 TYPES["pred"] = Type("pred", "pred", 1, np.dtype(np.bool_))
-
-
-def unknown_type(name: str) -> Type:
-    """Return a type for registers of an unsupported type; no instruction accepts them."""
-    return Type(name, "?", 0, np.dtype(np.void))
 
 
 @dataclass(frozen=True)

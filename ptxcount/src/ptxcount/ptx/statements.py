@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
+import numpy as np
+
 from ..util.errors import PtxSyntaxError, Source
 from .lexer import Stream
 from .program import (
@@ -21,7 +23,6 @@ from .program import (
     Symbol,
     Type,
     Variable,
-    unknown_type,
 )
 
 #: Suffixes of C++ files, and folders of libraries: of the system, of Python packages, and of a CUDA toolkit.
@@ -175,7 +176,7 @@ class Body:
     def _declare_registers(self) -> None:
         stream = self._stream
         name = stream.take("dot", "a type")[1:]
-        kind = TYPES.get(name) or unknown_type(name)
+        kind = TYPES.get(name) or Type(name, "?", 0, np.dtype(np.void))  # no instruction accepts an unsupported type
 
         def declare_register() -> None:
             register = stream.take("name", "a register's name")
@@ -188,10 +189,7 @@ class Body:
         stream.parse_list(declare_register)
 
     def _parse_instruction(self) -> None:
-        """Parse an instruction into the entry. If its guard or operands are wrong, execution raises the problem.
-
-        Raises `PtxSyntaxError` if the instruction has no opcode or no end.
-        """
+        """Parse an instruction into the entry. If its guard or operands are wrong, execution raises the problem."""
         stream, source = self._stream, Source(self._stream.peek().line, *self._location)
         guard, problem = None, ""
         if stream.accept("@"):
@@ -237,20 +235,15 @@ class Body:
             return Group(tuple(items))
         if stream.accept("["):
             return self._parse_address()
-        if stream.accept("("):
-            return self._parse_call_list()
+        if stream.accept("("):  # the arguments of a call
+            arguments = [] if stream.peek().text == ")" else stream.parse_list(self._parse_single)
+            stream.expect(")")
+            return Group(tuple(arguments))
         first = self._parse_single()
         if stream.peek().text == "|" and isinstance(first, (Register, Symbol)):
             stream.next()
             return Group((first, self._parse_single()))
         return first
-
-    def _parse_call_list(self) -> Group:
-        if self._stream.accept(")"):
-            return Group(())
-        items = self._stream.parse_list(self._parse_single)
-        self._stream.expect(")")
-        return Group(tuple(items))
 
     def _parse_single(self) -> Operand:
         stream, token = self._stream, self._stream.peek()

@@ -17,7 +17,6 @@ _MIN_SHARE = 0.01
 _MAX_PICTURES = 3
 _MIN_EXCESS = 0.02
 LEGEND = "Pictures: a row is a sector and a column a lane; for shared memory, a row is a wavefront and a column a bank."
-
 #: Units of cost, in the order of the listing.
 _UNITS = ("sectors", "wavefronts", "constant addresses")
 

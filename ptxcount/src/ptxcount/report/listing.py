@@ -68,9 +68,8 @@ def list_lines(counters: LaunchCounters, find_lines: FindLines = lambda name: No
             | {name: getattr(access, name) for name in _ACCESS_COUNTS}
             for access in accesses
         ]
-        rows.append(
-            {"file": file, "line": line, "text": find_line_text(file, line, find_lines), "accesses": access_rows}
-        )
+        text = find_line_text(file, line, find_lines)
+        rows.append({"file": file, "line": line, "text": text, "accesses": access_rows})
     return rows
 
 
@@ -140,10 +139,8 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
     from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
 
     accesses_by_file: dict[str, dict[int, list[Access]]] = {}
-    shown = replace(
-        counters, accesses=[access for access in counters.machine_code_accesses() if not access.is_uniform_constant]
-    )
-    for (file, line), accesses in shown.by_line().items():
+    listed = [access for access in counters.machine_code_accesses() if not access.is_uniform_constant]
+    for (file, line), accesses in replace(counters, accesses=listed).by_line().items():
         if file is not None and line is not None:
             accesses_by_file.setdefault(file, {})[line] = accesses
     lines: list[str] = []

@@ -81,9 +81,8 @@ class Pattern:
         if self.run_length >= 2:
             return f"groups of {self.run_length:.2g} lanes at consecutive elements"
         if self.lane_stride == 0:
-            return (
-                f"sampled: {address_count / request_count:.2g} addresses, {lane_count / address_count:.2g} lanes each"
-            )
+            lanes_text = f"{lane_count / address_count:.2g} lanes each"
+            return f"sampled: {address_count / request_count:.2g} addresses, {lanes_text}"
         return "irregular addresses"
 
     @property

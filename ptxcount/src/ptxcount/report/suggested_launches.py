@@ -107,14 +107,13 @@ def _describe_bytes(parameter: Variable) -> str:
 def _make_overview(
     declaration: Declaration, entry_name: str | None, program: Program, source: str = ""
 ) -> KernelOverview:
-    """Suggest a launch of a declared kernel. ``entry_name`` is None for a template without instances.
-
-    ``source`` is the text of the file; empty for PTX.
-    """
+    """Suggest a launch of a declared kernel; ``entry_name`` is None without instances, ``source`` empty for PTX."""
     kernel_name = declaration.name
     if declaration.template:
         kernel_name = cpp_name(entry_name) if entry_name else guess_instance(declaration)
-    template_arguments = _bind_template(declaration, kernel_name)
+    template_names = [parameter.partition("=")[0].split()[-1].lstrip(".") for parameter in declaration.template]
+    template_values = split_list(kernel_name.partition("<")[2].removesuffix(">"))
+    template_arguments = dict(zip(template_names, template_values, strict=False))
     for name, value in template_arguments.items():
         if value[:1].isdigit():
             source += f"\nconstexpr int {name} = {value};"
@@ -146,20 +145,12 @@ def _make_overview(
     )
 
 
-def _bind_template(declaration: Declaration, instance: str) -> dict[str, str]:
-    """Return the arguments of a template instance by parameter: for ``k<float, 16>``, {"T": "float", "N": "16"}."""
-    names = [parameter.partition("=")[0].split()[-1].lstrip(".") for parameter in declaration.template]
-    return dict(zip(names, split_list(instance.partition("<")[2].removesuffix(">")), strict=False))
-
-
 _GUESS_NOTE = (
     "Grids, blocks, sizes, numbers and template arguments are guesses: replace them, first of all if a launch fails. "
     "Arguments are described by: ptxcount --help"
 )
-
 #: Prefix of the argument text of a descriptor, by parameter type.
 _HANDLES = {"cudaTextureObject_t": "texture", "cudaSurfaceObject_t": "surface", "CUtensorMap": "tensor(16,16)"}
-
 #: Dtypes of scalar types, and of unknown types by size.
 _SCALARS = TYPES | {"4 bytes": "int32", "2 bytes": "int16", "1 bytes": "int8"}
 

@@ -59,10 +59,9 @@ def import_tool(module: str, kernel: Any) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise LaunchError(
-            f"a {type(kernel).__name__} of {package_of(kernel)} cannot be compiled without {module}: {error}; "
-            "install or update its package, or pass the kernel's PTX as a text"
-        ) from None
+        problem = f"a {type(kernel).__name__} of {package_of(kernel)} cannot be compiled without {module}: {error}"
+        remedy = "install or update its package, or pass the kernel's PTX as a text"
+        raise LaunchError(f"{problem}; {remedy}") from None
 
 
 def package_of(kernel: Any) -> str:
@@ -76,10 +75,9 @@ def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tupl
     Raises `LaunchError` if a stride is no multiple of the element size, as for a field of structs.
     """
     if any(stride % array.itemsize for stride in array.strides):
-        raise LaunchError(
-            f"an array of {array.itemsize}-byte elements has the strides {array.strides}; this tool needs strides "
-            "in whole elements: pass a copy, numpy.ascontiguousarray(array)"
-        )
+        problem = f"an array of {array.itemsize}-byte elements has the strides {array.strides}"
+        remedy = "pass a copy, numpy.ascontiguousarray(array)"
+        raise LaunchError(f"{problem}; this tool needs strides in whole elements: {remedy}")
     steps = [stride // array.itemsize for stride in array.strides]
     return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]
 
@@ -100,7 +98,5 @@ def view_array(argument: Any) -> Any:
     try:
         return np.asarray(argument)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise LaunchError(
-            f"an argument of type {type(argument).__name__} cannot become a NumPy array: {error}; "
-            "pass a copy in host memory"
-        ) from None
+        problem = f"an argument of type {type(argument).__name__} cannot become a NumPy array: {error}"
+        raise LaunchError(f"{problem}; pass a copy in host memory") from None

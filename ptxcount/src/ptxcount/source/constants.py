@@ -12,7 +12,6 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _INTEGER = re.compile(r"\b(0[xX][\da-fA-F']+|0[bB][01']+|\d[\d']*)[uUlLzZ]*\b")
 _TYPE = r"(?:(?:std::)?(?:unsigned|signed|int|long|short|char|size_t|u?int\d+_t)\s*)+"
 _CAST = re.compile(rf"\bstatic_cast\s*<\s*{_TYPE}>|(?<!sizeof)\(\s*{_TYPE}\)|\b{_TYPE}(?=[({{])")
-
 #: A macro, and an initializer: `= 4`, `= {4}`, `{4}` or `(4)`. The value is the group that is not empty.
 _MACRO = r"#[ \t]*define[ \t]+{0}[ \t]+([^\n]+)"
 _INITIALIZER = r"\b{0}\s*(?:(?:=(?!=)\s*\{{?|\{{)\s*([^;,{{}}]+)|\(([^;{{}}]+)\)\s*(?=[;,]))"
@@ -68,16 +67,12 @@ def evaluate_constant(
         value = evaluate_constant(last, source, definitions, depth - 1, is_strict=is_strict)
         return f"({value})"
 
-    expression = re.sub(r"\b[A-Za-z_]\w*", find_value, _translate_integers(text))
+    python = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
+    python = _INTEGER.sub(lambda number: number[1].replace("'", ""), python).strip()  # without suffixes
+    expression = re.sub(r"\b[A-Za-z_]\w*", find_value, python)
     with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError):
         return int(_evaluate_node(ast.parse(expression, mode="eval").body))
     return None
-
-
-def _translate_integers(text: str) -> str:
-    """Translate a C++ expression of integers to Python: remove comments, suffixes and casts; braces become brackets."""
-    text = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
-    return _INTEGER.sub(lambda number: number[1].replace("'", ""), text).strip()
 
 
 def _evaluate_node(node: ast.expr) -> Any:

@@ -100,9 +100,8 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
         if members:
             names = [member.name for member in members]
             if names != given:
-                raise LaunchError(
-                    f"{label} has the members {', '.join(given)}; struct {struct} has {', '.join(names)} in this order"
-                )
+                needed = f"struct {struct} has {', '.join(names)} in this order"
+                raise LaunchError(f"{label} has the members {', '.join(given)}; {needed}")
             return
 
 
@@ -114,10 +113,8 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
         return any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
 
     if orders and all(map(is_misplaced, orders)):
-        raise LaunchError(
-            f"the arguments are named {', '.join(label or '-' for label in labels)}; "
-            f"the kernel's order is {', '.join(orders[0])}; reorder or rename them"
-        )
+        given = f"the arguments are named {', '.join(label or '-' for label in labels)}"
+        raise LaunchError(f"{given}; the kernel's order is {', '.join(orders[0])}; reorder or rename them")
 
 
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:

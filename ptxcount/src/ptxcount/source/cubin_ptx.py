@@ -38,13 +38,11 @@ def read_embedded_ptx(cubin: bytes, name: str) -> str:
     try:
         content = read_section(cubin, _SECTION)
     except ImportError:
-        raise LaunchError(
-            f"{name} is an object file, and reading the PTX in it needs pyelftools; run: pip install pyelftools"
-        ) from None
+        needed = "reading the PTX in it needs pyelftools; run: pip install pyelftools"
+        raise LaunchError(f"{name} is an object file, and {needed}") from None
     text: str = content.replace(b"\0", b"\n").decode("utf-8", "replace").partition(_INTERMEDIATE)[0]
     if not text.strip():
-        raise LaunchError(
-            f"{name} is an object file without embedded PTX; build it with nvcc -lineinfo -cubin, or pass CUDA C++ or "
-            "PTX (cuobjdump -ptx prints the PTX in a program)"
-        )
+        remedy = "or pass CUDA C++ or PTX (cuobjdump -ptx prints the PTX in a program)"
+        problem = f"{name} is an object file without embedded PTX"
+        raise LaunchError(f"{problem}; build it with nvcc -lineinfo -cubin, {remedy}")
     return text

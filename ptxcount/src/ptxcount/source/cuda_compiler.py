@@ -117,10 +117,8 @@ def _name_source_lines(messages: str, target: Path) -> str:
 
 def _refuse_release() -> None:
     if (release := os.environ.get("CUDA_TOOLKIT")) and not os.environ.get("NVCC"):
-        raise NvccNotFoundError(
-            f"CUDA_TOOLKIT is {release}; kernelwatch installs that release, but ptxcount does not; "
-            "set NVCC to the path of that nvcc, or unset CUDA_TOOLKIT"
-        )
+        problem = f"CUDA_TOOLKIT is {release}; kernelwatch installs that release, but ptxcount does not"
+        raise NvccNotFoundError(f"{problem}; set NVCC to the path of that nvcc, or unset CUDA_TOOLKIT")
 
 
 def _make_inclusion(source: Path) -> bytes:
@@ -185,10 +183,8 @@ def run_nvcc(
         except BaseException as error:
             _kill(process.pid)
             if isinstance(error, subprocess.TimeoutExpired):
-                raise CompileError(
-                    f"nvcc took longer than {limit:g} s: {shlex.join(command)}; set NVCC to a working nvcc, or "
-                    "NVCC_TIME_LIMIT to more seconds"
-                ) from None
+                remedy = "set NVCC to a working nvcc, or NVCC_TIME_LIMIT to more seconds"
+                raise CompileError(f"nvcc took longer than {limit:g} s: {shlex.join(command)}; {remedy}") from None
             raise
         finally:
             _running.discard(process.pid)

@@ -69,10 +69,7 @@ def _call_host_function(cubin: bytes, parameters: int) -> None:
 
 
 def _read_map(fields: Any, array: Any) -> TensorMap:
-    """Return the `TensorMap` of these fields over the array, with axes in the map's order.
-
-    Raises `LaunchError` if the map does not cover the whole array, has element strides, or has unknown flags.
-    """
+    """Return the `TensorMap` of these fields over the array; raise `LaunchError` for a form unknown to ptxcount."""
     rank, flags = array.ndim, int(fields["flags"])
     lengths = (*(fields["lengths"][:rank].astype(int)[::-1] + 1),)
     strides = (*(fields["pitches"][: rank - 1].astype(int)[::-1] * 16), array.itemsize)

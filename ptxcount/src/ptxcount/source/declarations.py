@@ -139,7 +139,9 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
     while place < len(tokens):
         word = tokens[place][0]
         if word == "namespace":
-            name, place = _join_until(tokens, place + 1, "{;=")
+            name, place = "", place + 1
+            while place < len(tokens) and tokens[place][0] not in "{;=":
+                name, place = name + tokens[place][0], place + 1
             if place < len(tokens) and tokens[place][0] == "{":
                 scopes.append(name)
         elif word == "{":
@@ -176,15 +178,6 @@ def _make_declaration(
     max_threads = int(bounds[1]) if bounds else 0
     qualified_name, line = "::".join([*namespaces, name]), text.count("\n", 0, start) + 1
     return Declaration(qualified_name, line, template, parameters, planar, max_threads, tiled, body)
-
-
-def _join_until(tokens: list[tuple[str, int]], place: int, ends: str) -> tuple[str, int]:
-    """Join the words of tokens before one of the characters ``ends``; return the text, and the index of that token."""
-    words = ""
-    while place < len(tokens) and tokens[place][0] not in ends:
-        words += tokens[place][0]
-        place += 1
-    return words, place
 
 
 def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:

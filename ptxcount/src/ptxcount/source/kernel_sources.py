@@ -61,7 +61,6 @@ def read_source(source: Path | str) -> str:
     if content.startswith(ELF):
         return read_embedded_ptx(content, str(source))
     if content.startswith(_FATBIN):
-        raise LaunchError(
-            f"{source} is a fatbin, not a source; pass its CUDA C++ or PTX (cuobjdump -ptx prints the PTX in a fatbin)"
-        )
+        remedy = "pass its CUDA C++ or PTX (cuobjdump -ptx prints the PTX in a fatbin)"
+        raise LaunchError(f"{source} is a fatbin, not a source; {remedy}")
     return content.decode("utf-8", "replace").removeprefix("\ufeff")

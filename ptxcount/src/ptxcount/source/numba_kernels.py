@@ -41,10 +41,9 @@ def adapt_numba(kernel: Any, signature: str | None, arguments: Sequence[Any], ar
     """
     name = package_of(kernel)
     if name not in _PACKAGES:
-        raise LaunchError(
-            f"a dispatcher of {name} is not supported, only numba-cuda and numba-cuda-mlir are; pass the PTX that "
-            f"{name} compiles, as a text, and the arguments of that PTX"
-        )
+        problem = f"a dispatcher of {name} is not supported, only numba-cuda and numba-cuda-mlir are"
+        remedy = f"pass the PTX that {name} compiles, as a text, and the arguments of that PTX"
+        raise LaunchError(f"{problem}; {remedy}")
     package = _PACKAGES[name]
     cuda, typing = import_tool(package.compiler, kernel), import_tool(package.typing, kernel)
     target_module = import_tool(package.target_module, kernel)
@@ -74,9 +73,8 @@ def _make_scalar(argument: Any) -> Any:
 def _replace_attribute(module: Any, name: str, value: Any) -> Iterator[None]:
     """Replace an attribute, which would query a GPU, within the block; raise `LaunchError` if the module lacks it."""
     if not hasattr(module, name):
-        raise LaunchError(
-            f"this release of Numba is not supported: it has no {name}; pass the PTX that Numba compiles, as a text"
-        )
+        problem = f"it has no {name}; pass the PTX that Numba compiles, as a text"
+        raise LaunchError(f"this release of Numba is not supported: {problem}")
     original = getattr(module, name)
     setattr(module, name, value)
     try:

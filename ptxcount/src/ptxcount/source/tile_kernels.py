@@ -102,10 +102,9 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
         taken = f"cuTile's kernel for {arch} takes {counts}"
         if given_maps:
             raise LaunchError(f"{taken}, not {len(arguments)} arguments")
-        raise LaunchError(
-            f"{taken}, but its host function, which makes maps, did not run; pass each map after the arguments, as "
-            "ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
-        )
+        problem = f"{taken}, but its host function, which makes maps, did not run"
+        remedy = "pass each map after the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
+        raise LaunchError(f"{problem}; {remedy}")
     return AdaptedKernel(ptx, entry, [*flat, *maps])
 
 
@@ -130,10 +129,7 @@ def _constrain_arguments(
 
 
 def _constrain_array(array: Any, tile: Any, compilation: Any) -> Any:
-    """Return the constraints that the launch of cuTile 1.7 derives from an array at its address in the simulation.
-
-    The kernel's annotations of the array, such as ``static_shape_dims``, are ignored.
-    """
+    """Return cuTile 1.7's constraints for an array at its simulated address; the kernel's annotations are ignored."""
     lengths, strides = describe_shape(array)
     axis_constraints = {
         "shape_constant": [1 if length == 1 else None for length in lengths],
@@ -200,9 +196,8 @@ def _order_arguments(kernel: Any, name: str, parameters: list[str], arguments: o
     map_calls = {map_name: call for map_name, call in _find_map_calls(kernel).items() if map_name in parameters}
     wanted = [map_calls[parameter].array if parameter in map_calls else parameter for parameter in parameters]
     if not isinstance(arguments, Mapping) or {*arguments} != {*wanted}:
-        raise LaunchError(
-            f"tilelang's kernel {name} takes a dict of arguments with these names: {', '.join(dict.fromkeys(wanted))}"
-        )
+        names = ", ".join(dict.fromkeys(wanted))
+        raise LaunchError(f"tilelang's kernel {name} takes a dict of arguments with these names: {names}")
     maps = {map_name: _make_map(arguments[call.array], call) for map_name, call in map_calls.items()}
     return [{**arguments, **maps}[parameter] for parameter in parameters]
 
@@ -226,9 +221,8 @@ def _make_map(array: Any, call: _MapCall) -> TensorMap:
     lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        raise LaunchError(
-            f"argument {name} must be a contiguous array, because tilelang's kernel copies it by a tensor map; pass one"
-        )
+        reason = "because tilelang's kernel copies it by a tensor map; pass one"
+        raise LaunchError(f"argument {name} must be a contiguous array, {reason}")
     try:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):

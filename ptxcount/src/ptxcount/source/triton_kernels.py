@@ -108,10 +108,8 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
     values = {parameter.name: parameter.default for parameter in kernel.params if parameter.has_default}
     values |= keywords
     if missing := [name for name in names if name not in values]:
-        raise LaunchError(
-            f"Triton's kernel also needs {', '.join(missing)}; pass all arguments, also those that "
-            "@triton.autotune would choose, in the kernel's order, or as a dict by name"
-        )
+        remedy = "pass all arguments, also those that @triton.autotune would choose, in the kernel's order"
+        raise LaunchError(f"Triton's kernel also needs {', '.join(missing)}; {remedy}, or as a dict by name")
     options = {name: value for name, value in values.items() if name not in names}
     return {name: values[name] for name in names}, options
 
@@ -131,10 +129,8 @@ def _find_type(value: Any, parameter: Any) -> str:
     if is_descriptor(value):
         return f"tensordesc<{_name_type(view_array(value.base).dtype)}{[*value.block_shape]}>"
     if not isinstance(value, np.ndarray | np.generic):
-        raise LaunchError(
-            f"argument {parameter.name} of Triton's kernel has the type {type(value).__name__}; "
-            "pass an array, a number, a tensor descriptor or None"
-        )
+        problem = f"argument {parameter.name} of Triton's kernel has the type {type(value).__name__}"
+        raise LaunchError(f"{problem}; pass an array, a number, a tensor descriptor or None")
     kind = _name_type(value.dtype)
     return ("*i1" if kind == "u1" else f"*{kind}") if isinstance(value, np.ndarray) else kind
 

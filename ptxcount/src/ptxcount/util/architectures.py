@@ -9,29 +9,22 @@ CUDA Toolkit 13.0.
 from typing import NamedTuple
 
 KIB = 1024
-
 WARP = 32
-
 #: Architecture of the GPU whose counters were measured, an H200.
 MEASURED = "sm_90"
-
 #: Maximum blocks of a grid, and maximum threads of a block, along x, y and z.
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 #: Maximum threads of a block in total, and maximum blocks of a cluster.
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
-
 #: Maximum static shared memory of a block in bytes; also of static and dynamic together, unless the host raises
 #: ``cudaFuncAttributeMaxDynamicSharedMemorySize``.
 STATIC_SHARED = 48 * KIB
-
 #: Registers of an SM, and the maximum of a block, on all of these architectures.
 REGISTERS = 64 * KIB
-
 #: Partitions of an SM. Each has a quarter of the registers, and a warp stays in one partition.
 PARTITIONS = 4
-
 #: Allocation unit of a warp's registers.
 REGISTER_UNIT = 256
 
@@ -72,7 +65,6 @@ MULTIPROCESSORS = {
     "sm_120": Multiprocessor(48, 24, 100 * KIB),
     "sm_121": Multiprocessor(48, 24, 100 * KIB),
 }
-
 #: Maximum shared memory of a block in bytes, over all architectures.
 MAX_SHARED = max(multiprocessor.shared_of_block for multiprocessor in MULTIPROCESSORS.values())
 

@@ -8,7 +8,6 @@ __all__ = [
     "SharedRaceError", "Source", "StepLimitExceededError", "TensorMemoryError", "TimeLimitExceededError", "TrapError",
     "UninitializedReadError", "UninitializedTensorReadError", "UnsetVariableError", "UnsupportedInstructionError",
 ]  # fmt: skip
-
 Index3 = tuple[int, int, int]
 
 

@@ -10,7 +10,6 @@ _REPOSITORY_VARIABLES = (
     "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 )  # fmt: skip
-
 #: Variable with the options of `git -c`, and the option that disables colours.
 _OPTIONS, _PLAIN = "GIT_CONFIG_PARAMETERS", "'color.ui=never'"
 

@@ -13,10 +13,8 @@ from numpy.typing import DTypeLike
 
 #: File with the memory limit of a container, in bytes or as "max" (cgroup v2); missing outside of containers.
 LIMIT = Path("/sys/fs/cgroup/memory.max")
-
 #: Length after which a range of float16 restarts: float16 represents 0 to 2047 exactly.
 HALF_NUMBERS = 2048
-
 #: Elements per step of `make_range`.
 BLOCK = 1 << 20
 

@@ -76,10 +76,7 @@ def _multiply_add_singles(a: Array, b: Array, c: Array) -> Array:
 
 
 def _multiply_add_doubles(a: Array, b: Array, c: Array) -> Array:
-    """Compute a * b + c of float64 from sums and products with their errors, or else from fractions.
-
-    Fractions replace sums and products that may overflow or underflow.
-    """
+    """Compute a * b + c of float64 from sums and products with errors; from fractions where these may overflow."""
     high, low = two_product(a, b)
     upper, lower = two_sum(c, low)
     top, remainder = two_sum(high, upper)

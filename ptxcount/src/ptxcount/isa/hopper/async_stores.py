@@ -84,10 +84,7 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
 
 @binds("st", having={"bulk"})
 def _bind_fill(instruction: Instruction) -> Step:
-    """Bind ``st.bulk{.weak}{.shared::cta} [a], size, 0``, which stores zeros.
-
-    Nsight Compute's counters of shared stores do not include them, so they are not counted here.
-    """
+    """Bind ``st.bulk{.weak}{.shared::cta} [a], size, 0``: zeros, which counters of shared stores do not include."""
     expect_count(instruction, 3)
     target, size, value = instruction.operands
     expect_modifiers(instruction, instruction.modifiers, {"bulk", "weak", "shared::cta"})

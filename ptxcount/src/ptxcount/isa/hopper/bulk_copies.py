@@ -20,10 +20,10 @@ from ..atomic_operations import find_operation
 from ..opcode_registry import Step, binds
 from ..operands import (
     Reader,
-    as_array,
     expect_count,
     join_modifiers,
     make_address_reader,
+    make_array_reader,
     make_count_error,
     make_reader,
     split_group,
@@ -38,11 +38,6 @@ _COMPLETION = "mbarrier::complete_tx::bytes"
 _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce", "bulk_group", _COMPLETION,
           "multicast::cluster", "cta_group::1", "cta_group::2", "noftz", "global", "shared::cta",
           "shared::cluster", *OF_ROWS}  # fmt: skip
-
-
-def _make_coordinate_reader(instruction: Instruction, operand: Operand) -> Reader:
-    read = make_reader(instruction, operand, TYPES["s32"])
-    return lambda chunk: as_array(read(chunk), TYPES["s32"])  # signed: coordinates may be negative
 
 
 def _make_operand_readers(instruction: Instruction, names: list[str], spaces: list[str]) -> dict[str, Reader]:
@@ -60,7 +55,7 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
                 raise unsupported(instruction, problem)
             address_operand = operand.items[0]
             for place, coordinate in enumerate(split_group(operand.items[1])):
-                readers[f"x{place}"] = _make_coordinate_reader(instruction, coordinate)
+                readers[f"x{place}"] = make_array_reader(instruction, coordinate, TYPES["s32"])  # may be negative
         readers[side] = make_address_reader(instruction, address_operand, None if space == "global" else "shared")
     remaining = list(instruction.operands[2:])
     if "tensor" not in names:
@@ -76,7 +71,6 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
 
 
 def _check_form(instruction: Instruction, names: list[str], spaces: list[str], operations: list[str]) -> None:
-    """Raise `UnsupportedInstructionError` for state spaces or operations that do not exist."""
     if len(spaces) != 2:
         given = f"its state spaces are {join_modifiers(spaces)}"
         raise unsupported(instruction, f"{given}; those of the target and of the source are needed")

@@ -37,7 +37,6 @@ def _extract_field(word: Array, start: int, bits: int) -> Array:
 def _update_word(
     word: Array, *, arrivals: Any = 0, dropped: Any = 0, expected_bytes: Any = 0, arrived_bytes: Any = 0
 ) -> Array:
-    """Return the word of an mbarrier after arrivals, dropped threads, and bytes; the phase may complete."""
     counts = (arrivals, dropped, expected_bytes, arrived_bytes)
     arrivals, dropped, expected_bytes, arrived_bytes = (np.asarray(count).astype(np.int64) for count in counts)
     pending, expected = _extract_field(word, 0, _COUNT) - arrivals, _extract_field(word, _COUNT, _COUNT) - dropped

@@ -79,10 +79,7 @@ class BulkCopy:
             self._elements = self._locate_elements(self._fields, start, shifts)
 
     def _find_map(self, place: int) -> MapFields:
-        """Return the fields of the tensor map at a generic address; raise `LaunchError` if the copy cannot use it.
-
-        Raises `UnsupportedInstructionError` for an interleaved layout.
-        """
+        """Return the fields of the tensor map at a generic address; raise an error if the copy cannot use it."""
         chunk = self._chunk
         space, offset = make_resolver(None, lambda _: np.full((1, 1), place, np.uint64))(chunk)
         first = dense(offset)[:1, :1]
@@ -119,10 +116,7 @@ class BulkCopy:
         return shared.view_bytes(row, first, extent, self._report, is_written=is_written), places - first
 
     def _locate_elements(self, fields: MapFields, start: Sequence[int], shifts: Sequence[int]) -> _GlobalElements:
-        """Return the elements of a tile, of four rows, or of a column of ``im2col`` mode.
-
-        Report wrong coordinates. Raises `LaunchError` for a wrong number of coordinates or offsets, or a wrong box.
-        """
+        """Return the elements of a tile, of four rows, or of a column of ``im2col`` mode; report wrong coordinates."""
         of_rows = not OF_ROWS.isdisjoint(self._chunk.instruction.modifiers)
         problem = _find_wrong_count(fields, start, shifts, of_rows=of_rows)
         if problem:

@@ -26,10 +26,8 @@ class EncodedMap(ArrayDescriptor):
         if problem:
             raise LaunchError(problem)
         if self.array.strides[-1:] != (self.array.dtype.itemsize,):
-            raise LaunchError(
-                f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes; elements of a row "
-                "must be contiguous"
-            )
+            given = f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes"
+            raise LaunchError(f"{given}; elements of a row must be contiguous")
 
     def _fill_steps(self, steps: Sequence[int]) -> tuple[int, ...]:
         """Return element strides, x first; default 1."""
@@ -84,13 +82,8 @@ class Im2colMap(EncodedMap):
         the last pixel.
     channels, pixels : int
         Channels per pixel, and pixels per column, that a copy moves.
-    swizzle : int
-        Swizzle span of the pixels in shared memory, in bytes: 0, 32, 64 or 128.
-    steps : tuple of int
-        Strides between pixels in the order of the array's shape, 1 to 8. Strides of images and channels have no effect.
-        Default: 1.
-    fills_nan : bool
-        Fill elements out of bounds with NaN instead of 0.
+    swizzle, steps, fills_nan
+        As in `TensorMap`. Of the steps, which are strides between pixels, those of images and channels have no effect.
     """
 
     lower: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ import numpy as np
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import as_array, expect_count, expect_modifiers, make_reader
+from ..operands import expect_count, expect_modifiers, make_array_reader
 from ..single_threads import make_row_reporter
 from ..spaces import make_shared_reader
 from .issuing_warps import find_whole_warps, read_group_size, read_per_warp
@@ -31,12 +31,12 @@ def _bind_alloc(instruction: Instruction) -> Step:
     expect_count(instruction, 2)
     target, count = instruction.operands
     place = make_shared_reader(instruction, target)
-    read_count = make_reader(instruction, count, _U32)
+    read_count = make_array_reader(instruction, count, _U32)
 
     def allocate(chunk: Chunk) -> None:
         rows, warps = find_whole_warps(chunk)
         report = make_row_reporter(chunk)
-        counts = read_per_warp(chunk, as_array(read_count(chunk), _U32), rows, warps).tolist()
+        counts = read_per_warp(chunk, read_count(chunk), rows, warps).tolist()
         addresses = np.zeros(chunk.shape, np.uint32)
         first_lanes = np.zeros(chunk.shape, bool)
         for row, warp, columns in zip(rows.tolist(), warps.tolist(), counts, strict=True):
@@ -51,12 +51,12 @@ def _bind_alloc(instruction: Instruction) -> Step:
 def _bind_dealloc(instruction: Instruction) -> Step:
     """Bind ``dealloc address, columns``, executed once per active warp."""
     expect_count(instruction, 2)
-    readers = [make_reader(instruction, operand, _U32) for operand in instruction.operands]
+    readers = [make_array_reader(instruction, operand, _U32) for operand in instruction.operands]
 
     def deallocate(chunk: Chunk) -> None:
         rows, warps = find_whole_warps(chunk)
         report = make_row_reporter(chunk)
-        places, counts = (read_per_warp(chunk, as_array(read(chunk), _U32), rows, warps).tolist() for read in readers)
+        places, counts = (read_per_warp(chunk, read(chunk), rows, warps).tolist() for read in readers)
         for row, place, count in zip(rows.tolist(), places, counts, strict=True):
             chunk.tensor.deallocate(row, place, count, report)
 

@@ -13,20 +13,13 @@ import numpy as np
 from ...lanes.warps import Array
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
-from ...ptx.program import Instruction
+from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, join_modifiers, make_address_reader, unsupported
+from ..operands import expect_count, join_modifiers, make_address_reader, make_array_reader, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.matrix_rows import PACKED, split_row
 from .descriptors import decode_shared
-from .issuing_warps import (
-    GROUP_SIZES,
-    find_cta_group,
-    make_descriptor_reader,
-    note_uncounted,
-    read_group_size,
-    report_descriptors,
-)
+from .issuing_warps import GROUP_SIZES, find_cta_group, note_uncounted, read_group_size, report_descriptors
 
 
 class _CopyShape(NamedTuple):
@@ -69,7 +62,10 @@ def _bind_copy(instruction: Instruction) -> Step:
     expect_count(instruction, 2)
     group_size = read_group_size(instruction)
     target, source = instruction.operands
-    readers = [make_address_reader(instruction, target, "tensor"), make_descriptor_reader(instruction, source)]
+    readers = [
+        make_address_reader(instruction, target, "tensor"),
+        make_array_reader(instruction, source, TYPES["u64"]),
+    ]
 
     def copy_rows(chunk: Chunk) -> None:
         report = make_row_reporter(chunk)

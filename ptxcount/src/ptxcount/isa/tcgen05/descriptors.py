@@ -50,12 +50,10 @@ _INTEGER_COLUMNS = {**_COLUMNS, (1, False): (8, 16, 24, *range(32, 257, 16)), (2
 
 
 def _extract(bits: int, first: int, width: int = 1) -> int:
-    """Return the number in ``width`` bits of a descriptor, from bit ``first`` on."""
     return bits >> first & (1 << width) - 1
 
 
 def _decode_type(bits: int, matrix: str, first: int, width: int, types: Mapping[int, str]) -> str:
-    """Decode the type of a matrix in an instruction descriptor; raise ValueError if the code is not allowed."""
     code = _extract(bits, first, width)
     if code not in types:
         field = f"bits {first} to {first + width - 1} of the instruction descriptor {bits:#x}, the type of {matrix}"
@@ -100,9 +98,8 @@ class InstructionDescriptor(NamedTuple):
         rows = 128 * _extract(bits, 27, 2) if kind.is_scaled else 16 * _extract(bits, 24, 5)
         columns = 8 * _extract(bits, 17, 6)
         if _extract(bits, 2) != is_sparse:
-            raise ValueError(
-                f"bit 2 of the instruction descriptor {bits:#x} is {_extract(bits, 2)}; it must be 1 with .sp, else 0"
-            )
+            given = f"bit 2 of the instruction descriptor {bits:#x} is {_extract(bits, 2)}"
+            raise ValueError(f"{given}; it must be 1 with .sp, else 0")
         allowed_rows = [m for m, *form in DATA_PATHS if form == [group_size, is_stationary]]
         allowed_columns = (_INTEGER_COLUMNS if result == "s32" else _COLUMNS)[group_size, is_stationary]
         if is_stationary and is_sparse:

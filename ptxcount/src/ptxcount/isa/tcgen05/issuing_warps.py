@@ -10,9 +10,9 @@ import numpy as np
 
 from ...lanes.warps import LANES, Array, lanes_by_warp, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Instruction, Operand
+from ...ptx.program import Instruction
 from ...util.errors import TensorMemoryError
-from ..operands import Reader, as_array, choose_modifier, make_reader, unsupported
+from ..operands import choose_modifier, unsupported
 from ..warp_collectives import reshape_to_lanes
 
 #: Number of blocks of a CTA group, by qualifier.
@@ -22,12 +22,6 @@ GROUP_SIZES = {"cta_group::1": 1, "cta_group::2": 2}
 def read_group_size(instruction: Instruction) -> int:
     """Return the number of blocks of an instruction's ``.cta_group``."""
     return GROUP_SIZES[choose_modifier(instruction, GROUP_SIZES)]
-
-
-def make_descriptor_reader(instruction: Instruction, operand: Operand) -> Reader:
-    """Return a reader of 64-bit descriptors, as unsigned numbers."""
-    read = make_reader(instruction, operand, TYPES["u64"])
-    return lambda chunk: as_array(read(chunk), TYPES["u64"])
 
 
 def find_cta_group(chunk: Chunk, block: int, size: int) -> list[int]:

@@ -61,9 +61,8 @@ class ProductForm(NamedTuple):
         has_mask = not is_scaled and isinstance(operands[4], Group)
         masks = split_group(operands[4]) if has_mask else ()
         if is_stationary and (has_mask or is_scaled):
-            raise unsupported(
-                instruction, f".ws does not allow {'disable-output-lane' if has_mask else '.block_scale'}"
-            )
+            refused = "disable-output-lane" if has_mask else ".block_scale"
+            raise unsupported(instruction, f".ws does not allow {refused}")
         has_shift = not (is_scaled or is_stationary)
         shift = _parse_shift(instruction, operands[6 if has_mask else 5 :]) if has_shift else 0
         group_size = read_group_size(instruction)

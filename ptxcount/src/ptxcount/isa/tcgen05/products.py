@@ -17,7 +17,7 @@ from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
 from ..opcode_registry import Step, binds
-from ..operands import Reader, make_address_reader, make_reader, split_group, unsupported
+from ..operands import Reader, make_address_reader, make_array_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.sparse import count_elements_per_index, expand_groups, explain_undefined, find_undefined
@@ -31,7 +31,7 @@ from .factors import (
     load_shared_factor,
     load_tensor_factor,
 )
-from .issuing_warps import find_cta_group, make_descriptor_reader, note_uncounted, report_descriptors
+from .issuing_warps import find_cta_group, note_uncounted, report_descriptors
 from .layouts import DATA_PATHS
 from .product_forms import ProductForm
 
@@ -71,16 +71,19 @@ def _bind_product(instruction: Instruction) -> Step:
     def read_tensor_address(operand: Any) -> Reader:
         return make_address_reader(instruction, operand, "tensor")
 
-    read_a = read_tensor_address(first) if form.from_tensor_memory else make_descriptor_reader(instruction, first)
+    def read_descriptor(operand: Any) -> Reader:
+        return make_array_reader(instruction, operand, TYPES["u64"])
+
+    read_a = read_tensor_address(first) if form.from_tensor_memory else read_descriptor(first)
     if form.scales:  # [scales of a], [scales of b], p
         predicate, extra_readers = rest[2], [read_tensor_address(operand) for operand in rest[:2]]
     elif form.masks:  # {mask words}, p{, scale-input-d}
         predicate, extra_readers = rest[1], [make_reader(instruction, word, _U32) for word in split_group(rest[0])]
     else:  # p{, scale-input-d}, or p{, column mask}
         column_mask = rest[1:] if form.is_stationary else []
-        predicate, extra_readers = rest[0], [make_descriptor_reader(instruction, operand) for operand in column_mask]
+        predicate, extra_readers = rest[0], [read_descriptor(operand) for operand in column_mask]
     readers = [read_tensor_address(result), read_a]
-    readers += [make_descriptor_reader(instruction, second), make_reader(instruction, descriptor, _U32)]
+    readers += [read_descriptor(second), make_reader(instruction, descriptor, _U32)]
     readers += [make_reader(instruction, predicate, _PRED), *extra_readers]
     readers += [read_tensor_address(operand) for operand in metadata]
 
@@ -133,7 +136,6 @@ class _Product:
             raise self._chunk.make_fault(TensorMemoryError, f"{given}; {needed}")
 
     def execute(self) -> None:
-        """Compute and store the result, in all CTA groups at once."""
         groups = [find_cta_group(self._chunk, row, self._form.group_size) for row in self._rows]
         # The first block of each group, and for pairs the second of each.
         blocks_by_place = [np.array(blocks) for blocks in zip(*groups, strict=True)]

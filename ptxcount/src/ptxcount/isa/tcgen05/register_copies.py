@@ -120,9 +120,8 @@ def _bind_store(instruction: Instruction) -> Step:
     def store(chunk: Chunk, *registers: Array) -> list[Array]:
         rows, warps, lanes, columns = access.locate(chunk)
         report, block = make_row_reporter(chunk), rows[:, None, None]
-        words = np.stack(
-            [reshape_to_lanes(chunk, spread(register, chunk.shape))[rows, warps] for register in registers], axis=-1
-        )
+        by_lane = (reshape_to_lanes(chunk, spread(register, chunk.shape)) for register in registers)
+        words = np.stack([values[rows, warps] for values in by_lane], axis=-1)
         if access.packed:
             chunk.tensor.store(block, lanes, columns + 1, words >> np.uint32(16), report)
             words = words & np.uint32(0xFFFF)

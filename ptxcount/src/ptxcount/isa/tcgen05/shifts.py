@@ -48,9 +48,8 @@ def _bind_shift(instruction: Instruction) -> Step:
                 raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
             if lane:
                 raise unsupported(instruction, f"address with lane {lane}; only lane 0 is supported")
-            blocks = np.array([block for row in rows for block in find_cta_group(chunk, row, group_size)])[
-                :, None, None
-            ]
+            groups = np.array([find_cta_group(chunk, row, group_size) for row in rows])
+            blocks = groups.reshape(-1, 1, 1)
             columns = column + np.arange(_COLUMNS)
             words = chunk.tensor.load(blocks, _TARGETS + 1, columns, report, is_asynchronous=True)
             chunk.tensor.store(blocks, _TARGETS, columns, words, report, is_asynchronous=True)

@@ -86,13 +86,6 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}
 
 
-def _multiply_in_order(a: Array, b: Array, c: Array) -> Array:
-    """Add the products one by one, by ascending k, each with one rounding, like an H200."""
-    for k in range(a.shape[-1]):
-        c = fused_multiply_add(*np.broadcast_arrays(a[..., k, None], b[..., k, None, :], c))
-    return c
-
-
 _MMA_NAMES = {"sync", "aligned", "row", "col", "satfinite", "and", "xor", "popc", "rn", "mma"}
 #: Kinds of products of narrow floats: those with one element per byte, and all.
 _BYTE_KINDS = ("kind::f8f6f4", "kind::mxf8f6f4")
@@ -119,8 +112,10 @@ def _parse_orders(instruction: Instruction, shape: Shape) -> tuple[bool, bool]:
 
 def _add_products(a: Array, b: Array, c: Array, d_type: str, names: Collection[str]) -> Array:
     """Return a @ b + c; with ``.xor``, c plus the number of bits that differ."""
-    if d_type == "f64":
-        return _multiply_in_order(a, b, c)
+    if d_type == "f64":  # one by one, by ascending k, each with one rounding, like an H200
+        for k in range(a.shape[-1]):
+            c = fused_multiply_add(*np.broadcast_arrays(a[..., k, None], b[..., k, None, :], c))
+        return c
     if "xor" in names:  # |a| + |b| - 2 (a @ b)
         return np.asarray(a.sum(axis=3)[..., None] + b.sum(axis=2)[..., None, :] - 2 * (a @ b) + c)
     return np.asarray(a @ b + c)
@@ -179,9 +174,8 @@ def _bind_product(instruction: Instruction) -> Step | None:
         return target_layout.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
 
     writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]
-    reads = [
-        (operand, layout.kind) for operands, layout in zip(sources, source_layouts, strict=True) for operand in operands
-    ]
+    pairs = zip(sources, source_layouts, strict=True)
+    reads = [(operand, layout.kind) for operands, layout in pairs for operand in operands]
     reads += [(rest[0], _B32)] if is_sparse else []
     reads += scales.operands if scales else []
     return make_step(instruction, writes, reads, multiply)

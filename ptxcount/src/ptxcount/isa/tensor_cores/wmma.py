@@ -50,7 +50,6 @@ class _Tile(NamedTuple):
     read_stride: Reader | None
 
     def load(self, chunk: Chunk) -> list[Array]:
-        """Load the tile, count the accesses, and return the registers of its layout."""
         (space, start), loaded = self.resolve(chunk), []
         stride, counts_rows = self._find_stride(chunk), space == "shared" and self.uses_ldmatrix
         for part in self.accesses:
@@ -65,7 +64,6 @@ class _Tile(NamedTuple):
         return self.layout.split_matrix(chunk, assemble_matrices(self.accesses, loaded, self.layout.extent))
 
     def store(self, chunk: Chunk, *words: Array) -> list[Array]:
-        """Store the tile, and count the accesses."""
         matrix = self.layout.assemble_matrix(chunk, words)
         (space, start), stride = self.resolve(chunk), self._find_stride(chunk)
         for part in self.accesses:

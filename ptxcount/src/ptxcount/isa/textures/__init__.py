@@ -26,10 +26,6 @@ GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, T
 _FAR = 2.0**40
 
 
-def _clamp_index(index: Array, extent: int) -> Array:
-    return np.clip(index, 0, extent - 1)
-
-
 def _mirror_index(index: Array, extent: int) -> Array:
     within = index % (2 * extent)
     return np.asarray(np.minimum(within, 2 * extent - 1 - within))
@@ -37,8 +33,7 @@ def _mirror_index(index: Array, extent: int) -> Array:
 
 #: Address modes: functions that map an index out of bounds to one inside. With ``border``, there are zeros outside.
 ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
-    "clamp": _clamp_index,
-    "border": _clamp_index,
+    **dict.fromkeys(("clamp", "border"), lambda index, extent: np.clip(index, 0, extent - 1)),
     "wrap": lambda index, extent: np.asarray(index % extent),
     "mirror": _mirror_index,
 }
@@ -78,15 +73,11 @@ class Surface(ArrayDescriptor):
 
     def __post_init__(self) -> None:
         if self.channels not in (1, 2, 4) or (self.channels > 1 and self.array.shape[-1:] != (self.channels,)):
-            raise LaunchError(
-                f"channels is {self.channels}; use 1, or the length of the last axis of {self.array.shape} if that is "
-                "2 or 4"
-            )
+            allowed = f"use 1, or the length of the last axis of {self.array.shape} if that is 2 or 4"
+            raise LaunchError(f"channels is {self.channels}; {allowed}")
         if not 1 <= len(self.extents) <= 3 or self.array.dtype.itemsize > 4 or self.array.dtype.kind not in "iuf":
-            raise LaunchError(
-                f"the array is {self.array.dtype}{list(self.array.shape)}; a {type(self).__name__.lower()} has 1 to 3 "
-                "dimensions, and numbers of 8, 16 or 32 bits"
-            )
+            needed = f"a {type(self).__name__.lower()} has 1 to 3 dimensions, and numbers of 8, 16 or 32 bits"
+            raise LaunchError(f"the array is {self.array.dtype}{list(self.array.shape)}; {needed}")
         if self.layout:
             _require_choice("layout", self.layout, LAYOUTS)
 
@@ -175,14 +166,11 @@ class Texture(Surface):
         _require_choice("filter", self.filter, FILTERS)
         _require_choice("address", self.address, ADDRESSES)
         if self.address in ("wrap", "mirror") and not self.normalized:
-            raise LaunchError(
-                f"address {self.address!r} needs normalized coordinates; set normalized=True, or use clamp or border"
-            )
+            remedy = "set normalized=True, or use clamp or border"
+            raise LaunchError(f"address {self.address!r} needs normalized coordinates; {remedy}")
         if self.filter == "linear" and self.array.dtype.kind != "f" and not self.fractions:
-            raise LaunchError(
-                f"filter 'linear' needs floats, not {self.array.dtype}; pass floats, or set fractions=True "
-                "(normalized-float read mode)"
-            )
+            remedy = "pass floats, or set fractions=True (normalized-float read mode)"
+            raise LaunchError(f"filter 'linear' needs floats, not {self.array.dtype}; {remedy}")
 
     def find_taps(self, coordinates: Sequence[Array], layer: Array | None, *, gather: bool = False) -> list[Tap]:
         """Return the elements that a fetch reads at ``coordinates``, x first; with ``gather``, the four of ``tld4``."""

@@ -56,14 +56,11 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
         mask = active & (rows == handle)
         bound = chunk.context.descriptors.get(handle)
         if bound is None or type(bound.descriptor) is not kind:
-            raise LaunchError(
-                f"{instruction.source}: {handle:#x} is not a {object_name}; pass a ptxcount.{kind.__name__} as argument"
-            )
+            problem = f"{handle:#x} is not a {object_name}; pass a ptxcount.{kind.__name__} as argument"
+            raise LaunchError(f"{instruction.source}: {problem}")
         if len(bound.descriptor.extents) != count + (1 if layered else 0):
-            raise LaunchError(
-                f"{instruction.source}: the {object_name} has the shape {bound.descriptor.extents}; "
-                f"{instruction.name} needs {needed}"
-            )
+            problem = f"the {object_name} has the shape {bound.descriptor.extents}; {instruction.name} needs {needed}"
+            raise LaunchError(f"{instruction.source}: {problem}")
         yield bound.descriptor, bound.base, mask
 
 
@@ -241,7 +238,6 @@ class _SurfaceAccess:
     coordinate_readers: list[Reader]
 
     def load(self, chunk: Chunk) -> list[Array]:
-        """Load an array per element of the vector."""
         results = [np.zeros(chunk.shape, self.kind.dtype) for _ in range(self.count)]
         for address, mask in self._iter_accesses(chunk):
             report = chunk.make_reporter()
@@ -251,7 +247,6 @@ class _SurfaceAccess:
         return results
 
     def store(self, chunk: Chunk, *elements: Array) -> list[Array]:
-        """Store the elements of the vector; return no results."""
         for address, mask in self._iter_accesses(chunk):
             values = [spread(element, chunk.shape) for element in elements]
             chunk.context.memory.store(address, self.kind.size, values, mask, chunk.make_reporter())
