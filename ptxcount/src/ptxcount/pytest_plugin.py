@@ -27,9 +27,13 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     root = request.config.rootpath
 
     def count_file(
-        file: str, kernel: str | None, grid: int | Sequence[int], block: int | Sequence[int], words: Sequence[str],
+        file: str,
+        kernel: str | None,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        words: Sequence[str],
         **options: Any,
-    ) -> LaunchCounters:  # fmt: skip
+    ) -> LaunchCounters:
         flags, arch = options.get("flags", ""), options.get("arch", ARCH)
         compilation, entry = compile_entry(root / file, kernel, flags, arch)
         arguments = make_arguments(words, root)

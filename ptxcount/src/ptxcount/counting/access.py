@@ -139,9 +139,13 @@ class Access:
         return self.space == "constant" and self.addresses <= self.requests
 
     def record(
-        self, address: Value, active: Array, shape: tuple[int, int], cost: AtomicCost | None = None,
+        self,
+        address: Value,
+        active: Array,
+        shape: tuple[int, int],
+        cost: AtomicCost | None = None,
         is_replay: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Count one execution by a group of blocks of ``shape`` (blocks, threads).
 
         ``address`` has byte addresses, and ``active`` is the mask of active threads. ``cost`` is the cost of an atomic

@@ -85,9 +85,14 @@ def count_global(addresses: Array, lanes: Array | None, width: int) -> list[Arra
 
 
 def count_bulk_copy_sectors(
-    global_addresses: Array, shared_addresses: Array, shift: int = 0, *,
-    inside: Array | None = None, is_store: bool = False, is_multicast: bool = False,
-) -> int:  # fmt: skip
+    global_addresses: Array,
+    shared_addresses: Array,
+    shift: int = 0,
+    *,
+    inside: Array | None = None,
+    is_store: bool = False,
+    is_multicast: bool = False,
+) -> int:
     """Count the sectors of a bulk copy.
 
     The hardware splits the copy at 128-byte boundaries of the shared address. Each segment costs the sectors that it

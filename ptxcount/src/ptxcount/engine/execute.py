@@ -35,9 +35,15 @@ np.empty((32 << 20) - (64 << 10), np.uint8)
 
 
 def execute_kernel(
-    ptx_text: str, entry: str, grid: Index3, block: Index3, args: Sequence[KernelArgument], *,
-    time_limit: float | None = None, **options: Any,
-) -> LaunchCounters:  # fmt: skip
+    ptx_text: str,
+    entry: str,
+    grid: Index3,
+    block: Index3,
+    args: Sequence[KernelArgument],
+    *,
+    time_limit: float | None = None,
+    **options: Any,
+) -> LaunchCounters:
     """Execute a kernel of a PTX module for a whole grid, and count its memory transactions.
 
     ``entry`` is the kernel's mangled name. Arrays in ``args`` start at multiples of 256 bytes, views at their offset in

@@ -120,9 +120,12 @@ def find_mergeable(
 
 class _MergeFinder:
     def __init__(
-        self, code: Sequence[Instruction], blocks: Sequence[BasicBlock], accesses: Mapping[int, SharedAccess],
+        self,
+        code: Sequence[Instruction],
+        blocks: Sequence[BasicBlock],
+        accesses: Mapping[int, SharedAccess],
         residue_of: Callable[[Operand | None], Residue],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._blocks, self._accesses, self._residue_of = blocks, accesses, residue_of
         self._block_code = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])

@@ -98,9 +98,14 @@ def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:
 
 
 def make_step(
-    instruction: Instruction, writes: Iterable[tuple[Operand, Type]], reads: Iterable[tuple[Operand, Type]],
-    compute: Callable[..., Iterable[Value]], *, wider: bool = False, sums: bool = False,
-) -> Step:  # fmt: skip
+    instruction: Instruction,
+    writes: Iterable[tuple[Operand, Type]],
+    reads: Iterable[tuple[Operand, Type]],
+    compute: Callable[..., Iterable[Value]],
+    *,
+    wider: bool = False,
+    sums: bool = False,
+) -> Step:
     """Return the step that reads operands, calls ``compute`` with the chunk and the values, and writes the results.
 
     ``writes`` and ``reads`` are operands with the types of their values. With ``wider``, registers may have more bits

@@ -30,9 +30,16 @@ class SharedMemory(ClusterAddresses):
     """
 
     def __init__(
-        self, blocks: int, threads: int, size: int, unit: int, cluster: int = 1, races: str = "",
-        clocks: WarpClocks | None = None, reserved: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        blocks: int,
+        threads: int,
+        size: int,
+        unit: int,
+        cluster: int = 1,
+        races: str = "",
+        clocks: WarpClocks | None = None,
+        reserved: int = 0,
+    ) -> None:
         super().__init__((blocks, threads), cluster)
         self._size, self._unit, self._policy = size, unit, races
         self._stride = -(-size // 16) * 16

@@ -171,9 +171,18 @@ class Chunk:
         return self.context.accesses[key]
 
     def record(
-        self, space: str, kind: str, width: int, address: Value, *, active: Array | None = None,
-        cost: AtomicCost | None = None, is_replay: bool = False, remote_kind: str = "", is_matrix: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        space: str,
+        kind: str,
+        width: int,
+        address: Value,
+        *,
+        active: Array | None = None,
+        cost: AtomicCost | None = None,
+        is_replay: bool = False,
+        remote_kind: str = "",
+        is_matrix: bool = False,
+    ) -> None:
         """Count an access of the active threads, or of those in the mask ``active``, by `Access.record`.
 
         ``remote_kind`` is the kind under which accesses to another block's shared memory count; default: ``kind``.
@@ -204,9 +213,15 @@ class Chunk:
             merged.record(self, address)
 
     def record_polling(
-        self, space: str, kind: str, width: int, address: Value, *, cost: AtomicCost | None = None,
+        self,
+        space: str,
+        kind: str,
+        width: int,
+        address: Value,
+        *,
+        cost: AtomicCost | None = None,
         may_poll: Array = ALL_THREADS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Count an access by `record`, but polls of a wait loop separately.
 
         An access is a poll if the thread is in the mask ``may_poll`` and repeats the address of its last access in this
@@ -251,9 +266,14 @@ class Chunk:
         return AccessEvent(time, numbers, self.last_ordered[rows], is_strict, context.access_sources, warp)
 
     def make_fault(
-        self, error: type[KernelFaultError], text: str, *, position: tuple[int, int] | None = None,
-        address: int | None = None, source: Source | None = None,
-    ) -> KernelFaultError:  # fmt: skip
+        self,
+        error: type[KernelFaultError],
+        text: str,
+        *,
+        position: tuple[int, int] | None = None,
+        address: int | None = None,
+        source: Source | None = None,
+    ) -> KernelFaultError:
         """Return a fault at (block, thread) of the chunk; default: first active thread, current instruction."""
         row, place = position or self.find_first_active()
         block, thread = split_index(int(self.block_ids[row]), self.context.grid), split_index(place, self.context.block)

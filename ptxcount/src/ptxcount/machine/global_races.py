@@ -207,9 +207,15 @@ class AccessHistory:
         return is_unordered & ~event.warp.is_ordered(other_thread, times, lane_bits, thread)
 
     def _describe_race(
-        self, races: Array, units: Array, width: int, kind: str, verb: str, event: AccessEvent,
+        self,
+        races: Array,
+        units: Array,
+        width: int,
+        kind: str,
+        verb: str,
+        event: AccessEvent,
         last_access: Array | None = None,
-    ) -> tuple[int, str] | None:  # fmt: skip
+    ) -> tuple[int, str] | None:
         """Return the index of the first access in the mask ``races``, and a message; None if there is none."""
         if not races.any():
             return None

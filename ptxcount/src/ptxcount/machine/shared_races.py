@@ -140,9 +140,16 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
+        self,
+        kind: str,
+        row: Array,
+        thread: Array,
+        unit: Array,
+        source: Source,
+        stored: StoredValues | None,
+        *,
         acquires: bool,
-    ) -> Race | None:  # fmt: skip
+    ) -> Race | None:
         """Record an instruction's accesses; return a race with an earlier instruction, else one among these, or None.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a

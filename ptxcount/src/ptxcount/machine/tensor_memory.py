@@ -119,9 +119,15 @@ class TensorMemory:
         return self._data[blocks, lanes, columns]
 
     def store(
-        self, blocks: Array, lanes: Array, columns: Array, words: Array, report: Report, *,
+        self,
+        blocks: Array,
+        lanes: Array,
+        columns: Array,
+        words: Array,
+        report: Report,
+        *,
         is_asynchronous: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
         ``is_asynchronous``: a product, copy or shift writes the words; a thread must wait for the commit's mbarrier.

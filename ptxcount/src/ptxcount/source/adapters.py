@@ -25,9 +25,13 @@ _SUPPORTED = (
 
 
 def adapt_kernel(
-    kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str, grid: Any = None,
+    kernel: Any,
+    entry: str | None,
+    arguments: Sequence[Any] | Mapping[str, Any],
+    arch: str,
+    grid: Any = None,
     block: Any = None,
-) -> AdaptedKernel:  # fmt: skip
+) -> AdaptedKernel:
     """Adapt a kernel of any kind that `count` accepts, with parameters as in `count`.
 
     Raises `LaunchError` for other kinds, and for arguments that the kernel's package does not accept.
