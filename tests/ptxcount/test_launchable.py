@@ -45,7 +45,6 @@ LAUNCHES: list[tuple[str, int, dict[str, Any], str]] = [
     ("heavy", 1024, {}, r"__launch_bounds__\(1024\) or -maxrregcount=64$"),
     ("heavy", 640, {}, r"__launch_bounds__\(640\) or -maxrregcount=96$"),
     ("heavy", 1024, {"flags": "-maxrregcount=64"}, ""),
-    ("heavy", 640, {"flags": "-maxrregcount=96"}, ""),
     ("heavy_bounded", 1024, {}, ""),
     ("bounded", 256, {}, ""),
     ("bounded", 257, {}, "compiled for at most 256 threads"),
