@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ptxcount.gate import compilations, inclusions
@@ -75,6 +74,8 @@ class Project:
 
     def query_layout(self, source: Path, flags: str, arch: str) -> inclusions.Layout | None:
         """Ask nvcc for the files of a compilation, or use its answer for an equal project; keep it in `layout`."""
+        import msgspec
+
         paths = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
         key = str([flags, arch, *((path.relative_to(self.folder), path.read_bytes()) for path in paths)])
         if key not in _ANSWERS or "NVCC" in os.environ:
