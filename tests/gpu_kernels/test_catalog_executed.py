@@ -27,7 +27,7 @@ SIDE, WALKED_SIDE = 64, 6
 BESIDE = {17: (1, 2, 15, 16, 17, 31, 32), 33: range(1, SIDE + 1)}
 
 #: Most steps of a transpose's thread here; longer loops repeat the same steps, and run on a GPU.
-MOST_LOOPED = 1100
+MOST_LOOPED = 500
 
 
 @pytest.mark.parametrize("kernel", cases.COVERING_TRANSPOSES)
