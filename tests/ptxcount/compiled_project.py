@@ -1,5 +1,6 @@
 """A project whose compilations are cached."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,6 +30,9 @@ FILES = {
     "unused/value.h": "#define VALUE 9\n",
     "elsewhere.h": "#define INNER 1\n",
 }
+#: Layouts as JSON, with `_FOLDER` for the project's folder, by flags, architecture and files of the project.
+_ANSWERS: dict[str, bytes] = {}
+_FOLDER = b"{project}"
 
 
 class Project:
@@ -69,8 +73,16 @@ class Project:
         return self.is_compiled() and not self.is_compiled()
 
     def query_layout(self, source: Path, flags: str, arch: str) -> inclusions.Layout | None:
-        """Ask nvcc for the files of a compilation; keep its answer in `layout`."""
-        self.layout = inclusions.query_layout(source, flags, arch)
+        """Ask nvcc for the files of a compilation, or use its answer for an equal project; keep it in `layout`."""
+        import msgspec
+
+        paths = [path for path in sorted(self.folder.rglob("*")) if path.is_file()]
+        key = str([flags, arch, *((path.relative_to(self.folder), path.read_bytes()) for path in paths)])
+        if key not in _ANSWERS or "NVCC" in os.environ:
+            layout = inclusions.query_layout(source, flags, arch)
+            _ANSWERS[key] = msgspec.json.encode(layout).replace(bytes(self.folder), _FOLDER)
+        answer = _ANSWERS[key].replace(_FOLDER, bytes(self.folder))
+        self.layout = msgspec.json.decode(answer, type=inclusions.Layout | None)
         return self.layout
 
     def list_files(self, recipe: compilations.Recipe) -> compilations.Compiled:

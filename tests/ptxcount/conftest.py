@@ -1,11 +1,14 @@
 """Compilations and arrays that tests of `ptxcount` share."""
 
+import hashlib
 import itertools
 import os
+import pickle
 import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,11 +23,27 @@ from tests.ptxcount.languages import Arrays
 
 __all__ = ["project", "repository"]
 _compile = cuda_compiler.compile_source
-#: Output or error of nvcc by source and other inputs, with the folder of the source.
-_compilations: dict[object, tuple[Compilation | CompileError, Path]] = {}
+_assemble = ptxas.assemble
+_NUMBERS = itertools.count()
+_Outcome = TypeVar("_Outcome")
 
 
-def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()) -> Compilation:
+def _load_or_compute(folder: Path, key: object, compute: Callable[[], _Outcome]) -> _Outcome:
+    """Load the outcome of a key from a folder; if it is not there yet, compute and store it."""
+    file = folder / hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()
+    if file.is_file():
+        outcome: _Outcome = pickle.loads(file.read_bytes())
+        return outcome
+    outcome = compute()
+    unfinished = folder / f"{file.name}.{os.getpid()}"
+    unfinished.write_bytes(pickle.dumps(outcome))
+    unfinished.rename(file)
+    return outcome
+
+
+def _compile_once(
+    cache: Path, source: Path | str, flags: str = "", arch: str = ARCH, instances: Sequence[str] = ()
+) -> Compilation:
     """Compile, unless an equal source with equal headers was compiled before, maybe in another folder."""
     folder = source.resolve().parent if isinstance(source, Path) else Path()
     elsewhere = "-include" in flags or "-I" in flags.replace("-I include", "")  # include lies beside the source
@@ -37,12 +56,14 @@ def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instanc
         headers = (path for path in folder.rglob("*.*h") if path.is_file())
         contents = [(path.relative_to(folder), path.read_bytes()) for path in sorted(headers)]
         key = (source.name, text, *contents, *key[1:])
-    if key not in _compilations:
+
+    def compile_or_fail() -> tuple[Compilation | CompileError, Path]:
         try:
-            _compilations[key] = _compile(source, flags, arch, instances), folder
+            return _compile(source, flags, arch, instances), folder
         except CompileError as error:
-            _compilations[key] = error, folder
-    compilation, first_folder = _compilations[key]
+            return error, folder
+
+    compilation, first_folder = _load_or_compute(cache, key, compile_or_fail)
     if isinstance(compilation, CompileError):
         raise CompileError(str(compilation).replace(str(first_folder), str(folder)))
     if folder == first_folder:
@@ -51,25 +72,22 @@ def _compile_once(source: Path | str, flags: str = "", arch: str = ARCH, instanc
     return Compilation(compilation.ptx.replace(str(first_folder), str(folder)), moved)
 
 
-_assemble = ptxas.assemble
-_NUMBERS = itertools.count()
-
-
-@lru_cache
-def _without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
-    return _assemble(ptx, flags, arch)
-
-
-def _assemble_without_files(ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
+def _assemble_once(cache: Path, ptx: str, flags: str, arch: str) -> dict[str, ptxas.KernelResources]:
     """Run ptxas once for PTX that differs only in names of files."""
-    return _without_files(re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE), flags, arch)
+    text = re.sub(r"^\s*\.(file|loc)\b.*", "", ptx, flags=re.MULTILINE)
+    return _load_or_compute(cache, (text, flags, arch), lambda: _assemble(text, flags, arch))
 
 
 @pytest.fixture(autouse=True)
-def cache_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda_compiler, "compile_source", _compile_once)
-    monkeypatch.setattr(kernel_counts, "compile_source", _compile_once)
-    monkeypatch.setattr(ptxas, "assemble", _assemble_without_files)
+def cache_compilations(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run nvcc and ptxas once per input: xdist's processes share a folder of outcomes."""
+    folder = tmp_path_factory.getbasetemp()
+    cache = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "compilations"
+    cache.mkdir(exist_ok=True)
+    compile_once = partial(_compile_once, cache)
+    monkeypatch.setattr(cuda_compiler, "compile_source", compile_once)
+    monkeypatch.setattr(kernel_counts, "compile_source", compile_once)
+    monkeypatch.setattr(ptxas, "assemble", partial(_assemble_once, cache))
     monkeypatch.setattr(compilations, "query_layout", lambda *recipe: None)  # saves a call of nvcc each time
 
 

@@ -225,34 +225,33 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
-#: First line of the source, options of nvcc, file that ``#line`` names, and True if its line is shown.
-NAMED = [
-    ("", "", "own/text.h", False), ("", "-I {folder}/included", "included/text.h", False),
-    ("", "", "elsewhere/text.h", False), ("", "", "own/link.h", False),
-    ('#include "text.h"', "", "own/text.h", True),
-    ('#include "text.h"', "-I {folder}/included", "included/text.h", False),
-    ("#include <text.h>", "-I {folder}/included", "included/text.h", True),
-    ('#include "a b$.h"', "", "own/a b$.h", True),
-    ('#include "link.h"', "", "elsewhere/text.h", True),
-    ("", "-include {folder}/elsewhere/text.h", "elsewhere/text.h", True),
+#: First lines of the source, options of nvcc, files that ``#line`` names, and those of them whose line is shown.
+NAMED: list[tuple[str, str, list[str], set[str]]] = [
+    ("", "-I {folder}/included", ["own/text.h", "included/text.h", "elsewhere/text.h", "own/link.h"], set()),
+    ('#include "text.h"\n#include "a b$.h"\n#include "link.h"', "-I {folder}/included",
+     ["own/text.h", "included/text.h", "own/a b$.h", "elsewhere/text.h"],
+     {"own/text.h", "own/a b$.h", "elsewhere/text.h"}),
+    ("#include <text.h>", "-I {folder}/included", ["own/text.h", "included/text.h"], {"included/text.h"}),
+    ("", "-include {folder}/elsewhere/text.h", ["own/text.h", "elsewhere/text.h"], {"elsewhere/text.h"}),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("begin", "flags", "named", "shown"), NAMED)
 def test_only_files_that_nvcc_read_are_shown(
-    begin: str, flags: str, named: str, shown: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    begin: str, flags: str, named: list[str], shown: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file in ("own/text.h", "own/a b$.h", "included/text.h", "elsewhere/text.h"):
+    files = ("own/text.h", "own/a b$.h", "included/text.h", "elsewhere/text.h")
+    for file in files:
         (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text("// first\n// the second line\n")
+        (tmp_path / file).write_text(f"// first\n// the second line of {file}\n")
     (tmp_path / "own" / "link.h").symlink_to(tmp_path / "elsewhere" / "text.h")
     source = tmp_path / "own" / "kernel.cu"
-    kernel = 'extern "C" __global__ void k(float* o) {{\n#line 2 "{}"\no[0] = 1;\n}}\n'
-    source.write_text(f"{begin}\n{kernel.format(tmp_path / named)}")
-    out = read_output(capsys, source, "--flags", flags.format(folder=tmp_path), *ONE)
-    assert f"{Path(named).name}:" in out
-    assert "2" in [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
-    assert ("the second line" in out) is shown
+    stores = "".join(f'#line 2 "{tmp_path / file}"\no[{n}] = 1;\n' for n, file in enumerate(named))
+    source.write_text(f'{begin}\nextern "C" __global__ void k(volatile float* o) {{\n{stores}}}\n')
+    out = read_output(capsys, source, "--flags", flags.format(folder=tmp_path), *ONE[:-1], "o=float32[4]")
+    assert all(f"{Path(file).name}:" in out for file in named)
+    assert [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))].count("2") == len(named)
+    assert {file for file in files if f"the second line of {file}" in out} == shown
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,8 @@ from ptxcount.machine.argument_layout import Argument
 from tests.ptxcount import by_sets
 from tests.ptxcount.fuzz import grammar, ways
 
-SEEDS = list(range(100, 140))
+#: 22 kernels with 152 kinds of instructions; of the seeds up to 400, no 22 others in a row have more.
+SEEDS = list(range(290, 312))
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++ to compile the kernels for the host")
@@ -43,7 +44,7 @@ def test_shortcuts_change_nothing(blocks: int, step: int, tmp_path: Path, monkey
         memories = [ways.memory(seed) for seed in seeds]
         counters = [
             execute_kernel(ptx, grammar.name(seed), (blocks, 1, 1), (51 if seed % 2 else 64, 1, 1),
-                [*memory.arrays(), np.int32(ways.STORES - seed)], races="off", unwritten="off", distinct=True)
+                [*memory.arrays(), np.int32(87 - seed % 40)], races="off", unwritten="off", distinct=True)
             for seed, memory in zip(seeds, memories, strict=True)
         ]  # fmt: skip
         runs.append((counters, [array.tobytes() for memory in memories for array in memory.arrays()]))

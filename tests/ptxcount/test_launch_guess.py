@@ -40,17 +40,17 @@ DECLARED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("declared", "body", "options"), DECLARED)
-def test_suggested_launch_runs(
-    declared: str, body: str, options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_suggested_launches_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "k.cu"
-    source.write_text(f"{declared} k(float* x, int rows, int columns) {{ {body} }}")
-    (command,) = [line for line in read_output(capsys, source).splitlines() if line.startswith("  ptxcount ")]
-    assert options in command
-    # 48 KiB less ``own``, of 12 bytes, which fill 16
-    assert ("--dynamic-shared 49136" in command) is ("extern" in declared)
-    assert main(shlex.split(command)[1:]) == 0
+    parameters = "(float* x, int rows, int columns)"
+    kernels = [f"{declared} k{n}{parameters} {{ {body} }}\n" for n, (declared, body, _) in enumerate(DECLARED)]
+    source.write_text("".join(kernels))
+    commands = [line for line in read_output(capsys, source).splitlines() if line.startswith("  ptxcount ")]
+    for command, (declared, _, options) in zip(commands, DECLARED, strict=True):
+        assert f"{options} " in command
+        # 48 KiB less ``own``, of 12 bytes, which fill 16
+        assert ("--dynamic-shared 49136" in command) is ("extern" in declared)
+        assert main(shlex.split(command)[1:]) == 0
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_error_has_the_text_of_nvcc() -> None:
 
 
 #: File names with a meaning to a shell or to nvcc.
-NAMES = ["a$(touch X).cu", "a`touch X`.cu", "a;touch X;.cu", "-x.cu", "d$(touch X)/a b.cu", "d`touch X`/c'.cu", "rule"]
+NAMES = ["a$(touch X)`touch X`;touch X;.cu", "-x.cu", "d$(touch X)`touch X`/a b'.cu", "rule"]
 SOURCE = """\
 #include "beside.h"
 template <typename T> __global__ void k(T* x) { x[threadIdx.x] += BESIDE; }

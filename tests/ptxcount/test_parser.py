@@ -206,7 +206,7 @@ def _mutate(text: str, rng: random.Random) -> str:
 def test_mutated_text_is_loaded_or_refused() -> None:
     rng, outcomes = random.Random(20240607), {"loaded": 0, "refused": 0}
     texts = [*_compile_kernels("layouts", "-DELEMENT=double2").values(), *_compile_kernels("features").values()]
-    for _ in range(250):
+    for _ in range(150):
         text = _mutate(rng.choice(texts), rng)
         try:
             program = parse(text)
@@ -215,14 +215,14 @@ def test_mutated_text_is_loaded_or_refused() -> None:
             outcomes["loaded"] += 1
         except PtxError as error:
             outcomes["refused"] += bool(re.match(r"PTX line \d+: ", str(error)))
-    assert sum(outcomes.values()) == 250, "every refusal names a line"
-    assert min(outcomes.values()) > 30, outcomes
+    assert sum(outcomes.values()) == 150, "every refusal names a line"
+    assert min(outcomes.values()) > 20, outcomes
 
 
 def test_mutated_launches_end_or_raise() -> None:
     rng, refused = random.Random(7), 0
     text = _compile_kernels("layouts", "-DELEMENT=float")["transpose_padded"]
-    for _ in range(300):
+    for _ in range(150):
         mutated = _mutate(text, rng)
         source = np.arange(40 * 35, dtype=np.float32)
         args: list[Argument] = [np.zeros_like(source), source, np.int64(40), np.int64(35)]
@@ -230,4 +230,4 @@ def test_mutated_launches_end_or_raise() -> None:
             execute_kernel(mutated, "transpose_padded", (2, 2, 1), (32, 32, 1), args, step_limit=2000)
         except PtxError as error:
             refused += bool(str(error))
-    assert 50 < refused < 250, refused
+    assert 25 < refused < 125, refused

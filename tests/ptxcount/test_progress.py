@@ -181,24 +181,24 @@ LOOPS = {
     ),
     "writes one place": ("for (;;) ((volatile int*)a)[1] = 1;", True),
     "reads another place each time":
-        ("int s = 0; for (int i = 0; i < 4000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False),
-    "waits with its block": ("for (int i = 0; i < 4000; i++) __syncthreads();", False),
+        ("int s = 0; for (int i = 0; i < 1000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False),
+    "waits with its block": ("for (int i = 0; i < 1000; i++) __syncthreads();", False),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.2)
+    monkeypatch.setattr("ptxcount.machine.context.STALL_LIMIT", 0.05)
     monkeypatch.setattr(launch_progress, "_PATIENCE", 0.01)
     ptx = _compile("int* a", *(body for body, _ in LOOPS.values()))
     count = partial(ptxcount.count, ptx, f"k{[*LOOPS].index(name)}", 1, 2, [np.zeros(64, np.int32)])
     if not LOOPS[name][1]:
         assert count().threads == 2
         return
-    with pytest.raises(ptxcount.NoProgressError, match=r"0.2 s without progress; .*; 2 threads are at .*PTX line"):
+    with pytest.raises(ptxcount.NoProgressError, match=r"0.05 s without progress; .*; 2 threads are at .*PTX line"):
         count()
-    with pytest.raises(ptxcount.TimeLimitExceededError, match=r"did not end within --time-limit 0.5 s; raise it"):
-        count(time_limit=0.5)
+    with pytest.raises(ptxcount.TimeLimitExceededError, match=r"did not end within --time-limit 0.1 s; raise it"):
+        count(time_limit=0.1)
 
 
 @pytest.mark.parametrize(("grid", "warns"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
@@ -209,7 +209,7 @@ def test_only_long_launch_logs_an_estimate(
     monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
         try:
-            execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=1)
+            execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=0.3)
         except ptxcount.TimeLimitExceededError:
             assert warns
     texts = [record.getMessage() for record in caplog.records]
@@ -237,7 +237,7 @@ def test_threads_that_leave_a_loop_run_at_once() -> None:
 
 
 #: Number of branches; an analysis of all pairs of branches took minutes.
-COUNT = 2000
+COUNT = 1000
 #: Name -> repeated code, with {0} for its number and {1} for the number before, and the start of the error.
 REPEATED = {
     "branch over nothing": ("@%p1 bra L{0};\nL{0}:\n", "StepLimitExceededError: PTX line "),

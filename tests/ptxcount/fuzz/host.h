@@ -1,9 +1,8 @@
 // Enough of CUDA to compile the random kernels as host C++: a host thread per CUDA thread, block after block.
+// C++20's headers of atomics, barriers and threads would take g++ a second more.
 #include <algorithm>
-#include <atomic>
-#include <barrier>
-#include <bit>
 #include <cmath>
+#include <pthread.h>
 #include <thread>
 #include <vector>
 
@@ -17,8 +16,9 @@ inline thread_local Index threadIdx, blockIdx;
 #define __shared__ static
 
 constexpr unsigned THREADS = 64;
-inline std::barrier<> everyone(THREADS);
-inline void __syncthreads() { everyone.arrive_and_wait(); }
+inline pthread_barrier_t everyone;
+inline const int ready = pthread_barrier_init(&everyone, nullptr, THREADS);
+inline void __syncthreads() { pthread_barrier_wait(&everyone); }
 
 inline unsigned lanes[THREADS];
 inline unsigned exchange(unsigned value, int source, bool inside)
@@ -45,16 +45,16 @@ inline unsigned __shfl_down_sync(unsigned, unsigned v, unsigned delta, int width
     return exchange(v, source, source < (lane / width + 1) * width);
 }
 
-inline void atomicAdd(unsigned* at, unsigned v) { std::atomic_ref<unsigned>(*at) += v; }
+inline void atomicAdd(unsigned* at, unsigned v) { __atomic_fetch_add(at, v, __ATOMIC_SEQ_CST); }
 
 inline unsigned __umulhi(unsigned a, unsigned b) { return (static_cast<unsigned long long>(a) * b) >> 32; }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 {
     return (static_cast<unsigned __int128>(a) * b) >> 64;
 }
-inline int __popc(unsigned a) { return std::popcount(a); }
-inline int __popcll(unsigned long long a) { return std::popcount(a); }
-inline int __clz(unsigned a) { return std::countl_zero(a); }
+inline int __popc(unsigned a) { return __builtin_popcount(a); }
+inline int __popcll(unsigned long long a) { return __builtin_popcountll(a); }
+inline int __clz(unsigned a) { return a ? __builtin_clz(a) : 32; }
 inline unsigned __brev(unsigned a)
 {
     unsigned r = 0;

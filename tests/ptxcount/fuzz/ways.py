@@ -85,7 +85,7 @@ class Host:
         source, library = folder / "host.cpp", folder / "host.so"
         source.write_text("\n".join([header, grammar.module(seeds), *launchers]), encoding="utf-8")
         options = [
-            "-std=c++20", "-O0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-pthread",
+            "-std=c++17", "-O0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC", "-pthread",
             "-w",
         ]  # fmt: skip
         subprocess.run(["g++", *options, str(source), "-o", str(library)], check=True, capture_output=True)

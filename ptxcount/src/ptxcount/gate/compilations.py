@@ -122,6 +122,10 @@ def _find_entry_file(recipe: Recipe) -> Path | None:
     return cache_folder().with_name("compilations") / f"{hash_facts(facts)}.json"
 
 
+#: Results of `find_names` by the keys of `_Snapshot.names`: several sources include the same headers.
+_names: dict[str, list[str] | None] = {}
+
+
 def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
     """Take a snapshot of all inputs of a recipe's compilation; None if the inputs cannot be listed.
 
@@ -133,14 +137,16 @@ def _take_snapshot(recipe: Recipe, entry: _Entry | None) -> _Snapshot | None:
         if layout is None:
             return None
         places = find_folders(layout.files, layout.folders)
-        known_names = {} if entry is None else entry.names
+        if entry is not None:
+            _names.update(entry.names)
         names, names_of_file = {}, {}
         for file in layout.files:
             content = Path(file).read_bytes()
             is_system = places[file][0] in layout.system_folders
             key = hashlib.sha256(content).hexdigest() + (" of the compilers'" if is_system else "")
-            header_names = known_names[key] if key in known_names else find_names(content, is_system=is_system)
-            if header_names is None:  # a macro may compute a name
+            if key not in _names:
+                _names[key] = find_names(content, is_system=is_system)
+            if (header_names := _names[key]) is None:  # a macro may compute a name
                 return None
             names[key] = names_of_file[file] = header_names
         candidates = list_candidates(layout, names_of_file, recipe.flags)
