@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -126,14 +125,12 @@ def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
     """Yield a new worktree at a commit, without its files; remove it at the end, even after Ctrl-C or SIGTERM."""
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
-        previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         try:
             git.text(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), commit)
             yield tree
         finally:
             # Git locks a worktree while adding it; only a second --force removes a locked one.
             git.try_text(root, "worktree", "remove", "--force", "--force", str(tree))
-            signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
