@@ -59,6 +59,15 @@ def test_each_device_gets_a_worker(
     assert [variables[task.CORES] for variables in environments] == cores
 
 
+def test_workers_beyond_the_cores_share_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from kernelwatch.fleet import workers
+
+    monkeypatch.setattr(workers, "list_devices", list)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4})
+    specifications = workers.specify_workers(tmp_path, ["host-0", "host-1", "host-2"]).values()
+    assert [specification["options"]["env"][task.CORES] for specification in specifications] == ["3", "4", "3"]
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
