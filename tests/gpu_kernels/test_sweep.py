@@ -117,12 +117,13 @@ def test_every_kernel_is_measured() -> None:
     assert all_kernels == list(registry.current_suite().compiled.axes["kernel"])
 
 
-def test_bank_conflicts_need_shared_memory() -> None:
+def test_sweep_is_shared_if_a_kernel_uses_shared_memory() -> None:
     for sweep in registry.current_suite().counted:
         launches = sorted({(launch.kernel, launch.dtype) for launch in map(sweep.launch, sweep.points())})
         modules = (registry.find_kernel(kernel).compile_module(dtype, arch=metrics.ARCH) for kernel, dtype in launches)
-        entries = (module.ptx.partition(f".entry {module.entry}(")[2].partition(".entry ")[0] for module in modules)
-        assert sweep.shared == any(".shared" in entry for entry in entries), sweep.name
+        beginnings = (module.ptx.partition(f".entry {module.entry}(")[2] for module in modules)
+        bodies = (text.partition(".entry ")[0] for text in beginnings)  # without later kernels
+        assert sweep.shared == any(".shared" in body for body in bodies), sweep.name
 
 
 def test_counted_dtypes_are_the_supported_ones() -> None:

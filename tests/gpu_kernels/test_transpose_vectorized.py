@@ -28,12 +28,13 @@ PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype 
 @pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], columns: int) -> None:
-    """A request moves up to 32 vectors. All elements move as vectors, also in the last tiles."""
+    """A request moves up to 32 vectors. Those at ends of rows move fewer, so there are at most 20 % more requests."""
     rows = rows[dtype] if isinstance(rows, dict) else rows
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
-    assert math.ceil(vectors / 32) <= result.counters.totals()["load_requests"] <= 1.2 * vectors / 32
+    for requests in ("load_requests", "store_requests"):
+        assert math.ceil(vectors / 32) <= result.counters.totals()[requests] <= 1.2 * vectors / 32
     assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0
 
 
@@ -72,7 +73,10 @@ RAGGED = [
 
 @pytest.mark.parametrize(("dtype", "rows", "columns"), RAGGED)
 def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> None:
-    """Lines half a sector apart share banks in int8; so do elements at ends of rows."""
+    """In int8, lines of a tile half a sector apart share banks. Else only elements at ends of rows do.
+
+    The limits are the largest counts, rounded up.
+    """
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     most = {"int8": 0.6, "float16": 0.01, "float32": 0.01, "float64": 0.002, "complex128": 0}[dtype]

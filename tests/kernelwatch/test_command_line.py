@@ -60,7 +60,6 @@ def test_commands_need_a_project(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
     message = f"no asv.conf.json in {tmp_path} or above; run kernelwatch init, or set KERNELWATCH_ROOT"
     assert capsys.readouterr().err == f"kernelwatch {words.partition(' ')[0]}: {message}\n"
@@ -93,10 +92,7 @@ def test_broken_settings_are_one_line(words: str, file: str, message: str, tmp_p
         ("fleet-workers", "without a GPU; a worker with a GPU is named by the GPU's UUID"),
     ],
 )
-def test_help_describes_arguments(
-    command: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("signal.signal", lambda *_: None)
+def test_help_describes_arguments(command: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main([command, "--help"]) == 0
     assert text in " ".join(capsys.readouterr().out.split())
 
@@ -124,7 +120,7 @@ def test_unexpected_exception_is_one_line(
     error: BaseException, code: int, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("kernelwatch.cli.site.main", lambda *_: raise_error(error))
-    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # an interrupt would leave another handler
     assert main.main(["site"]) == code
     output = capsys.readouterr().err
     assert output.startswith(message)

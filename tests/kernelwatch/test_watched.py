@@ -51,7 +51,7 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
         "track_counted.MyOwn.track_load_sectors False 4 Mine",
     ]
     assert benchmarks[-1].startswith("track_compiled.Compiled.track_")
-    assert classes == "SUITE MyOwn Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
+    assert classes == "MyOwn SUITE Compiled MyOwnTimes IsolatedMyOwnTimes MyOwnRatios IsolatedMyOwnRatios"
     assert re.search(r"two kernels are called own, at .*a\.py:13 and at .*a\.py:14; rename", done.stderr)
 
 

@@ -63,7 +63,8 @@ SHOWN = [
 
 @pytest.mark.parametrize("rows", SHOWN)
 def test_deciding_row_is_shown(rows: list[tuple[Verdict, float]]) -> None:
-    judged = ((SimpleNamespace(verdict=verdict), size) for verdict, size in rows[::-1])
+    reversed_rows = rows[::-1]  # of equal rows, `max` returns the first
+    judged = ((SimpleNamespace(verdict=verdict), size) for verdict, size in reversed_rows)
     ranked: list[Any] = [SimpleNamespace(judgement=judgement, size=size) for judgement, size in judged]
     assert max(ranked, key=rank_row) is ranked[-1]
 

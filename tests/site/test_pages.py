@@ -168,14 +168,15 @@ def test_code_of_the_site_names_nothing_of_this_suite() -> None:
 
 def test_commits_unknown_to_git_have_pages(tmp_path: Path) -> None:
     """Such pages have no author. Publishing again writes no file."""
-    root = begin(tmp_path)
-    suite: stored.Suite = {**stored.pair(1.0, 2.0, stored.COUNT), commit(root): {stored.COUNT: {"one": 2.0}}}
-    for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):
+    root = begin(tmp_path, "an author")
+    unknown = stored.pair(1.0, 2.0, stored.COUNT)
+    suite: stored.Suite = {**unknown, commit(root): {stored.COUNT: {"one": 2.0}}}
+    for machine in ("gpu", "\N{NO-BREAK SPACE}gpu"):  # only line breaks separate names
         stored.write(root, suite, machine)
     config = story.load_config(root, tmp_path / "html")
     folder = publisher.write_site(config, root)
     texts = [path.read_text(encoding="utf-8") for path in folder.glob("commit/*.html")]
-    assert sorted(" by n," in text for text in texts) == [False, False, True]
+    assert sorted(" by an author," in text for text in texts) == [False, False, True]
     assert 'data-machines="gpu\n\N{NO-BREAK SPACE}gpu"' in (folder / "commit.html").read_text(encoding="utf-8")
     times = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     publisher.write_site(config, root)

@@ -33,14 +33,21 @@ def _compute_key(monkeypatch: pytest.MonkeyPatch, n: int, **change: Any) -> str:
     return source_lines.launch_key(Launch("copy", "float32", "-O3", {"n": n}))
 
 
-def test_line_costs_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     out = outputs("out", "n")
-    changes: list[dict[str, Any]] = [{}, {"block": 32, "grid": (1,)}, {"grid": (2,)}, {"text": "/"}]
-    changes += [{"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")]
-    changes += [{"constants": {"table": np.array([value], "f4")}} for value in (0, 1)]
-    changes += [{"arguments": [out, inputs("x", "n", **kind), "n"]} for kind in ({"values": np.zeros}, {"seed": 1})]
-    keys = [_compute_key(monkeypatch, 65), *(_compute_key(monkeypatch, 64, **change) for change in changes)]
-    assert len({*keys}) == len(keys)
+    changes: dict[str, dict[str, Any]] = {
+        "none": {},
+        "block": {"block": 32, "grid": (1,)},
+        "grid": {"grid": (2,)},
+        "source": {"text": "/"},
+        **{f"scalar {value}": {"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")},
+        **{f"constant {value}": {"constants": {"table": np.array([value], "f4")}} for value in (0, 1)},
+        "values of an input": {"arguments": [out, inputs("x", "n", values=np.zeros), "n"]},
+        "seed of an input": {"arguments": [out, inputs("x", "n", seed=1), "n"]},
+    }
+    cases = {_compute_key(monkeypatch, 64, **change): name for name, change in changes.items()}
+    cases[_compute_key(monkeypatch, 65)] = "another n"
+    assert [*cases.values()] == [*changes, "another n"], "a missing case has the key of another one"
 
 
 def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,11 +36,20 @@ OPENSSL = (
 
 def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = commits.begin(tmp_path)
-    first, second, third = (commits.commit(root, message=message) for message in ("one", "two", "three"))
+    first, second, third, last = (commits.commit(root, message=str(number)) for number in range(4))
     monkeypatch.setattr(command, "ROOT", root)
-    revisions = {"HEAD": [third], f"{first}..HEAD": [second, third], f"HEAD^ {first}": [first, second]}
+    revisions = {
+        "HEAD": [last],
+        "HEAD..HEAD": [],
+        f"{second}..HEAD": [third, last],
+        f"^{second} HEAD": [third, last],
+        f"HEAD^ {first}": [first, third],
+        f"HEAD {first}..{second}": [second, last],
+        f"{second}..HEAD {first}": [first, third, last],
+        f"{first}..{third} {second}": [second, third],
+    }
     for words, hashes in revisions.items():
-        assert sorted(command.list_revisions(words.split())) == sorted(hashes)
+        assert command.list_revisions(words.split()) == hashes
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,26 +59,52 @@ def test_each_device_gets_a_worker(
     assert [variables[task.CORES] for variables in environments] == cores
 
 
+def test_workers_beyond_the_cores_share_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from kernelwatch.fleet import workers
+
+    monkeypatch.setattr(workers, "list_devices", list)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4})
+    specifications = workers.specify_workers(tmp_path, ["host-0", "host-1", "host-2"]).values()
+    assert [specification["options"]["env"][task.CORES] for specification in specifications] == ["3", "4", "3"]
+
+
+def _run_as_asv(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the commit abc; a shell script replaces asv."""
+    program = folder / "python"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+    task.run_asv("abc", folder, "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[ $(cat) = abc ] || exit 1",
+        f"[ -z ${folders.RESULTS} ] || exit 1",  # the driver's folder
+        f"[ ${parent_death.RUN} = $PPID ] || exit 1",  # asv ends with its worker
+    ],
+)
+def test_asv_gets_commit_and_environment(body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(folders.RESULTS, "of-the-driver")
+    _run_as_asv(body, tmp_path, monkeypatch)
+
+
+def test_failed_configurations_are_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_as_asv("exit 2", tmp_path, monkeypatch)
+
+
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        ("[ $(cat) = abc ] || exit 1", ""),
-        (f"[ -z ${folders.RESULTS} ] || exit 1", ""),  # the host's variable
-        (f"[ ${parent_death.RUN} = $PPID ] && exit 2", ""),  # the process ends with its worker
         ("echo no such commit; exit 1", "asv run ended with exit code 1; the end of its output: no such commit"),
         ("echo still alive; exec sleep 60", "asv took longer than 0.5 s"),
     ],
 )
 def test_failing_asv_is_an_error(body: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure or timeout of asv is an error. Exit code 2 is none: some configurations failed."""
-    program = tmp_path / "python"
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setattr(task, "RUN_LIMIT", 0.5)
-    monkeypatch.setenv(folders.RESULTS, "of-the-driver")
-    with pytest.raises(RuntimeError, match=problem) if problem else nullcontext():
-        task.run_asv("abc", tmp_path, "")
+    with pytest.raises(RuntimeError, match=problem):
+        _run_as_asv(body, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("checkout", ["the repository", "a clone", "a clone of one commit"])

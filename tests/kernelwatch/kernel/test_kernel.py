@@ -175,7 +175,9 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
      "sums does not support int32, only int8, int16"),
-    (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError, "no kernel scale; compiled kernels: a, b; earlier="),
+    (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError,
+     "no kernel scale; compiled kernels: a, b; .* in earlier=; a template needs its arguments, as in scale<float>"),
+    (lambda: find_entry(TWO_KERNELS, "scale<int>"), UnknownKernelError, "no kernel scale<int>; .* in earlier=$"),
     (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool has no C\+\+ type; allowed are int8"),
     (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes has no C\+\+ type"),
     (lambda: make_text(lambda: 5, {}), KernelwatchError,  # type: ignore[arg-type,return-value]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from kernelwatch.instrument import machine
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
 from kernelwatch.suite.benchmark_names import Kind, copy_ratio_name
+from kernelwatch.workflow.bisect import search
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations, match_configurations
 from kernelwatch.workflow.bisect.numbers import CommitNumbers, format_patterns, open_numbers
 from kernelwatch.workflow.select_results import CannotCompareError
@@ -88,6 +90,24 @@ def test_equal_ends_are_an_error(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert commands.bisect([MISALIGNED, "HEAD"], tmp_path) == 2
     message = f"cannot search: GOOD and BAD are the same commit, {commit_hash[:8]}; give an earlier GOOD\n"
     assert capsys.readouterr().err == message
+
+
+def test_interrupted_worktree_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Git records and locks the worktree before Ctrl-C interrupts it."""
+    commit_hash, run_git = commit(begin(tmp_path)), git.text
+    worktrees = run_git(tmp_path, "worktree", "list")
+
+    def interrupt_adding(folder: Path, *words: str, **options: Any) -> str:
+        output = run_git(folder, *words, **options)
+        if words[:2] == ("worktree", "add"):
+            run_git(folder, "worktree", "lock", words[-2])
+            raise KeyboardInterrupt
+        return output
+
+    monkeypatch.setattr(git, "text", interrupt_adding)
+    with pytest.raises(KeyboardInterrupt), search._add_worktree(commit_hash, tmp_path):
+        pass
+    assert run_git(tmp_path, "worktree", "list") == worktrees
 
 
 def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

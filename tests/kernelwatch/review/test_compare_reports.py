@@ -240,7 +240,7 @@ def test_architectures_of_compiled_numbers_are_named_once(arch: str | None, tmp_
     [
         (
             Reason(ReasonKind.CHANCE, (0.27, 669)),
-            "could be -10 % to -1.0 % (a range without this correction): p = 0.27 after correction for 669",
+            "could be -10 % to -1.0 % (without correction): p = 0.27 after correction for 669",
         ),
         (Reason(ReasonKind.SEVERAL_GPUS), "could be -10 % to -1.0 %: measured on different GPUs"),
     ],

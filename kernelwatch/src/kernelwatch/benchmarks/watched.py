@@ -65,7 +65,7 @@ class Watched(kw.CountedWithShared):
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
         """Create SUITE, the timed classes with their copy ratios, and one compiled class for all kernels.
 
-        If no frame is given, add them to the caller's module.
+        Add them to the module of the class statement. If `watch` gives its caller's `frame`, only set `module_names`.
         """
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
         axes = cls.read_axes()
@@ -87,7 +87,7 @@ class Watched(kw.CountedWithShared):
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
         cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()
-        cls.module_names = {"SUITE": None, name: cls, **_make_benchmarks(cls, timed_axes)}  # the suite replaces None
+        cls.module_names = {name: cls, **_make_benchmarks(cls, timed_axes)}
         if frame is None:
             caller.f_globals.update(cls.module_names)
 

@@ -14,8 +14,11 @@ from kernelwatch.store import git
 
 def list_revisions(words: Sequence[str]) -> list[str]:
     """Return the hashes of the commits that git revisions and ranges name, oldest first."""
-    # --no-walk omits the ancestors of single commits; it does not affect ranges.
-    return git.text(ROOT, "rev-list", "--reverse", "--no-walk", "--end-of-options", *words, "--").splitlines()
+    # A range switches --no-walk off for all words of a command, so each word is listed alone.
+    excluded = [word for word in words if word.startswith("^")]
+    listed = [git.text(ROOT, "rev-list", "--no-walk", "--end-of-options", word, *excluded, "--") for word in words]
+    commits = " ".join(listed).split()
+    return git.text(ROOT, "rev-list", "--reverse", "--no-walk", *commits, "--").split() if commits else []
 
 
 def measure_commits(words: Sequence[str] | None = None) -> int:

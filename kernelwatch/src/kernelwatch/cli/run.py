@@ -33,7 +33,8 @@ The help of asv run:"""
 def run(words: Sequence[str] | None = None) -> int:
     """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
 
-    `words` are arguments of `asv run`. Without a range, HEAD is measured, unless asv uses an existing environment.
+    `words` are arguments of `asv run`. Without a range, HEAD is measured, unless asv uses an existing environment. A
+    dry or interrupted run writes no website and prints no summary.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):
@@ -45,7 +46,7 @@ def run(words: Sequence[str] | None = None) -> int:
     if parsed.range is None and not any(map(is_existing_environment, parsed.env_spec)):
         arguments = [HEAD_ONLY, *arguments]
     status = _run_asv("run", "--record-samples", *arguments)
-    if status not in (0, 2) or parsed.dry_run:  # nothing was stored, or the run was interrupted
+    if status not in (0, 2) or parsed.dry_run:
         return status
     from kernelwatch.cli import site, summary  # noqa: PLC0415 -- not needed while measuring
 

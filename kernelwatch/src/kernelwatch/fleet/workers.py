@@ -55,8 +55,8 @@ def list_devices() -> list[str]:
 def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict[str, dict[str, Any]]:
     """Return Dask's specification of this host's workers by name: one per GPU; without GPUs, one for each of `names`.
 
-    A worker has one thread, an equal share of the cores, and one of Dask's resources: its machine's name in results.
-    `options_of_all` are Dask's options of every worker.
+    Each worker has one thread, the same number of cores, and a Dask resource: the name of its machine in results. If
+    there are fewer cores than workers, workers share them. `options_of_all` are Dask's options of every worker.
     """
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
@@ -65,7 +65,8 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
         variables = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         with set_variables(variables):
             kind = machine.default_name(machine.find_gpu())
-        own_cores = cores[index * share : (index + 1) * share]
+        first = index * share % len(cores)
+        own_cores = cores[first : first + share]
         variables |= {task.WORK_FOLDER: str(work.resolve()), task.CORES: ",".join(map(str, own_cores))}
         options = {"name": name, "local_directory": str(work), "env": variables, "resources": {kind: 1}}
         by_name[name] = {"cls": Nanny, "options": {**_WORKER_OPTIONS, **options, **options_of_all}}

@@ -141,7 +141,7 @@ class ReferenceStore(_DevicePool):
         return self._on_device[name]
 
     def release(self) -> None:
-        """Free the memory; the pool is never allocated again."""
+        """Free the pool, which is never allocated again. References in host memory stay."""
         self._on_device.clear()
         super().release()
 

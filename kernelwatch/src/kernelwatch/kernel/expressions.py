@@ -52,7 +52,7 @@ def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's parameters without `**`."""
+    """Return the names of a function's parameters, except that of `**`."""
     return [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -61,7 +61,7 @@ def list_parameters(function: Callable[..., Any]) -> list[str]:
 
 
 def list_required(function: Callable[..., Any]) -> set[str]:
-    """Return the names of a function's parameters without `*`, `**` and a default."""
+    """Return the names of a function's parameters that have no default, except those of `*` and `**`."""
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = [parameter for parameter in parameters if parameter.kind not in variadic]

@@ -81,8 +81,8 @@ def find_entry(text: str, name: str) -> str:
     entries = parse_ptx(text).entries
     if entry not in entries:
         listed = ", ".join(dict.fromkeys(map(names.source_name, entries))) or "none"
+        advice = "" if "<" in name else f"; a template needs its arguments, as in {name}<float>"
         raise UnknownKernelError(
-            f"there is no kernel {name}; compiled kernels: {listed}; "
-            f"earlier= declares other commits' names; a template needs its arguments, as in {name}<float>"
+            f"there is no kernel {name}; compiled kernels: {listed}; declare its earlier names in earlier={advice}"
         )
     return entry

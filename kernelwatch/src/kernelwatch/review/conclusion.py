@@ -171,8 +171,8 @@ TRADE_POLICIES = NONE, NUMBERS, ALL = "none", "numbers", "all"
 def conclude(rows: Sequence[Row], failing: Collection[Verdict] = ()) -> Verdict:
     """Return the verdict on a whole review: the worst one, but TRADE instead of SLOWER if something is better.
 
-    NOTED rows, and UNDECIDED rows up to a small share, do not count. `failing` has the verdicts of the failures:
-    BROKEN, FAILED or REPAIRED. Without rows and failures, the verdict is UNDECIDED.
+    NOTED rows do not count; UNDECIDED rows count only as `iter_reasons_for_undecided` says. `failing` has the verdicts
+    of the failures: BROKEN, FAILED or REPAIRED. Without rows and failures, the verdict is UNDECIDED.
     """
     verdicts = {row.judgement.verdict for row in rows} | {*failing}
     if Verdict.BROKEN in verdicts:

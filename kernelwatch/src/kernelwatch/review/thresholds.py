@@ -58,9 +58,10 @@ class Thresholds:
 
     @property
     def between_gpus(self) -> float:
-        """The threshold of a time that several GPUs took, if controls apply: SAFETY times the controls' largest change.
+        """The threshold of a time that several GPUs took, if `can_apply_controls`.
 
-        It is at least the default of long launches, and at most THRESHOLD_BETWEEN_GPUS.
+        It is SAFETY times the controls' largest change, rounded up, but at least the default of long launches. It is at
+        most THRESHOLD_BETWEEN_GPUS, which also applies if there are no controls.
         """
         if self.controls is None:
             return THRESHOLD_BETWEEN_GPUS

@@ -143,7 +143,7 @@ def find_incompatibility(location: str, parameters_needed: str | None) -> str:
     except (ImportError, AttributeError):
         return f"there is no {location}"
     except (TypeError, ValueError):
-        return f"{location} cannot be called"
+        return f"{location} has no signature"
     missing = [name for name in parameters_needed.split() if name not in parameters]
     return f"{location} does not take {', '.join(missing)}" if missing else ""
 

@@ -92,4 +92,4 @@ def _iter_changes(rows: Sequence[Row]) -> Iterator[str]:
         counts = Counter(name_verdict(row.judgement.verdict, row.kind).lower() for row in members)
         listed = ", ".join(f"{count} {name}" for name, count in counts.items())
         place = " ".join(filter(None, [kernel, shorten_flags(flags)]))
-        yield f"{place}: {listed}; most: {subject}: {change}"
+        yield f"{place}: {listed}; largest: {subject}: {change}"

@@ -73,7 +73,7 @@ def iter_undecided(review: Review) -> Iterator[str]:
         bounds = row.judgement.could_be
         could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
         if any(reason.why is ReasonKind.CHANCE for reason in row.judgement.reasons):
-            could += " (a range without this correction)"
+            could += " (without correction)"
         changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"
         yield f"undecided: {plain(row.kernel)} at {_format_place(row)}: {changed_by}: {row.judgement.reason}"
     if len(rows) > _MAX_UNDECIDED:

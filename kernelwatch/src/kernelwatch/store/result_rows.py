@@ -50,7 +50,7 @@ def iter_configurations(row: RowColumns) -> Iterator[tuple[tuple[str, ...], floa
 
 
 def reindex(row: RowColumns, axes: list[list[str]]) -> RowColumns:
-    """Return a row for other axes: without configurations that the axes lack, and with NaN for new configurations."""
+    """Return a row for other axes, without configurations that the axes lack. The result of new ones is NaN."""
     if row["params"] == axes:
         return row
     places = {text: place for place, text in enumerate(list_configurations(row["params"]))}

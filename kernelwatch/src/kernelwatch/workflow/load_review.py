@@ -114,7 +114,7 @@ def load_thresholds(history: History, head: str, root: Path) -> Thresholds:
 
 @lru_cache(maxsize=2 * MAX_PAIRS)
 def _load_noise(history: History, base: str, head: str, root: Path) -> list[Change]:
-    """Return the changes of times that are only noise, cached until a file on which they depend changes."""
+    """Return the changes of times that are only noise. A file caches them until a file on which they depend changes."""
     digest = _make_stamps(history, root).digest_commits(str(history.compiler), base, head)
     path = index.cache_path(f"noise-{digest}", history.folder)
     changes = index.load_cached(path, list[Change])

@@ -124,26 +124,23 @@ def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> 
 
     A configuration is its index in `list_combinations`, or the list of its values if the current axes lack them.
     """
-    by_kernel: dict[str, dict[str, dict[str, list[list[Any]]]]] = {}
+    rows_by_verdict = defaultdict(list)
     for kernel, rows in compared.items():
-        for benchmark, *cells, verdict in rows:
-            by_kernel.setdefault(kernel, {}).setdefault(benchmark, {}).setdefault(verdict, []).append(cells)
+        for benchmark, *row, verdict in rows:
+            rows_by_verdict[kernel, benchmark, verdict].append(row)
 
-    def pack_cells(benchmark: str, cells: list[list[Any]]) -> list[Any]:
+    def pack_rows(benchmark: str, rows: list[list[Any]]) -> list[Any]:
         combinations = configurations.list_combinations(history.find_axes(benchmark))
         places = {tuple(values.values()): place for place, values in enumerate(combinations)}
-        params, *sides = zip(*cells, strict=True)
+        params, base, head = zip(*rows, strict=True)
         is_time = history.get_type(benchmark) == "time"
-        texts = [pack_numbers(side, is_time=is_time, digits=8 if is_time else None) for side in sides]
+        texts = [pack_numbers(side, is_time=is_time, digits=8 if is_time else None) for side in (base, head)]
         return [[places.get(tuple(values), values) for values in params], *texts]
 
-    return {
-        kernel: {
-            benchmark: {verdict: pack_cells(benchmark, cells) for verdict, cells in by_verdict.items()}
-            for benchmark, by_verdict in by_benchmark.items()
-        }
-        for kernel, by_benchmark in by_kernel.items()
-    }
+    packed: dict[str, dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
+    for (kernel, benchmark, verdict), rows in rows_by_verdict.items():
+        packed[kernel][benchmark][verdict] = pack_rows(benchmark, rows)
+    return packed
 
 
 def _name_verdict(row: Row) -> str:

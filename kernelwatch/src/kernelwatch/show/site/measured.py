@@ -29,8 +29,8 @@ class MeasuredCommit(msgspec.Struct):
     remarks: dict[str, dict[str, dict[str, str]]] = {}
     #: Benchmark -> versions of the PTX generators in the last run that measured it.
     generators: dict[str, str] = {}
-    #: Facts of the last run that timed, or else of the last run. `gpus` maps the first digits of a GPU's UUID to the
-    #: benchmarks that this GPU timed.
+    #: Facts of the last run that timed in the last environment with times, or else of the last run. `gpus` maps the
+    #: first digits of a GPU's UUID to the benchmarks that this GPU timed. Environments are sorted by name.
     facts: dict[str, Any] = {}
     #: Day, GPU and architecture of the last run that timed in the last environment, or else of the last run there.
     run: dict[str, str] = {}
@@ -122,14 +122,13 @@ def _shorten_uuid(uuid: str) -> str:
 
 
 def describe_runs(history: History, commit: str, benchmarks: Iterable[str]) -> dict[str, Any]:
-    """Return `MeasuredCommit.facts` of a commit with values of `benchmarks`."""
+    """Return `MeasuredCommit.facts` of a commit; `benchmarks` are those that have values there."""
     environments = list(history.load_environments(commit).values())
-    timed = [
-        environment
-        for environment in environments
-        if any(not history.explain_absence(environment, name) for name in history.list_benchmarks("time"))
+    times = history.list_benchmarks("time")
+    with_times = [
+        results for results in environments if not all(history.explain_absence(results, time) for time in times)
     ]
-    last = (timed or environments)[-1]
+    last = (with_times or environments)[-1]
     run = history.find_last_timed_run(last)
     gpus: dict[str, list[str]] = defaultdict(list)
     for benchmark in (name for name in benchmarks if classify_benchmark(name) == TIMED):

@@ -250,7 +250,7 @@ def format_amount(value: float, unit: str) -> str:
 def place_points(series: Sequence[tuple[str, float]]) -> list[tuple[str, float, float]]:
     """Return a sparkline's points (commit, x, y), in pixels.
 
-    The height stands for the range of the values, but at least for a fifth of their middle.
+    The height spans at least a fifth of the mean of the least and the greatest value: small changes look small.
     """
     width, height, edge = 128, 36, 6  # as in index.html
     values = [value for _, value in series]

@@ -29,7 +29,7 @@ class CommitNumbers:
     """The numbers of the commits of the repository `root`.
 
     If `is_stored`, only stored times are used: those of `machine`, or of any machine if it is None. Otherwise the
-    runner measures, except counted and compiled numbers that `machine` has stored.
+    runner measures times, interleaved if of several commits, and other numbers unless `machine` has stored all of them.
     """
 
     root: Path
@@ -37,7 +37,7 @@ class CommitNumbers:
     is_stored: bool
 
     def review_commits(self, base: str, head: str, configurations: Sequence[SuiteConfiguration]) -> Review:
-        """Return the review of two commits for some configurations, which are measured interleaved unless stored.
+        """Return the review of two commits for some configurations.
 
         Raises CannotCompareError if the commits have no number in common, or several machines have numbers of both
         commits.
@@ -55,13 +55,13 @@ class CommitNumbers:
             ]
         with_rows = [review for review in reviews if review.rows]
         machines = sorted({review.machine for review in with_rows})
-        if len(machines) == 1:
-            return with_rows[-1]  # of several environments of asv, the last by name
-        if machines:
+        if len(machines) > 1:
             listed = ", ".join(machines)
             raise CannotCompareError(
-                f"several machines have times of both commits: {listed}; choose one, --machine NAME"
+                f"several machines have numbers of both commits: {listed}; choose one, --machine NAME"
             )
+        if with_rows:
+            return with_rows[-1]  # of several environments of asv, the last by name
         unpaired = itertools.chain.from_iterable(group for review in reviews for group in review.unpaired.values())
         first_reason = next((f": {configuration.reason}" for configuration in unpaired), "")
         runs = (

@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -124,15 +123,14 @@ def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package
 @contextmanager
 def _add_worktree(commit: str, root: Path) -> Iterator[Path]:
     """Yield a new worktree at a commit, without its files; remove it at the end, even after Ctrl-C or SIGTERM."""
-    previous_handler = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with tempfile.TemporaryDirectory(prefix="bisect-") as folder:
         tree = Path(folder) / Path(folder).name
-        git.text(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), commit)
         try:
+            git.text(root, "worktree", "add", "--quiet", "--detach", "--no-checkout", str(tree), commit)
             yield tree
         finally:
-            git.text(root, "worktree", "remove", "--force", str(tree))
-            signal.signal(signal.SIGTERM, previous_handler)
+            # Git locks a worktree while adding it; only a second --force removes a locked one.
+            git.try_text(root, "worktree", "remove", "--force", "--force", str(tree))
 
 
 def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers: CommitNumbers) -> None:
