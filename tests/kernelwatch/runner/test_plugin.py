@@ -130,6 +130,10 @@ def test_all_uses_of_asv_are_checked() -> None:
         ("asv.results:Results.api_version", "", "asv.results:Results.api_version cannot be called"),
         ("asv.results:Results.api_version", None, ""),
         ("asv.results:Results.no_such", None, "there is no asv.results:Results.no_such"),
+        ("asv_runner.discovery:list_benchmarks", "root fp", ""),
+        ("asv_runner.discovery:list_benchmarks", "fd", "asv_runner.discovery:list_benchmarks does not take fd"),
+        ("asv_runner.discovery:no_such", "", "there is no asv_runner.discovery:no_such"),
+        ("asv_runner.no_such:list_benchmarks", "", "there is no asv_runner.no_such:list_benchmarks"),
     ],
 )
 def test_incompatible_asv_is_left_unchanged(
