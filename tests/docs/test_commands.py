@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,10 @@ from pathlib import Path
 import pytest
 from asv.commands.run import Run
 
+from kernelwatch.cli.main import main as kernelwatch
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.runner import asv_plugin
+from ptxcount.command_line import main as ptxcount
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -67,17 +68,20 @@ RUN += [example for example in commands() if "kernelwatch count transpose" in ex
 
 @pytest.mark.history
 @pytest.mark.parametrize(("command", "shown"), RUN, ids=[f"{number}" for number in range(len(RUN))])
-def test_command_prints_shown_lines(command: str, shown: list[str], tmp_path: Path) -> None:
+def test_command_prints_shown_lines(
+    command: str, shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (source,) = re.findall(r"```cuda\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
     (tmp_path / "particles.cu").write_text(source, encoding="utf-8")
     compared = COMPARE.match(command)
     plain = "kernelwatch compare {} {} --machine {}".format(*compared.groups()) if compared else command
     _, *words = plain.removeprefix(".venv/bin/").split()
-    module = "ptxcount" if "ptxcount" in plain else "kernelwatch"
-    folder = tmp_path if module == "ptxcount" else ROOT
-    done = subprocess.run([sys.executable, "-m", module, *words], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == (1 if compared else 0), done.stderr
-    output = iter(line.strip() for line in done.stdout.splitlines())
+    main = ptxcount if "ptxcount" in plain else kernelwatch
+    monkeypatch.chdir(tmp_path if main is ptxcount else ROOT)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    code, captured = main(words), capsys.readouterr()
+    assert code == (1 if compared else 0), captured.err
+    output = iter(line.strip() for line in captured.out.splitlines())
     for line in shown:
         assert line == "..." or line.startswith("⋮") or line in output, line
 

@@ -95,7 +95,7 @@ def short_checkout(checkout: None) -> Iterator[Path]:
 
 
 KILLED = [
-    *(("asv", "SIGKILL", step) for step in STEPS),
+    ("asv", "SIGKILL", "as its process begins"),
     *(("kernelwatch", signal, "as it compiles") for signal in ("SIGKILL", "SIGTERM", "SIGINT")),
 ]
 

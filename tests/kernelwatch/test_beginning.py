@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kernelwatch.cli import init
+from kernelwatch.cli import init, provide
 from tests import commits
 from tests.workflows.test_workflows import ACTIONS
 
@@ -191,7 +191,7 @@ def test_environment_of_asv_gets_the_libraries(
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
         folder.mkdir(parents=True)
-    assert init.provide_libraries([str(tmp_path), str(commit)]) == 0
+    assert provide.provide_libraries([str(tmp_path), str(commit)]) == 0
     lines = (packages / "kernelwatch.pth").read_text().splitlines()
     assert "/usr/lib/python3/dist-packages" in lines
     assert "/usr/lib/python3.11" not in lines
@@ -200,9 +200,9 @@ def test_environment_of_asv_gets_the_libraries(
     python.chmod(0o755)
     for code in (0, 4):
         monkeypatch.setenv("CODE", str(code))
-        assert init.provide_libraries([str(tmp_path), str(commit)]) == code
+        assert provide.provide_libraries([str(tmp_path), str(commit)]) == code
         install = f"-m pip install --quiet --no-deps --force-reinstall {commit}"
         assert capfd.readouterr().out.splitlines() == [install, f"{install} --no-build-isolation"]
     with pytest.raises(SystemExit):
-        init.provide_libraries([str(packages)])
+        provide.provide_libraries([str(packages)])
     assert "give the folder of an environment" in capfd.readouterr().err

@@ -72,15 +72,20 @@ def test_page_is_short(tmp_path: Path) -> None:
     stored = [document for document in documents if document.commit_hash in line]
     revisions = repo.get_revisions({results.commit_hash for results in stored})
     left_out = [pattern for pattern, commit in conf.regressions_first_commits.items() if commit is None]
+    # Detecting the steps of all configurations would take a minute. Those that are left out get no values.
+    are_left_out = {
+        name: [
+            any(re.match(pattern, f"{name}({', '.join(params)})@main") for pattern in left_out)
+            for params in itertools.product(*benchmarks[name]["params"])
+        ]
+        for name in benchmarks
+    }
     for results in stored:
         for name in results.get_result_keys(benchmarks):
-            axes = benchmarks[name]["params"]
-            labels = (f"{name}({', '.join(params)})@main" for params in itertools.product(*axes))
-            # Detecting the steps of all configurations would take a minute. Those that are left out get no values.
-            values = [
-                None if any(re.match(pattern, label) for pattern in left_out) else value
-                for label, value in zip(labels, results.get_result_value(name, axes), strict=True)
-            ]
+            if all(are_left_out[name]):
+                continue
+            stored_values = results.get_result_value(name, benchmarks[name]["params"])
+            values = [None if out else value for out, value in zip(are_left_out[name], stored_values, strict=True)]
             params = {**results.params, **results.env_vars, "branch": "main"}
             graph = graphs.get_graph(name, params)
             graph.add_data_point(revisions[results.commit_hash], values, [None] * len(values))

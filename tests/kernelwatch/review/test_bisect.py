@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from kernelwatch.cli import bisect as commands
+from kernelwatch.cli.main import main
+from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import machine
 from kernelwatch.store import git
 from kernelwatch.store.folders import RESULTS
@@ -138,6 +141,38 @@ def test_judge_compares_with_both_ends(
     git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
     monkeypatch.chdir(tmp_path)
     assert commands.judge([TIME, "--machine", "gpu", "--between", str(good), str(bad)], tmp_path) == code
+
+
+BETWEEN = ("--between", "4", "5")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("registers", *BETWEEN), "METRIC matches"),
+        ((MISALIGNED,), "usage: "),
+        ((MISALIGNED, *BETWEEN), "git bisect start"),
+    ],
+)
+def test_wrong_call_of_the_judge_stops_git(
+    words: Sequence[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.chdir(ROOT)
+    assert main(["judge", *words]) == 128
+    assert message in capsys.readouterr().err
+
+
+def test_judge_needs_one_of_several_machines(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path)]
+    for name in ("one", "another"):
+        write(tmp_path, {commits[1]: {BENCHMARK: {CASE: 4.0}}}, name)
+    git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
+    monkeypatch.chdir(tmp_path)
+    assert commands.judge([TIME, *BETWEEN], tmp_path) == 2
+    assert "several machines have results" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

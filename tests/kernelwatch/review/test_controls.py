@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -173,16 +174,18 @@ def test_stored_controls_are_within_their_threshold(machine: str, last: str, lea
     line = History(machine, ROOT).graph.line
     early = line[: next(place for place, commit in enumerate(line) if commit.startswith(last)) + 1]
     for base, head, pairs in iter_stored_pairs(machine):
-        kernels = {id(pair): describe_stored(pair.benchmark, pair.base.params).kernel for pair in pairs}
-        for kernel in {*kernels.values()}:
-            others = [pair for pair in pairs if kernels[id(pair)] != kernel]
-            limits = Thresholds(controls=find_controls(base, head, others, describe_stored))
-            for pair in pairs:
-                if kernels[id(pair)] == kernel:
-                    change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
-                    threshold = limits.select(pair, describe_stored)
-                    thresholds += [threshold] * (head.commit in early)
-                    beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > threshold)
+        by_kernel = defaultdict[str | None, list[tuple[Pair, float]]](list)
+        for pair in pairs:
+            change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
+            by_kernel[describe_stored(pair.benchmark, pair.base.params).kernel].append((pair, change))
+        for kernel, changes in by_kernel.items():
+            others = [change for other in by_kernel.keys() - {kernel} for _, change in by_kernel[other]]
+            controls = Controls(len(others), max(others)) if len(others) >= MIN_CONTROLS else None
+            limits = Thresholds(controls=controls)
+            for pair, change in changes:
+                threshold = limits.select(pair, describe_stored)
+                thresholds += [threshold] * (head.commit in early)
+                beyond += [(base.commit[:8], head.commit[:8], pair.name)] * (change > threshold)
     assert beyond == []
     assert len(thresholds) > least
     assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "the median threshold exceeds 1.5 %"

@@ -17,6 +17,7 @@ from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import prebuild
 from kernelwatch.instrument.stopping_rule import MIN_SAMPLES
+from kernelwatch.runner import commit_worker
 from kernelwatch.store import commit_checkout
 from kernelwatch.suite import registry
 from kernelwatch.toolchain import nvcc_call
@@ -35,6 +36,12 @@ def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
     for name, (_, sweep) in registry.current_suite().benchmarks.items():
         axes = dict(zip(benchmarks[name].param_names, benchmarks[name].params, strict=True))
         assert axes == {axis: list(map(repr, values)) for axis, values in sweep.axes.items()}, name
+
+
+def test_faster_discovery_finds_the_same(benchmarks: dict[str, Any]) -> None:
+    with commit_worker._faster_discovery():
+        found = {benchmark.name: benchmark.code for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
+    assert found == {name: benchmark.code for name, benchmark in benchmarks.items()}
 
 
 IDENTITY = ("params", "param_names", "version", "unit", "type")

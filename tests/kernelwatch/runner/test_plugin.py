@@ -63,6 +63,13 @@ def test_two_setups_replace_only_run() -> None:
     assert done.stdout.split() == ["asv.commands.run:Run.run"]
 
 
+def test_asv_starts_without_numpy() -> None:
+    """Each command of asv sets the plugin up, and NumPy would take a third of its start."""
+    program = "import sys; from kernelwatch.runner import asv_plugin; asv_plugin.setup(); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 #: Name of a variable in the runner -> asv's module or class that it holds.
 OBJECTS = {
     "environments": asv.environment,

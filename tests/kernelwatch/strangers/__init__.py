@@ -144,3 +144,14 @@ def make_project(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
     project.write("README", "another text\n")
     commits.append(project.commit("another text"))
     return project, commits
+
+
+def assert_search_finds(spoiled: str, good: str, bad: str, stranger: Stranger, project: Project) -> None:
+    """Assert that `kernelwatch bisect` finds the spoiled commit and its source line, and measures nothing."""
+    kernel, _, _, _, at_fault, line = stranger.spoiled[-1]
+    bisect = project.run("kernelwatch", "bisect", f"store_sectors {kernel}", good, bad)
+    assert bisect.returncode == 0, bisect.stdout + bisect.stderr
+    assert f"FOUND  {spoiled}" in bisect.stdout
+    assert "measured" not in bisect.stderr, "bisect measured although all numbers are stored"
+    assert "subject  across rows" in bisect.stdout
+    assert f"+{line:>5}  {at_fault}" in bisect.stdout

@@ -54,14 +54,14 @@ def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:nvcc on .*Too big maxrregcount")  # from the step that makes PTX
-@pytest.mark.parametrize("variable", ["NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"])
-def test_flags_of_environment_change_cubin(variable: str, monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
+def test_flags_of_environment_change_cubin(monkeypatch: pytest.MonkeyPatch, empty_cache: Path) -> None:
     kernel, how = KERNELS["transpose_read_write_coalesced"], ("complex128", "-Xptxas -O0")
     plain = kernel.compile_cubin(*how, arch="sm_90").resources.registers
-    monkeypatch.setenv(variable, "-maxrregcount=24")
-    assert kernel.compile_cubin(*how, arch="sm_90").resources.registers == 24 != plain
-    monkeypatch.delenv(variable)
-    assert kernel.compile_cubin(*how, arch="sm_90").resources.registers == plain
+    for variable in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"):
+        monkeypatch.setenv(variable, "-maxrregcount=24")
+        assert kernel.compile_cubin(*how, arch="sm_90").resources.registers == 24 != plain
+        monkeypatch.delenv(variable)
+        assert kernel.compile_cubin(*how, arch="sm_90").resources.registers == plain
 
 
 def _change_entry(path: Path, **fields: object) -> None:

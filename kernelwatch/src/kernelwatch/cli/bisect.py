@@ -1,4 +1,4 @@
-"""`kernelwatch bisect` finds the commit that changed a number; git calls `kernelwatch judge` for each commit."""
+"""`kernelwatch bisect` finds the commit that changed a number; `git bisect run` can call `kernelwatch judge`."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from kernelwatch.show.search_report import render_json, render_text
 from kernelwatch.store import git
 from kernelwatch.toolchain import releases
 from kernelwatch.workflow.bisect.metric import match_configurations
-from kernelwatch.workflow.bisect.numbers import open_numbers
+from kernelwatch.workflow.bisect.numbers import judge_value, open_numbers
 from kernelwatch.workflow.bisect.search import search_culprit
 from kernelwatch.workflow.select_results import CannotCompareError, resolve_commit
 
@@ -91,9 +91,6 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
         return report_failure("judge", f"{error}; start with git bisect start --no-checkout")
     except CannotCompareError as error:
         return report_failure("judge", error)
-    if value is None:
-        print(f"skip: {commit[:8]} has no number")
-        return 125
-    good, bad = (abs(value - end) for end in options.between)
-    print(f"{'bad' if good > bad else 'good'}: {value:g}")
-    return int(good > bad)
+    verdict = judge_value(value, *options.between)
+    print(f"skip: {commit[:8]} has no number" if value is None else f"{verdict}: {value:g}")
+    return {"good": 0, "bad": 1, "skip": 125}[verdict]

@@ -29,7 +29,7 @@ COMMANDS = {
 #: Subcommands for git, asv and make, which are not in the help text.
 INTERNAL = {
     "judge": "kernelwatch.cli.bisect:judge",
-    "provide": "kernelwatch.cli.init:provide_libraries",
+    "provide": "kernelwatch.cli.provide:provide_libraries",
     "pycuda-wheel": "kernelwatch.toolchain.pycuda_wheel:install_pycuda",
 }
 

@@ -18,7 +18,6 @@ from kernelwatch.errors import (
     UnknownFlagsError,
     UnknownKernelError,
 )
-from kernelwatch.suite import registry
 
 #: Message of nvcc for an architecture that it does not know.
 _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
@@ -39,6 +38,8 @@ def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
 
     If `kernel` is given, a dtype that the suite does not use with the kernel is skipped, too.
     """
+    from kernelwatch.suite import registry  # noqa: PLC0415 -- imports NumPy, which a run's own process does not need
+
     supported_dtypes = registry.current_suite().dtypes.get(kernel)
     if supported_dtypes is not None and dtype not in supported_dtypes:
         raise NotImplementedError(

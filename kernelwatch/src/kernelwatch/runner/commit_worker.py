@@ -4,15 +4,20 @@
 standard input, and sends the outcome of each configuration. It and the processes that it forks end with the run.
 """
 
+import inspect
 import io
 import json
 import multiprocessing
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
+from asv_runner.benchmarks import _base
 from asv_runner.discovery import list_benchmarks
 
 import kernelwatch.instrument.parent_death  # noqa: F401 -- forked processes end with this one
@@ -42,9 +47,32 @@ def main(folder: str) -> int:
 
 def _discover_benchmarks(folder: str) -> Discovery:
     suite, output = registry.current_suite(), io.StringIO()
-    list_benchmarks(folder, output)
+    with _faster_discovery():
+        list_benchmarks(folder, output)
     generators = list_generators(suite.kernels().values())
     return Discovery(json.loads(output.getvalue()), suite.benchmarks_by_class, generators)
+
+
+@contextmanager
+def _faster_discovery() -> Iterator[None]:
+    """Spare asv half of its time: it parses each function for each benchmark, and hashes what it does not list."""
+    _base.code_fingerprint = str
+    read, sources = inspect.getsourcelines, dict[tuple[str, int], tuple[list[str], int]]()
+
+    def read_once(object: Any) -> tuple[list[str], int]:
+        code = getattr(inspect.unwrap(object), "__code__", None)
+        if code is None:
+            return read(object)
+        place = (code.co_filename, code.co_firstlineno)
+        if place not in sources:
+            sources[place] = read(object)
+        return sources[place]
+
+    inspect.getsourcelines = read_once
+    try:
+        yield
+    finally:
+        inspect.getsourcelines = read
 
 
 def _format_import_error(error: BaseException) -> str:

@@ -1,9 +1,6 @@
 """Functions that run git. No other module of the library runs it."""
 
-import os
-import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 from kernelwatch.errors import KernelwatchError
@@ -75,21 +72,6 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
         contents.append(remaining[: int(size)] if size.isdigit() else None)
         remaining = remaining[int(size) + 1 :] if size.isdigit() else remaining
     return contents
-
-
-def run_visibly(folder: Path, *words: str) -> None:
-    """Run git with its output on standard error, and wait; at the end, stop all processes that git started.
-
-    An exit code other than 0 is ignored.
-    """
-    process = subprocess.Popen(
-        ["git", *words], cwd=folder, env=git_environment.make_environment(), stdout=2, start_new_session=True
-    )
-    try:
-        process.wait()
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM)
 
 
 def text(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from kernelwatch.instrument import machine, parent_death
 from kernelwatch.review.commit_review import Review
@@ -135,6 +136,13 @@ def _read_value(history: History, commit: str, configuration: SuiteConfiguration
         if point.format_name(configuration.benchmark) == configuration.name:
             return point.value
     return None
+
+
+def judge_value(value: float | None, good: float, bad: float) -> Literal["good", "bad", "skip"]:
+    """Return git bisect's verdict: "bad" if a value is nearer to that of BAD, "skip" without a value."""
+    if value is None:
+        return "skip"
+    return "bad" if abs(value - good) > abs(value - bad) else "good"
 
 
 def format_patterns(configurations: Sequence[SuiteConfiguration]) -> list[str]:

@@ -1,6 +1,5 @@
-"""The search: choose the number with the worst verdict, let git bisect with `kernelwatch judge`, review the culprit."""
+"""The search: choose the number with the worst verdict, bisect with git, review the culprit."""
 
-import os
 import re
 import sys
 import tempfile
@@ -9,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kernelwatch.config import project_root, settings
-from kernelwatch.instrument import parent_death
+from kernelwatch.config import settings
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.rows import Row
@@ -19,9 +17,8 @@ from kernelwatch.store import git
 from kernelwatch.suite.benchmark_names import Kind
 from kernelwatch.workflow.bisect.lines import list_changed_lines
 from kernelwatch.workflow.bisect.metric import SuiteConfiguration, list_configurations
-from kernelwatch.workflow.bisect.numbers import CommitNumbers
+from kernelwatch.workflow.bisect.numbers import CommitNumbers, judge_value
 from kernelwatch.workflow.select_results import CannotCompareError
-from ptxcount.util.environment import set_variables
 
 
 @dataclass
@@ -66,7 +63,7 @@ def search_culprit(
 ) -> SearchOutcome:
     """Search the commit that changed a number: the number with the worst verdict, and then the largest change.
 
-    Raises CannotCompareError if GOOD is not an ancestor of BAD, a commit has no number, or git's search stopped.
+    Raises CannotCompareError if GOOD is not an ancestor of BAD, or one of them has no number.
     """
     root, package = numbers.root, settings.package_name() or "."
     if good == bad:
@@ -90,32 +87,29 @@ def search_culprit(
     elif not outcome.commits:
         outcome.reason = f"no commit from GOOD to BAD touches {settings.package_name() or 'the project'}"
     else:
-        _bisect(outcome, outcome.change, numbers, package)
+        (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
+        _bisect(outcome, outcome.change, searched, numbers, package)
         if len(outcome.suspects) == 1:
-            (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
             _examine(outcome, searched, numbers)
     return outcome
 
 
-def _bisect(outcome: SearchOutcome, change: Row, numbers: CommitNumbers, package: str) -> None:
-    """Let git bisect with `kernelwatch judge`; set `log`, `suspects` and `reason` of the outcome."""
-    words = ["judge", change.name, "--between", repr(change.base), repr(change.head)]
-    words += ["--machine", numbers.machine] if numbers.machine else []
-    environment = {project_root.VARIABLE: str(numbers.root), parent_death.RUN: str(os.getpid())}
-    environment["PYTHONPATH"] = os.pathsep.join([*project_root.list_libraries(), os.environ.get("PYTHONPATH", "")])
-    with _add_worktree(outcome.bad, numbers.root) as tree, set_variables(environment):
+def _bisect(
+    outcome: SearchOutcome, change: Row, configuration: SuiteConfiguration, numbers: CommitNumbers, package: str
+) -> None:
+    """Let git bisect choose commits, and judge each; set `log`, `suspects` and `reason` of the outcome."""
+    with _add_worktree(outcome.bad, numbers.root) as tree:
         start = ("start", "--no-checkout", "--first-parent", outcome.bad, outcome.good, "--", package)
         git.text(tree, "bisect", *start)
-        log = git.text(tree, "bisect", "log")
-        if "first bad commit" not in log:
-            git.run_visibly(tree, "bisect", "run", sys.executable, "-m", "kernelwatch", *words)
-            log = git.text(tree, "bisect", "log")
+        while "first bad commit" not in (log := git.text(tree, "bisect", "log")):
+            commit = git.text(tree, "rev-parse", "BISECT_HEAD")
+            print(f"judging {commit[:8]}", file=sys.stderr, flush=True)
+            verdict = judge_value(numbers.find_value(commit, configuration), change.base, change.head)
+            git.try_text(tree, "bisect", verdict)  # fails if only skipped commits are left
     judged = re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.MULTILINE)[2:]  # after GOOD and BAD themselves
     outcome.log = [(commit, verdict) for verdict, commit in judged]
     remaining = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
     outcome.suspects = [commit for commit in outcome.commits if commit in remaining]
-    if not outcome.suspects:
-        raise CannotCompareError("git bisect run stopped; see its output above")
     if len(outcome.suspects) > 1:
         outcome.reason = f"{len(outcome.suspects)} commits remain, because the commits between them cannot be judged"
 
