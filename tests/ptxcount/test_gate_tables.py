@@ -74,6 +74,7 @@ def test_odd_argument_is_an_error(argument: str, repository: Repository) -> None
 
 @pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
 def test_damaged_cache_is_ignored(content: str, repository: Repository) -> None:
+    assert repository.run("check") == (0, [])
     paths = [*cache_folder().glob("*.json")]
     assert paths
     for path in paths:

@@ -40,8 +40,8 @@ def test_benchmarks_equal_the_suite(benchmarks: dict[str, Any]) -> None:
 
 def test_faster_discovery_finds_the_same(benchmarks: dict[str, Any]) -> None:
     with commit_worker._faster_discovery():
-        found = {benchmark.name: benchmark.code for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
-    assert found == {name: benchmark.code for name, benchmark in benchmarks.items()}
+        codes = {benchmark.name: benchmark.code for benchmark in disc_benchmarks(str(ROOT / "benchmarks"))}
+    assert codes == {name: benchmark.code for name, benchmark in benchmarks.items()}
 
 
 IDENTITY = ("params", "param_names", "version", "unit", "type")

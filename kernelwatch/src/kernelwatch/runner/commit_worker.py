@@ -55,24 +55,24 @@ def _discover_benchmarks(folder: str) -> Discovery:
 
 @contextmanager
 def _faster_discovery() -> Iterator[None]:
-    """Spare asv half of its time: it parses each function for each benchmark, and hashes what it does not list."""
-    _base.code_fingerprint = str
-    read, sources = inspect.getsourcelines, dict[tuple[str, int], tuple[list[str], int]]()
+    """Let asv_runner read each function once, not for each benchmark, and compute no hash that it does not list."""
+    read_lines, hash_tokens = inspect.getsourcelines, _base.code_fingerprint
+    lines_by_place = dict[tuple[str, int], tuple[list[str], int]]()
 
     def read_once(object: Any) -> tuple[list[str], int]:
         code = getattr(inspect.unwrap(object), "__code__", None)
         if code is None:
-            return read(object)
+            return read_lines(object)
         place = (code.co_filename, code.co_firstlineno)
-        if place not in sources:
-            sources[place] = read(object)
-        return sources[place]
+        if place not in lines_by_place:
+            lines_by_place[place] = read_lines(object)
+        return lines_by_place[place]
 
-    inspect.getsourcelines = read_once
+    inspect.getsourcelines, _base.code_fingerprint = read_once, str
     try:
         yield
     finally:
-        inspect.getsourcelines = read
+        inspect.getsourcelines, _base.code_fingerprint = read_lines, hash_tokens
 
 
 def _format_import_error(error: BaseException) -> str:
