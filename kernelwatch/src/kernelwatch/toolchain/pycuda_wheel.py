@@ -16,7 +16,7 @@ from pathlib import Path
 from kernelwatch.config import cache_dir
 
 #: Requirement of CUDA's headers. cudaProfiler.h, which PyCUDA includes, is in the wheel of `profiler`.
-HEADERS = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl,profiler]==13.0.2"
+HEADERS = "cuda-toolkit[cudart,crt,profiler]==13.0.2"
 
 #: Requirement of the extra `gpu`.
 REQUIREMENT = "pycuda==2026.1"
