@@ -129,8 +129,12 @@ def test_plain_asv_stores_the_same_numbers(stranger_project: tuple[Stranger, Mea
     configuration.write_text("".join(line for line in lines if "plugins" not in line), encoding="utf-8")
     project.run("asv", "machine", "--yes")
     for words, code, message in (
+        (("check", "--python=same"), 0, ""),
+        (("run", "--python=same", "--quick", "--bench", "Brighten.track_load_sectors"), 0, "track_load_sectors"),
         (("continuous", "--show-stderr", "--bench", "Brighten.*store_sectors", base, head), 1, "PERFORMANCE DECREASED"),
         (("run", "--skip-existing", f"{head}^!", "--bench", bench), 0, "track_registers"),
+        (("compare", base, head), 0, "track_counted.Brighten.track_store_sectors"),
+        (("show", head), 0, "track_compiled.Compiled.track_registers"),
         (("publish",), 0, "Writing index"),
     ):
         done = project.run("asv", *words)

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -141,6 +142,18 @@ def test_judge_compares_with_both_ends(
     git.text(tmp_path, "bisect", "start", "--no-checkout", commits[2], commits[0])
     monkeypatch.chdir(tmp_path)
     assert commands.judge([TIME, "--machine", "gpu", "--between", str(good), str(bad)], tmp_path) == code
+
+
+def test_stopped_git_bisect_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If git does not take a verdict, the search would judge the same commit for ever."""
+    begin(tmp_path)
+    good, _, _, bad = commits = [commit(tmp_path, {"kernel.cu": f"// {number}"}) for number in range(4)]
+    outcome = search.SearchOutcome(MISALIGNED, good, bad, 1, commits[1:])
+    change, numbers = SimpleNamespace(base=4.0, head=5.0), SimpleNamespace(root=tmp_path, find_value=lambda *_: 4.0)
+    run_git = git.try_text
+    monkeypatch.setattr(git, "try_text", lambda *words: None if words[1] == "bisect" else run_git(*words))
+    with pytest.raises(CannotCompareError, match="git bisect stopped without a result"):
+        search._bisect(outcome, cast(Any, change), cast(Any, None), cast(Any, numbers), ".")
 
 
 BETWEEN = ("--between", "4", "5")

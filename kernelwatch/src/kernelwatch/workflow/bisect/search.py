@@ -63,7 +63,7 @@ def search_culprit(
 ) -> SearchOutcome:
     """Search the commit that changed a number: the number with the worst verdict, and then the largest change.
 
-    Raises CannotCompareError if GOOD is not an ancestor of BAD, or one of them has no number.
+    Raises CannotCompareError if GOOD is not an ancestor of BAD, one of them has no number, or git's search stops.
     """
     root, package = numbers.root, settings.package_name() or "."
     if good == bad:
@@ -101,11 +101,15 @@ def _bisect(
     with _add_worktree(outcome.bad, numbers.root) as tree:
         start = ("start", "--no-checkout", "--first-parent", outcome.bad, outcome.good, "--", package)
         git.text(tree, "bisect", *start)
-        while "first bad commit" not in (log := git.text(tree, "bisect", "log")):
+        log, previous_log = git.text(tree, "bisect", "log"), ""
+        while "first bad commit" not in log:
+            if log == previous_log:
+                raise CannotCompareError("git bisect stopped without a result; run the search again")
             commit = git.text(tree, "rev-parse", "BISECT_HEAD")
             print(f"judging {commit[:8]}", file=sys.stderr, flush=True)
             verdict = judge_value(numbers.find_value(commit, configuration), change.base, change.head)
             git.try_text(tree, "bisect", verdict)  # fails if only skipped commits are left
+            log, previous_log = git.text(tree, "bisect", "log"), log
     judged = re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.MULTILINE)[2:]  # after GOOD and BAD themselves
     outcome.log = [(commit, verdict) for verdict, commit in judged]
     remaining = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
