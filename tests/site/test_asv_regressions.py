@@ -61,7 +61,7 @@ def test_page_leaves_out_repeated_configurations(name: str, *, is_listed: bool) 
 
 @pytest.mark.history
 def test_page_is_short(tmp_path: Path) -> None:
-    """Asv's page has at most MAX_ROWS rows, each a rise, and none twice. So has asv's feed."""
+    """Asv's page has at most 60 rows, each a rise, and none twice. So has asv's feed."""
     conf, folder = copy.copy(CONF), ROOT / "results"
     conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
     repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()
