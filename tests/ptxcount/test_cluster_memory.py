@@ -30,9 +30,10 @@ PATTERNS = {
     "stride 1": LANES, "stride 2": 2 * LANES, "stride 8": 8 * LANES, "stride 33": 33 * LANES, "one": 0 * LANES + 3,
     "pairs": LANES // 2, "modulo 8": LANES % 8, "random": _RANDOM.integers(0, 1024, 32),
 }  # fmt: skip
-#: Name -> kind of access, bytes of a lane, and instruction.
+#: Name -> kind of access, bytes of a lane, and code. What is loaded is read: ptxas removes other loads.
 ACCESSES = {
-    **{f"ld {n}": ("load", n, f"ld.shared::cluster.{kind} {data}, [%r3];") for n, (kind, data) in _VECTOR.items()},
+    **{f"ld {n}": ("load", n, f"ld.shared::cluster.{kind} {data}, [%r3]; mov.u32 %r5, %q1;")
+       for n, (kind, data) in _VECTOR.items()},
     **{f"st {n}": ("store", n, f"st.shared::cluster.{kind} [%r3], {data};") for n, (kind, data) in _VECTOR.items()},
     "atom": ("atomic", 4, "atom.shared::cluster.add.u32 %q1, [%r3], %r0;"),
     "red": ("atomic", 4, "red.shared::cluster.add.u32 [%r3], %r0;"),
@@ -77,7 +78,7 @@ def test_remote_accesses_count_sectors(access: str, pattern: str) -> None:
 def test_own_block_counts_as_shared_memory() -> None:
     """Lanes take turns: even ones access block 0, odd ones block 1."""
     body = f"{_LOAD_INDEX} and.b32 %r4, %r0, 1; mapa.shared::cluster.u32 %r3, %q8, %r4;"
-    body += "ld.shared::cluster.u32 %r5, [%r3];"
+    body += "ld.shared::cluster.u32 %r5, [%r3]; mov.u32 %r4, %r5;"
     totals = _run(body, [np.zeros(32, np.int32)], unwritten="off").totals()
     assert (totals["shared_load_requests"], totals["cluster_load_requests"], totals["cluster_load_sectors"]) == (2,) * 3
 

@@ -78,7 +78,7 @@ def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int
     """
     touched = 2 * len({(offset + width * t) // 32 for t in range(threads)})
     for code, (read, written) in (
-        (f"ld.global.{name} {register}, [%rd2+{offset}];", (touched, 0)),
+        (f"ld.global.{name} {register}, [%rd2+{offset}]; cvt.u64.{name} %rd5, {register};", (touched, 0)),
         (f"st.global.{name} [%rd2+{offset}], {register};", (0, touched)),
         (f"red.global.add.{name} [%rd2+{offset}], {register};", (touched, touched)),
     ):
@@ -97,6 +97,7 @@ def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
     default, hinted = FETCHED[apart]
     for hint, fetched in {"": default, ".L2::64B": default, ".L2::128B": hinted, ".L2::256B": hinted}.items():
         body = f"ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, {apart}, %rd1; ld.global{hint}.u32 %r4, [%rd2];"
+        body += "mov.u32 %r5, %r4;"
         given = [np.zeros(8192, np.uint8)]
         counters = execute_snippet(module(body, 1), given, distinct=True)
         assert (counters.distinct_sectors, counters.fetched_sectors) == ((min(apart, 32), 0), fetched)
@@ -124,7 +125,7 @@ def test_code_of_headers_has_lines_of_the_kernel() -> None:
     assert {Path(str(file)).name for file, _ in result.by_line()} == {"features.cu"}
 
 
-_HALVES = "<ld.shared.b16 %h0, [%r3+{}]; ld.shared.b16 %h1, [%r3+{}];>"
+_HALVES = "<ld.shared.b16 %h0, [%r3+{}]; ld.shared.b16 %h1, [%r3+{}]; st.global.v2.b16 [%d3], {{%h0, %h1}};>"
 _PAIRS = "<shr.u32 %r10, %r0, 1; mad.lo.u32 %r6, %r10, 16, %r1;>"
 _COLUMNS = (
     "<and.b32 %r10, %r0, 1; mad.lo.u32 %r11, %r10, 128, %r1; shr.u32 %r12, %r0, 1; mad.lo.u32 %r6, %r12, 8, %r11;>"
@@ -142,9 +143,10 @@ MERGED: dict[str, tuple[int, int] | None] = {
     f"{_PAIRS} ld[%r6]:0 ld[%r6]:4": (1, 2), f"{_PAIRS} ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12": (1, 2),
     f"{_COLUMNS} ld[%r6]:0 ld[%r6]:16": (2, 4),  # two words per bank; four as 8 bytes
     _HALVES.format(0, 2): (1, 4), _HALVES.format(2, 4): (2, 8),
-    f"{_HALVES.format(0, 4)} <ld.shared.b16 %h2, [%r3+6];>": (1, 4), _HALVES.format(0, 2).replace("b16", "s16"): None,
-    "<ld.shared.u8 %r10, [%r3]; ld.shared.u8 %r11, [%r3+1];>": None,
-    "<ld.shared.u64 %d6, [%r3]; ld.shared.u64 %d7, [%r3+8];>": (1, 4),
+    f"{_HALVES.format(0, 4)} <ld.shared.b16 %h2, [%r3+6]; st.global.b16 [%d3+4], %h2;>": (1, 4),
+    _HALVES.format(0, 2).replace("b16", "s16"): None,
+    "<ld.shared.u8 %r10, [%r3]; ld.shared.u8 %r11, [%r3+1]; st.global.v2.u8 [%d3], {%r10, %r11};>": None,
+    "<ld.shared.u64 %d6, [%r3]; ld.shared.u64 %d7, [%r3+8]; st.global.v2.u64 [%d3], {%d6, %d7};>": (1, 4),
 }  # fmt: skip
 
 

@@ -235,7 +235,7 @@ def test_vector_must_fit_and_be_aligned(space: str, place: int, error: Fault, me
 
 @pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
 def test_shared_offsets_wrap(offset: int) -> None:
-    loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}];"
+    loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}]; add.u32 %r4, %r5, %r6;"
     text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
     counters = execute_snippet(text, [np.zeros(1)], unwritten="off", races="off")
     assert counters.totals()["shared_load_requests"] == 2

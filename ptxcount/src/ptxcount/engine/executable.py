@@ -13,7 +13,7 @@ from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
 from ..machine.global_races import ReachedNames, find_reached_names
-from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
+from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, is_strong, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import BasicBlock, End, Flow, analyse, find_reachable, is_elect_wait
@@ -100,7 +100,9 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     with np.errstate(all="ignore"):
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow, instructions = analyse(kernel), kernel.instructions
-        _rebind_atomics(instructions, steps, flow)
+        read = {name for instruction in instructions for name in instruction.reads}
+        _rebind_atomics(instructions, steps, flow, read)
+        _rebind_unread_loads(instructions, steps, read)
     operands = [operand for instruction in instructions for operand in instruction.operands]
     leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
     special = {leaf.name for leaf in leaves if isinstance(leaf, Special)}
@@ -131,13 +133,12 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     )
 
 
-def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
+def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow, read: Set[str]) -> None:
     """Replace atomics and their steps, with facts of the whole kernel: unread results, uniform registers, retries."""
     atomics = [place for place, atomic in enumerate(code) if atomic.opcode in ("atom", "red") and atomic.operands]
     if not atomics:
         return
     divergent, retried = find_divergent(code, flow), find_retried_swaps(code, flow)
-    read = {name for instruction in code for name in instruction.reads}
     for place in atomics:
         atomic = code[place]
         target, *others = atomic.operands
@@ -149,6 +150,14 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> N
             is_retried=id(atomic) in retried,
         )
         steps[place] = bind_instruction(code[place])
+
+
+def _rebind_unread_loads(code: list[Instruction], steps: list[Step], read: Set[str]) -> None:
+    """Replace weak loads into registers that nothing reads, and their steps: they are executed, but not counted."""
+    for place, load in enumerate(code):
+        if load.opcode == "ld" and load.writes and read.isdisjoint(load.writes) and not is_strong(load):
+            code[place] = replace(load, is_unread=True)
+            steps[place] = bind_instruction(code[place])
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:

@@ -58,7 +58,7 @@ class SharedAccess(NamedTuple):
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``."""
     candidates = [instruction for instruction in code if instruction.opcode in _ACCESS_KINDS]
-    shared = [instruction for instruction in candidates if "shared" in instruction.modifiers]
+    shared = [candidate for candidate in candidates if "shared" in candidate.modifiers and not candidate.is_unread]
     if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)

@@ -36,7 +36,8 @@ class ArrayMemory(AddressMap):
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, from the thread's address on.
 
         Return one array per element, of unsigned integers (of raw bytes, if an element has 16). ``report`` is called
-        for faults, and for races if it is a `Reporter`. A miss of the L2 cache fetches ``fetch`` sectors.
+        for faults, and for races if it is a `Reporter`. A miss of the L2 cache fetches ``fetch`` sectors;
+        with 0, nothing is read from DRAM.
         """
         shape, parts = self._resolve(address, size, count, active, report, fetch=fetch)
         results = [np.zeros(shape, unsigned(size)) for _ in range(count)]

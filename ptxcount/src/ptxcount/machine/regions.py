@@ -90,10 +90,10 @@ class ArrayPart:
     def mark_sectors(self, *, written: bool, fetch: int = 2) -> None:
         """Mark the sectors that a write, or else a read, touches. An access is aligned, so it lies within one sector.
 
-        ``fetch`` is the number of sectors that a read fetches on an L2 miss. Each number has its own mask.
+        ``fetch`` is the number of sectors that a read fetches on an L2 miss; each has its own mask, and 0 marks none.
         """
         read_masks, mask = self.region.read, self.region.written
-        if read_masks is None or mask is None:
+        if read_masks is None or mask is None or not fetch:
             return
         if not written:
             if fetch not in read_masks:
