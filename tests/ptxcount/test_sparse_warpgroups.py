@@ -161,7 +161,7 @@ def test_sparse_products_are_exact(form: Form) -> None:
 
 
 def test_block_without_a_product() -> None:
-    """Of two blocks, the first jumps to the end."""
+    """Of two blocks, the first jumps to the end; the second stores the result."""
 
     def launch(text: str, arrays: list[Array]) -> None:
         jump = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra DONE;\n"
