@@ -73,7 +73,7 @@ def test_listing_and_page_have_the_same_text(tmp_path: Path, capsys: pytest.Capt
     source, page = tmp_path / "k.cu", tmp_path / "page.html"
     source.write_text(SOURCE.replace("in[0] +", "in[0] +\t/* <b>\x1b[31m */"))
     out = read_output(capsys, source, "--grid", "1", "--block", "32,32", *WORDS, "--html", page)
-    lead = out[: out.index("\nglobal ")]
+    lead = out[: out.index("\nglobal ")]  # the costs, before the tables
     assert PICTURE in lead
     assert [int(line) for line in re.findall(r"k\.cu:(\d+)", lead)] == [row[1] for row in COSTS]
     assert re.search(r"^  \d+%  in\n +\d+%  k\.cu:4  tile\[y\]\[x\] = in\[32 \* x \+ y\];$", lead, re.M)
