@@ -61,7 +61,7 @@ class Checkout(Repository):
         return done.returncode, done.stdout.splitlines(), summary.read_text()
 
 
-def _begins(log: list[str]) -> list[str]:
+def _cut_messages(log: list[str]) -> list[str]:
     return [line.partition("PC")[0] for line in log]
 
 
@@ -71,7 +71,7 @@ def test_rise_fails_unless_waived(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert checkout.run("pin")[1] == ["ptxcount.lock: new: scale<float>"]
     first = checkout.commit()
 
-    checkout.stride(2, ("namespace", "// moved\n\nnamespace"))
+    checkout.stride(2, ("namespace", "// moved\n\nnamespace"))  # the counts of the launch stay
     good = checkout.commit()
     code, log, summary = checkout.action(first)
     assert (code, log, summary) == (0, [], f"{TITLE}same\n\n    1 of 1 launches kept their counts.\n")
@@ -79,19 +79,20 @@ def test_rise_fails_unless_waived(tmp_path: Path, capsys: pytest.CaptureFixture[
     checkout.stride(8)
     bad = checkout.commit()
     code, log, summary = checkout.action(good, "--advise")
-    annotations = [("error", "rise"), ("warning", "strided-access")]  # a stride in another file
+    annotations = [("error", "rise"), ("warning", "strided-access")]  # at the access; only stride.h changed
     assert code == 1
-    assert _begins(log) == [f"::{how} file={FILE},line=6,title={t}::" for how, t in annotations]
+    assert _cut_messages(log) == [f"::{how} file={FILE},line=6,title={t}::" for how, t in annotations]
     assert f"{TITLE}1 line rose, 0 fell" in summary
 
     checkout.stride(8, ("STRIDE];", "STRIDE];  // ptxcount: ignore[rise] read once"))
     checkout.commit()
-    code, log, summary = checkout.action(bad, "--advise")
-    assert (code, _begins(log)) == (0, [f"::warning file={FILE},line=6,title=strided-access::"])
+    code, log, summary = checkout.action(bad, "--advise")  # the lock file of `bad` has the counts of stride 2
+    assert (code, _cut_messages(log)) == (0, [f"::warning file={FILE},line=6,title=strided-access::"])
     assert f"{TITLE}1 line rose, 0 fell" in summary
 
 
 def test_committed_counts_are_not_trusted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The good kernel's counts are committed under the name of the cache file of the bad kernel."""
     checkout = Checkout(tmp_path, capsys)
     checkout.stride(2)
     checkout.run("pin")
@@ -112,5 +113,5 @@ def test_committed_counts_are_not_trusted(tmp_path: Path, capsys: pytest.Capture
     assert (code, [line[:37] for line in log]) == (1, ["scale.cu:6: error: PC003 global load "])
     checkout.commit()
     code, log, summary = checkout.action(first)
-    assert (code, _begins(log)) == (1, [f"::error file={FILE},line=6,title=rise::"])
+    assert (code, _cut_messages(log)) == (1, [f"::error file={FILE},line=6,title=rise::"])
     assert f"{TITLE}1 line rose, 0 fell" in summary

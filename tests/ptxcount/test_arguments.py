@@ -16,7 +16,8 @@ from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import ROW_SUMS, SUMS, read_error
 from tests.ptxcount.snippets import module
 
-#: Type of a parameter, its argument, and the required type; empty if they match.
+#: Type of a parameter, its argument, and the required type; empty if they match. Signs may differ; pointers to bytes or
+#: to unknown types take any array.
 TYPED = [
     ("const float*", "a=float64[64]", "float32"), ("volatile float* __restrict__", "a=int32[64]", "float32"),
     ("double*", "a=float32[128]", "float64"), ("int*", "a=uint32[64]", ""),
@@ -28,7 +29,7 @@ TYPED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("linkage", ["", 'extern "C" '])
+@pytest.mark.parametrize("linkage", ["", 'extern "C" '])  # types of the mangled name, or of the declaration
 @pytest.mark.parametrize(("number", "word", "needed"), [(number, *row[1:]) for number, row in enumerate(TYPED)])
 def test_types_must_match(
     number: int, word: str, needed: str, linkage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -44,7 +45,8 @@ def test_types_must_match(
         assert main([*words, word]) == 0
 
 
-#: Arguments for a kernel of (out, in, n), and the labels in the error; empty if the arguments are allowed.
+#: Arguments for a kernel of (out, in, n), and the labels in the error; empty if the arguments are allowed. A label that
+#: no parameter has is allowed anywhere; - stands for no label.
 ORDERED = [
     ("out=float32[32] in=float32[32] n=int32:32", ""), ("y=float32[32] x=float32[32] int32:32", ""),
     ("in=float32[32] out=float32[32] n=int32:32", "in, out, n"), ("in=float32[32] x=float32[32] int32:32", "in, x, -"),
@@ -53,7 +55,7 @@ ORDERED = [
 
 
 @pytest.mark.parametrize(("words", "labels"), ORDERED)
-def test_labels_in_another_order_are_refused(words: str, labels: str, tmp_path: Path) -> None:
+def test_label_of_another_parameter_is_refused(words: str, labels: str, tmp_path: Path) -> None:
     source, header = tmp_path / "k.cu", tmp_path / "k.h"
     source.write_text('#include "k.h"\n')
     header.write_text("template <class T> __global__ void k(T* out, T* in, int n) { out[0] = in[n]; }")
@@ -73,12 +75,12 @@ MISMATCHED = [
     ("13__nv_bfloat16", "a=float32:1", "argument a=float32:1 is float32, but the kernel takes __nv_bfloat16"),
     ("P13__nv_bfloat16", "a=uint16[4]", ""),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
-    ("Pf", "in=uint64:0", ""),  # no array
+    ("Pf", "in=uint64:0", ""),  # an address
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),
     ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
      "p has the members n, x, q; struct P has x, n, q in"),
     ("1P", 'p={"x": "float32:1", "n": "int32:1", "q": "float32[4]"}', ""),
-    ("P1P", 'p={"*": {"x": "float32:1"}}', ""),
+    ("P1P", 'p={"*": {"x": "float32:1"}}', ""),  # behind a pointer, members are not checked
 ]  # fmt: skip
 
 
@@ -90,14 +92,14 @@ def test_mismatch_names_what_to_pass(mangled: str, word: str, error: str, tmp_pa
         check_arguments(make_arguments([word]), [word], f"_Z1k{mangled}", [source])
 
 
-def test_stored_array_is_writable(tmp_path: Path) -> None:
+def test_stored_array_becomes_contiguous_and_writable(tmp_path: Path) -> None:
     stored = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
     np.save(tmp_path / "in.npy", stored)
     array: Any = make_argument("a=@in.npy", folder=tmp_path)
     assert (array.tolist(), array.flags.c_contiguous, array.flags.writeable) == (stored.tolist(), True, True)
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_files_other_than_npy_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("0 1 2")
     np.savez(tmp_path / "arrays.npz", np.zeros(3))
     for name, problem in (("text.npy", "it has no array of numbers"), ("arrays.npz", "is an archive of arrays")):
@@ -112,7 +114,7 @@ def test_variable_beyond_memory_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert error.startswith(f"MemoryError: the arrays do not fit in this machine's memory: {extent**2} bytes ")
 
 
-def test_arrays_must_fit_together(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_must_fit_in_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     words, needed = [SUMS, *ROW_SUMS.split()], 32 * 4 + 32 * 4 * 4  # bytes of the sums and of the matrix
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: needed)
     assert main(words) == 0

@@ -81,7 +81,7 @@ WIDE = [
 
 
 @pytest.mark.parametrize(("atomic", "counts"), WIDE)
-def test_only_sums_of_64_bits_are_loops(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
+def test_wide_sums_are_loops_and_wide_swaps_are_not(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
     body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
     text = module(
         f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
@@ -116,8 +116,11 @@ def test_each_round_of_a_loop_loads(atomic: str, width: int, loads: list[tuple[i
 
 @pytest.mark.parametrize(("atomic", "width", "loads"), LOOPS)
 def test_loop_of_an_aggregated_sum_loads_once(atomic: str, width: int, loads: list[tuple[int, int, int]]) -> None:
-    """All lanes access one address. Aggregated: one lane adds the sum of all, in a loop only for 64 bits."""
-    blocks, loads_per_warp = 3, loads[0][0]
+    """All lanes access one address. Only integer sums are aggregated: one lane adds the sum of all.
+
+    That lane's atomic is a loop only for 64 bits. Other operations load as often as in `LOOPS`.
+    """
+    blocks, loads_per_warp = 3, loads[0][0]  # the first of `PLACES` is one address
     if atomic.startswith(("add.u64", "add.u32")):
         loads_per_warp = 1 if width == 8 else 0
     totals = _count_atomic(atomic, "mov.u32 %r1, 0;", width, "shared", blocks=blocks)
@@ -125,6 +128,7 @@ def test_loop_of_an_aggregated_sum_loads_once(atomic: str, width: int, loads: li
 
 
 def test_loop_among_swaps_has_its_caveat() -> None:
+    """The sum is a loop in machine code; the swaps before and after it are single instructions."""
     swap, total = "atom.shared.exch.b128 %q1, [s], %q2;", "atom.shared.add.f64 %fd1, [s], 0d3FF0000000000000;"
     begin = ".shared .align 16 .b64 s[2]; st.shared.v2.u64 [s], {0, 0}; bar.sync 0; mov.b128 %q2, {%rd1, %rd2};"
     text = module(f"{begin} {swap} {total} {swap}", 0, ".reg .f64 %fd<2>; .reg .b128 %q<3>;")
@@ -174,6 +178,7 @@ def test_only_global_sums_flush_subnormals(space: str, expected: list[int], targ
 
 @pytest.mark.parametrize("code", [code for code, _ in PLACES.values()], ids=PLACES)
 def test_used_sum_of_ones_costs_as_any_sum(code: str) -> None:
+    """If the result is unused, a sum of ones is cheaper: see the second row of `READ`."""
     ones, others = (_count_atomic(f"add.u32 %r5, [A], {number}", code, 4, "shared") for number in ("1", "%r2"))
     assert ones["shared_atomic_wavefronts"] == others["shared_atomic_wavefronts"]
 
@@ -211,7 +216,8 @@ def test_add_with_used_result_aggregates_only_full_warps() -> None:
         assert totals["atomic_sectors"] == sectors
 
 
-#: Computations of each lane's element, %r1, and whether ptxas aggregates the lanes (machine code of nvcc 13.0.88).
+#: Computations of each lane's element, %r1, and True if ptxas aggregates the lanes (machine code of nvcc 13.0.88). All
+#: active lanes have the same element; ptxas does not know that in the rows with False. %r2 is 3, and %r3 is 0.
 SEEN = {
     "ld.global.u32 %r1, [%rd1];": True,
     "ld.volatile.shared.u32 %r1, [s];": True,

@@ -181,13 +181,13 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("way", PARAMETERS)
 @pytest.mark.parametrize("hidden", ["", ".hidden "])
-def test_parameter_by_name_and_address(way: str, hidden: str) -> None:
+def test_parameter_is_read_by_name_or_address(way: str, hidden: str) -> None:
     text = module(f"ld.param.u64 %rd2, [p1]; {PARAMETERS[way]} st.global.u64 [%rd2], %rd3;", 2)
     text = text.replace(".param .u64 p0", f"{hidden}.param .u64 p0")
     result = np.zeros(1, np.uint64)
     ptxcount.count(text, None, 1, 1, [np.uint64(77), result])
     assert result[0] == 77
-    if way == "address":
+    if way == "address":  # an offset leads out of the parameter
         with pytest.raises(ptxcount.OutOfBoundsError, match="byte 8 of p0 of 8 bytes"):
             ptxcount.count(text.replace("[%rd4]", "[%rd4+8]"), None, 1, 1, [np.uint64(77), result])
 
@@ -232,7 +232,10 @@ def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> No
 
 @pytest.mark.parametrize("scale", [None, 120, 127, 130])
 def test_fixed_point_is_the_nearest(scale: int | None) -> None:
-    """``s2f6`` holds the nearest 64th of a number over its scale, clamped; NaN becomes the largest number."""
+    """``s2f6`` holds the nearest 64th of a number over its scale, clamped; NaN becomes the largest number.
+
+    A scale code c is 2**(c - 127). The conversion back multiplies by the scale.
+    """
     scaled = "" if scale is None else ".scaled::n2::ue8m0"
     scale_words = [] if scale is None else [np.full(len(NUMBERS), scale | scale << 8, np.uint16)]
     got = evaluate(f"cvt.rn.satfinite{scaled}.s2f6x2.f32", [NUMBERS, PARTNERS, *scale_words], np.uint16)

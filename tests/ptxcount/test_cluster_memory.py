@@ -72,11 +72,11 @@ def test_remote_accesses_count_sectors(access: str, pattern: str) -> None:
     totals = counters.totals()
     expected = _count_sectors(kind, (index * width).tolist())
     assert (totals[f"cluster_{kind}_requests"], totals[f"cluster_{kind}_sectors"]) == (1, expected)
-    assert not any(totals[f"shared_{kind}_{name}"] for kind in KINDS for name in ("requests", "wavefronts"))
+    assert not any(totals[f"shared_{own_kind}_{name}"] for own_kind in KINDS for name in ("requests", "wavefronts"))
 
 
 def test_own_block_counts_as_shared_memory() -> None:
-    """Lanes take turns: even ones access block 0, odd ones block 1."""
+    """In both blocks, even lanes access block 0 and odd lanes block 1: a warp has a request to either."""
     body = f"{_LOAD_INDEX} and.b32 %r4, %r0, 1; mapa.shared::cluster.u32 %r3, %q8, %r4;"
     body += "ld.shared::cluster.u32 %r5, [%r3]; mov.u32 %r4, %r5;"
     totals = _run(body, [np.zeros(32, np.int32)], unwritten="off").totals()
@@ -108,7 +108,7 @@ _FIND_OTHER = (
 _STORE_OWN, _LOAD_OTHER = "st.shared.u32 [s], %r2;", "ld.shared::cluster.u32 %r5, [%r3];"
 _FIRST_STORES_OTHER = "setp.ne.u32 %p1, %r2, 0; @%p1 bra END; st.shared::cluster.u32 [%r3], 5; END:"
 _FIND_FIRST = "mapa.shared::cluster.u32 %r3, %q8, 0;"
-#: Code of one thread in each of two blocks, and True if it races.
+#: Code after `_FIND_OTHER` of one thread in each of two blocks, and True if it races.
 RACES = {
     "barrier of the cluster": (f"{_STORE_OWN} {_MEET} {_LOAD_OTHER}", False),
     "no barrier": (f"{_STORE_OWN} {_LOAD_OTHER}", True),

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from importlib.metadata import version
@@ -47,7 +48,7 @@ def test_entry_is_any_name(name: str, flags: list[str], tmp_path: Path, capsys: 
     source.write_text(TURN)
     words = [str(source), "--entry", name, "--grid", "1", "--block", "32,1", *flags]
     totals = _json(capsys, *words, "--dynamic-shared", "128", "out=float32[32]", "float32:2")
-    assert [totals[name] for name in COUNTERS] == [1, 4, 1, 4, 1, 1]
+    assert [totals[counter] for counter in COUNTERS] == [1, 4, 1, 4, 1, 1]
 
 
 def test_missing_dynamic_shared_memory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,7 +130,9 @@ WITHOUT_GRID = [
 
 
 @pytest.mark.parametrize(("words", "code", "text"), WITHOUT_GRID)
-def test_missing_grid(words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_omitted_grid_gives_a_command_or_an_error(
+    words: str, code: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "two.cu"
     file.write_text("".join(f"__global__ void {name}(float* x) {{ x[threadIdx.x] = 1; }}" for name in "ab"))
     assert main([str(file), *words.split()]) == code
@@ -138,7 +141,8 @@ def test_missing_grid(words: str, code: int, text: str, tmp_path: Path, capsys: 
     assert "a(float* x)" not in captured.out
 
 
-def test_unwritable_page_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unwritable_page_is_refused_before_the_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The launch would exceed its step limit."""
     for page, problem in (
         (tmp_path / "none" / "page.html", "is in a folder that does not exist"),
         (tmp_path, "is a folder"),
@@ -191,8 +195,8 @@ def test_suggested_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (command,) = [line for line in out.splitlines() if line.startswith("  ptxcount ")]
     words = shlex.split(command)[1:]
     assert "sm_80" in words
-    columns, warps = 248, 8  # as guessed
-    assert _json(capsys, *words)["load_requests"] == columns * warps
+    rows, columns = 248, 248  # as guessed
+    assert _json(capsys, *words)["load_requests"] == -(-rows // 32) * columns  # a warp for 32 rows
 
 
 @pytest.mark.parametrize(
@@ -207,17 +211,19 @@ def test_other_arch_has_a_note(arch: str, is_noted: bool, tmp_path: Path, capsys
 
 
 FULL, CLOSED = "ptxcount: No space left on device\n", "ptxcount: standard output is closed\n"
+#: Exit code of a shell for a command that SIGPIPE ended.
+PIPE = 128 + signal.SIGPIPE
 #: Words of the command, redirection of standard output in a shell, exit code, and standard error.
 OUTPUTS = [
     (f"sums.ptx {ROW_SUMS}", "> /dev/full", 1, FULL), (f"sums.ptx {ROW_SUMS} --json", ">&-", 1, CLOSED),
-    (f"sums.ptx {ROW_SUMS}", "| true", 141, ""), ("--help", "> /dev/full", 1, FULL),
-    ("check", "> /dev/full", 2, FULL), ("check", ">&-", 2, CLOSED), ("check", "| true", 141, ""),
-    ("check --help", "| true", 141, ""),
+    (f"sums.ptx {ROW_SUMS}", "| true", PIPE, ""), ("--help", "> /dev/full", 1, FULL),
+    ("check", "> /dev/full", 2, FULL), ("check", ">&-", 2, CLOSED), ("check", "| true", PIPE, ""),
+    ("check --help", "| true", PIPE, ""),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "where", "code", "error"), OUTPUTS)
-def test_unwritable_output_is_one_line(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
+def test_unwritable_output_ends_the_command(words: str, where: str, code: int, error: str, tmp_path: Path) -> None:
     script = f"{sys.executable} -m ptxcount {words} {where}; exit ${{PIPESTATUS[0]}}"
     (tmp_path / "sums.ptx").write_text(ptx("row_sums"))
     buffered = {**os.environ, "PYTHONUNBUFFERED": ""}
@@ -225,12 +231,13 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
     assert (done.returncode, done.stderr, done.stdout) == (code, error, "")
 
 
-#: First lines of the source, options of nvcc, files that ``#line`` names, and those of them whose line is shown.
+#: First lines of the source, options of nvcc, files that ``#line`` names, and those of them whose line is shown: those
+#: that the source or nvcc's options include.
 NAMED: list[tuple[str, str, list[str], set[str]]] = [
     ("", "-I {folder}/included", ["own/text.h", "included/text.h", "elsewhere/text.h", "own/link.h"], set()),
     ('#include "text.h"\n#include "a b$.h"\n#include "link.h"', "-I {folder}/included",
      ["own/text.h", "included/text.h", "own/a b$.h", "elsewhere/text.h"],
-     {"own/text.h", "own/a b$.h", "elsewhere/text.h"}),
+     {"own/text.h", "own/a b$.h", "elsewhere/text.h"}),  # the last by own/link.h, a symbolic link
     ("#include <text.h>", "-I {folder}/included", ["own/text.h", "included/text.h"], {"included/text.h"}),
     ("", "-include {folder}/elsewhere/text.h", ["own/text.h", "elsewhere/text.h"], {"elsewhere/text.h"}),
 ]  # fmt: skip
@@ -250,7 +257,8 @@ def test_only_files_that_nvcc_read_are_shown(
     source.write_text(f'{begin}\nextern "C" __global__ void k(volatile float* o) {{\n{stores}}}\n')
     out = read_output(capsys, source, "--flags", flags.format(folder=tmp_path), *ONE[:-1], "o=float32[4]")
     assert all(f"{Path(file).name}:" in out for file in named)
-    assert [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))].count("2") == len(named)
+    numbers = [line.split()[0] for line in out.splitlines() if line.startswith((">>", "  "))]
+    assert numbers.count("2") == len(named)  # each file has a row for its line 2
     assert {file for file in files if f"the second line of {file}" in out} == shown
 
 

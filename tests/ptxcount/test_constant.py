@@ -19,11 +19,11 @@ from tests.ptxcount.commands import read_output
 TAPS = np.array([0.5, 1, -2, 4, 8, 4, -2, 1, 0.25], np.float32)
 
 
-def _constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
+def _list_constants(counters: LaunchCounters) -> list[tuple[str, int, int]]:
     return [(a.kind, a.requests, a.sectors) for a in counters.accesses if a.space == "constant"]
 
 
-def test_filter_in_constant_memory_needs_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constants_at_known_addresses_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     rows, columns, block = 5, 203, 64
@@ -37,7 +37,7 @@ def test_filter_in_constant_memory_needs_no_load(monkeypatch: pytest.MonkeyPatch
     active_warps = rows * -(-columns // 32)
     assert (totals["load_requests"], totals["store_requests"]) == (active_warps * TAPS.size, active_warps)
     assert not by_sets.differences(counters.accesses)
-    assert not _constants(counters), "ptxas knows the addresses: they are operands of other instructions"
+    assert not _list_constants(counters), "they are operands of other instructions in machine code"
 
 
 @pytest.mark.parametrize("from_constant", [0, 1])
@@ -46,20 +46,21 @@ def test_generic_load_counts_in_its_space(from_constant: int) -> None:
     args: list[Argument] = [out, source, np.int32(from_constant)]
     counters = sources.execute("constants", "through_a_pointer", args, threads=40)
     assert out.tolist() == [*(TAPS if from_constant else source).tolist() * 5][:40]
-    assert counters.totals()["load_requests"] == (0 if from_constant else 2)
-    assert _constants(counters) == ([("load", 2, 0)] if from_constant else [])
+    warps = 2
+    assert counters.totals()["load_requests"] == (0 if from_constant else warps)
+    assert _list_constants(counters) == ([("load", warps, 0)] if from_constant else [])
 
 
 def test_store_to_constant_memory_is_refused() -> None:
-    out = np.zeros(9, np.float32)
-    sources.execute("constants", "write_through_a_pointer", [out, np.int32(0)], threads=9)
+    out, to_output, to_constant = np.zeros(9, np.float32), np.int32(0), np.int32(1)
+    sources.execute("constants", "write_through_a_pointer", [out, to_output], threads=9)
     assert out.tolist() == [1] * 9
     with pytest.raises(ReadOnlyError, match=r"byte 0 of taps of 36 bytes"):
-        sources.execute("constants", "write_through_a_pointer", [out, np.int32(1)], threads=9)
+        sources.execute("constants", "write_through_a_pointer", [out, to_constant], threads=9)
 
 
 def test_read_behind_a_constant_is_refused() -> None:
-    ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")
+    ptx = sources.ptx("constants").replace("[taps+32]", "[taps+36]")  # from the last of 9 floats to the next word
     args: list[Argument] = [np.zeros(32, np.float32), np.zeros(32, np.float32), np.int32(1), np.int32(32)]
     with pytest.raises(OutOfBoundsError, match=r"4 bytes at 0x.*, which is byte 36 of taps of 36 bytes"):
         execute_kernel(ptx, "convolve_rows", (1, 1, 1), (32, 1, 1), args)
@@ -79,7 +80,7 @@ def test_variables_are_set_by_name() -> None:
     x, scale, seen = np.arange(4, dtype=np.float32), np.array([2, 10], np.float32), np.full(4, 7, np.uint32)
     variables: dict[str, Argument] = {"scale": scale, "total": np.int32(11), "seen": seen}
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)], variables=variables)
-    assert x.tolist() == [0, 10, 4, 30]
+    assert x.tolist() == [0 * 2, 1 * 10, 2 * 2, 3 * 10]
     assert seen.tolist() == [7, 7, 7 + 11, 7]
 
 
@@ -121,7 +122,8 @@ def test_ambiguous_or_unused_variable_is_refused(kernel: str, name: str, message
         ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
 
 
-def test_full_name_selects_its_variable() -> None:  # although another name ends in it
+def test_full_name_selects_its_variable() -> None:
+    """``a::one``, which is 1, ends in the name ``one``, too."""
     x = np.zeros(4, np.float32)
     ptxcount.count(TWO_TAPS, "both", 1, 4, [x], variables={"one": np.float32(2)})
     assert x.tolist() == [3, 3, 3, 3]

@@ -74,32 +74,35 @@ def test_cutile_kernel_gets_arrays(arrays: Arrays, monkeypatch: pytest.MonkeyPat
 
 
 def test_cutile_kernel_gets_maps(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host function writes a map of the first array: one axis of float32 (0x382), length and box of 7 + 1."""
+    """The host function writes a map of the first array: one axis of float32 (0x382), length and box of 8, minus 1."""
     ptx = write_copy([*TWO_ARRAYS, TENSOR_MAP], output=(3, 0))
     tile = Tile(ptx)
     stand_in(monkeypatch, cuda__tile=tile, cuda__tile__compilation=tile)
     with pytest.raises(LaunchError, match=r"takes 3 arguments and 1 tensor map, but .* did not run; pass each map"):
         arrays.count(KERNEL, 64)
     arrays.count(KERNEL, 64, ptxcount.TensorMap(arrays.source, (8,)))
-    tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 7, 48: 7 << 56}))
+    tile.cubin = make_cubin(ptx, make_host_section({0: None, 8: 0x382, 32: 8 - 1, 48: (8 - 1) << 56}))
     arrays.count(KERNEL, 64)
 
 
 LINE = np.zeros(257, np.float32)
 
 
+#: Array; divisor of its address in memory; True if elements may overlap; strides that are the constant 1, and divisors
+#: of strides: 16 bytes, else 1 element; lengths that are the constant 1, and divisors of lengths: 16, else 1.
 @pytest.mark.parametrize(("array", "base", "aliases", "strides", "lengths"), [
     (LINE[:256], 16, False, ([1], [1]), ([None], [16])),
-    (LINE[1:], 1, False, ([1], [1]), ([None], [16])),
-    (LINE[4:], 16, False, ([1], [1]), ([None], [1])),
-    (LINE[15::-1], 1, True, ([None], [1]), ([None], [16])),
+    (LINE[1:], 1, False, ([1], [1]), ([None], [16])),  # 256 elements, 4 bytes after the first
+    (LINE[4:], 16, False, ([1], [1]), ([None], [1])),  # 253 elements
+    (LINE[15::-1], 1, True, ([None], [1]), ([None], [16])),  # a negative stride
+    # the base of this row is not contiguous: memory holds only the row
     (np.ndarray((2, 4), np.float32, bytearray(40), strides=(20, 4))[1], 16, False, ([1], [1]), ([None], [1])),
     (np.zeros((16, 20), np.float32), 16, False, ([None, 1], [4, 1]), ([None, None], [16, 1])),
     (np.zeros((20, 24), np.float16).T, 16, False, ([1, None], [1, 8]), ([None, None], [1, 1])),
     (np.broadcast_to(LINE[:32], (16, 32)), 16, True, ([None, 1], [4, 1]), ([None, None], [16, 16])),
     (sliding_window_view(LINE, 16), 16, True, ([1, 1], [1, 1]), ([None, None], [1, 16])),
-    (LINE[:32].reshape(1, 32), 16, False, ([None, 1], [4, 1]), ([1, None], [1, 16])),
-    (np.zeros((2, 2, 2, 2, 2, 16), np.float32), 16, False, (None, None), (None, None)),
+    (LINE[:32].reshape(1, 32), 16, False, ([None, 1], [4, 1]), ([1, None], [1, 16])),  # a length of 1 is constant
+    (np.zeros((2, 2, 2, 2, 2, 16), np.float32), 16, False, (None, None), (None, None)),  # too many axes
 ])  # fmt: skip
 def test_arrays_have_the_constraints_of_a_launch(
     array: Any, base: int, aliases: bool, strides: Any, lengths: Any, monkeypatch: pytest.MonkeyPatch
@@ -128,17 +131,23 @@ def test_types_are_those_of_cutile(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FLOATS = np.zeros((64, 96), np.float32)
-#: Words as tileiras writes them: None for the address of the array.
-ROWS = {0: None, 8: 0x18 << 32 | 0x40392, 32: 0x3F << 32 | 0x4F, 48: 0x0F << 56, 56: 0x0F}
+#: Version 2 of a map of two axes of float32. Bits 13 and 14 are the swizzle.
+FLAGS = 0x40392
+#: Words by place as tileiras writes them: None for the address of the array; flags and pitches in units of 16 bytes;
+#: lengths minus 1; from byte 55 on, lengths of the box minus 1. The first axis is x.
+ROWS = {
+    0: None, 8: (96 * 4 // 16) << 32 | FLAGS, 32: (64 - 1) << 32 | (80 - 1), 48: (16 - 1) << 56, 56: 16 - 1,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("array", "words", "box", "swizzle"), [
     (FLOATS[:, :80], ROWS, (16, 16), 0),
     (FLOATS[:, :80].T, ROWS, (16, 16), 0),  # x is the axis whose elements lie side by side
-    (FLOATS[:, :80], ROWS | {8: 0x18 << 32 | 0x46392, 48: 0x1F << 56, 56: 0x3F}, (64, 32), 128),
+    (FLOATS[:, :80], ROWS | {8: (96 * 4 // 16) << 32 | FLAGS | 3 << 13, 48: (32 - 1) << 56, 56: 64 - 1}, (64, 32), 128),
     (np.zeros((6, 20, 24, 64), np.float16), {
-        0: None, 8: 0x8 << 32 | 0x240332, 16: 0xF00 << 32 | 0xC0, 32: 0x17 << 32 | 0x3F, 40: 0x5 << 32 | 0x13,
-        48: 0x1F << 56, 56: 0x10303}, (2, 4, 4, 32), 0),
+        0: None, 8: (64 * 2 // 16) << 32 | 0x240332, 16: (20 * 24 * 64 * 2 // 16) << 32 | (24 * 64 * 2 // 16),
+        32: (24 - 1) << 32 | (64 - 1), 40: (6 - 1) << 32 | (20 - 1),
+        48: (32 - 1) << 56, 56: (2 - 1) << 16 | (4 - 1) << 8 | (4 - 1)}, (2, 4, 4, 32), 0),
 ])  # fmt: skip
 def test_words_give_a_map(array: Any, words: dict[int, int | None], box: tuple[int, ...], swizzle: int) -> None:
     cubin = make_cubin("", make_host_section(words))
@@ -149,8 +158,9 @@ def test_words_give_a_map(array: Any, words: dict[int, int | None], box: tuple[i
 
 
 @pytest.mark.parametrize("words", [
-    {8: 0x18 << 32 | 0x48392}, {8: 0x18 << 32 | 0x40393}, {8: 0x19 << 32 | 0x40392}, {32: 0x3E << 32 | 0x4F},
-    {48: 0x0F << 56 | 1 << 32},
+    {8: (96 * 4 // 16) << 32 | FLAGS | 1 << 15}, {8: (96 * 4 // 16) << 32 | FLAGS + 1},  # an unknown flag, version 3
+    {8: (100 * 4 // 16) << 32 | FLAGS}, {32: (63 - 1) << 32 | (80 - 1)},  # another pitch, another length
+    {48: (16 - 1) << 56 | 1 << 32},  # a step
 ])  # fmt: skip
 def test_unknown_maps_are_refused(words: dict[int, int | None]) -> None:
     cubin = make_cubin("", make_host_section(ROWS | words))
@@ -161,5 +171,6 @@ def test_unknown_maps_are_refused(words: dict[int, int | None]) -> None:
 
 @pytest.mark.parametrize(("options", "count"), [({}, 1), ({"machine": 183}, 0), ({"link": 4}, 0)])
 def test_only_usable_host_functions_are_called(options: dict[str, int], count: int) -> None:
+    """Machine 183 is AArch64; a relocation at byte 4 of the code is in the function, which begins at byte 2."""
     maps = make_tensor_maps(make_cubin("", make_host_section(ROWS, **options)), [FLOATS[:, :80]], 1)
     assert len(maps) == count

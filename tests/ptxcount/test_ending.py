@@ -21,7 +21,7 @@ ENDS = {signal.SIGINT: (130, "ptxcount: interrupted\n"), signal.SIGTERM: (143, "
 @pytest.mark.parametrize("words", [["check"], ["pin"], ["init", "scale.cu"], ["scale.cu"]], ids="-".join)
 def test_signal_ends_a_command_at_once(words: list[str], number: signal.Signals, tmp_path: Path) -> None:
     assert _end_command(words, {}, number, tmp_path) == (ENDS[number][0], "", ENDS[number][1])
-    assert not list((tmp_path / "temporary").iterdir())
+    assert not list((tmp_path / "temporary").iterdir())  # where nvcc had a file
 
 
 def test_interrupted_import_is_one_line(tmp_path: Path) -> None:

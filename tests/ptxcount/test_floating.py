@@ -31,6 +31,7 @@ def test_fma_rounds_once(name: str) -> None:
     near = (rng.normal(size=(2, 1000))).astype(dtype)
     with np.errstate(all="ignore"):
         cancel = -(near[0] * near[1])
+    # the exact result of the last 1000 rows is the rounding error of a product
     a, b, c = np.append(a, near[0]), np.append(b, near[1]), np.append(c, cancel)
     for start in range(0, len(a), 1024):
         part = [x[start : start + 1024] for x in (a, b, c)]
@@ -44,8 +45,8 @@ def test_fma_of_extremes_rounds_once() -> None:
     exponents = np.array(list(product(powers, powers)))
     a, b = np.ldexp(rng.uniform(1, 2, (len(exponents), 2)) * rng.choice([-1, 1], (len(exponents), 2)), exponents).T
     with np.errstate(all="ignore"):
-        back = -(a * b)
-    for c in (np.zeros_like(a), back, np.nextafter(back, 0), np.ldexp(1.0, rng.integers(-1070, 1000, len(a)))):
+        negated = -(a * b)
+    for c in (np.zeros_like(a), negated, np.nextafter(negated, 0), np.ldexp(1.0, rng.integers(-1070, 1000, len(a)))):
         got = evaluate("fma.rn.f64", [a, b, c], "f8")
         expected = [multiply_add(float(x), float(y), float(z), np.dtype("f8")) for x, y, z in zip(a, b, c, strict=True)]
         assert_same(got, np.array(expected))
@@ -171,6 +172,7 @@ def test_numbers_round_to_floats(source: str, target: str, rounding: str) -> Non
     else:
         bits = int(source[1:])
         low = -(2 ** (bits - 1)) if source[0] == "s" else 0
+        # limits of the types, ties of halves and singles, and their neighbours
         numbers = [low, low + 1, low + 2**bits - 1, 0, 1, 2**24 + 1, 2**24 - 1, 2049, 2051, 65519, 65520, 2**31 - 65]
         values = np.array(numbers, f"{source[0].replace('s', 'i')}{bits // 8}")
     got = evaluate(f"cvt.{rounding}.{target}.{source}", [values], dtype)
@@ -203,7 +205,7 @@ CONVERSIONS = [
 
 
 @pytest.mark.parametrize(("instruction", "source", "target", "values", "expected"), CONVERSIONS)
-def test_conversions_extend_and_saturate(
+def test_conversions_extend_saturate_round_and_flush(
     instruction: str, source: str, target: str, values: list[float], expected: list[float]
 ) -> None:
     got = evaluate(instruction, [np.array(values, source)], target)

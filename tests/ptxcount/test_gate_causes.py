@@ -48,7 +48,7 @@ def _drop_files(repository: Repository) -> None:
     lock.write_text(json.dumps(document))
 
 
-#: Changes, code of a finding, and the end of its text.
+#: Changes, code of a finding (PC003: a count rose, PC004: one fell, PC006: wrong kernel), and the end of its text.
 CAUSES: list[tuple[list[Change], str, str]] = [
     ([_header(0, "#define TILE 8\n")], "PC003", "to 1024 (8 to 32 per request, ideal 4); include/tile.cuh changed"),
     ([_header(0, "#define TILE 1\n")], "PC004", "run ptxcount pin to keep the lower count; include/tile.cuh changed"),
@@ -59,7 +59,7 @@ CAUSES: list[tuple[list[Change], str, str]] = [
     ([*(_header(n, f"#define TILE 8{' ' * n}\n") for n in range(3)), _source("// changed\n")], "PC003",
      "ideal 4); scale.cu, include/tile.cuh, 2 more files changed"),
     ([_header(1, f"#pragma once  // {HEADERS[1]}\r\n"), _header(0, "#define TILE 8\r\n")], "PC003",
-     "ideal 4); include/tile.cuh changed"),
+     "ideal 4); include/tile.cuh changed"),  # not more.cuh: ends of lines do not count
     ([lock("load sectors\": 256", "load sectors\": 128")], "PC003",
      f"from 128 to 256 (4 to 8 per request, ideal 4); {NONE}"),
     ([lock("13.0.88", "12.4.99"), lock("load sectors\": 256", "load sectors\": 128")],
@@ -93,4 +93,4 @@ def test_lock_has_hashes_of_compiled_files(headers: Repository) -> None:
     document = json.loads((headers.folder / "ptxcount.lock").read_text())
     assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
     assert document["files"] == input_hashes.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])
-    assert "settings" not in document
+    assert "settings" not in document  # the key of a launch without a name has them

@@ -68,6 +68,7 @@ def test_script_as_host_compiler_is_always_called(own_nvcc: Path, cached: Projec
 
 
 def test_changed_link_compiles_again(own_nvcc: Path, cached: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVCC is behind a link, first to the copy of the toolkit, then to the toolkit."""
     toolkit = (own_nvcc.parent / "include").resolve().parent
     link = own_nvcc.parents[1] / "link"
     link.symlink_to(own_nvcc.parent)
@@ -88,7 +89,8 @@ def test_script_as_nvcc_is_always_called(own_nvcc: Path, cached: Project) -> Non
 
 
 @pytest.mark.parametrize(("options", "folders"), [
-    (["-I/x/usr/include"], ["/usr/include"]), (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
+    (["-I/x/usr/include"], ["/usr/include"]),  # another folder
+    (["-I/usr/include"], []), (["-isystem", "/usr/include"], []),
     (["-Xcompiler=-I/usr/include,-O2"], []),
 ])  # fmt: skip
 def test_folder_of_an_option_is_no_system_folder(options: list[str], folders: list[str]) -> None:

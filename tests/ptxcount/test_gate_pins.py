@@ -21,14 +21,14 @@ PINS: list[tuple[Change, list[str], int, str, bool]] = [
     (launch(LAUNCH + TWO_BLOCKS), [], 0, "new: scale<float> (launch 2)", True),
     (launch(TWO_BLOCKS), [], 0, "gone: scale.cu: phys::scale<float> <<<(4, ", True),
     (lock('"nvcc": "13.0.88"', '"nvcc": "12.4.99"'), [], 0, "nvcc: 12.4.99 before, 13.0", True),
-    (lock("{", ""), [], 0, "run ptxcount pin to replace the file", True),
-    (launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: error: PC006 ", False),
+    (lock("{", ""), [], 0, "run ptxcount pin to replace the file", True),  # no JSON
+    (launch(LAUNCH.replace("8192", "100")), [], 1, "scale.cu:6: error: PC006 ", False),  # reads out of bounds
     (lambda repo: None, [], 0, "", False),
 ]
 
 
 @pytest.mark.parametrize(("change", "words", "code", "message", "written"), PINS)
-def test_pin_needs_consent_to_higher_counts(
+def test_pin_writes_unless_counts_rise_or_launches_fail(
     change: Change, words: list[str], code: int, message: str, written: bool, repository: Repository
 ) -> None:
     change(repository)
@@ -97,6 +97,7 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
     repository.write_launches("")
     code, lines = repository.run("init", "scale.cu", "sum.cu", "-I", "include", "--flags", "-DMORE")
     assert code == 0
+    # with the guessed n, the kernel of stride 2 would read out of bounds
     repository.write_launches("\n".join(lines).replace("int32:65528", "int32:1024"))
     assert repository.run("pin")[1] == [
         *(f"ptxcount.lock: new: {name}" for name in ("phys::scale<float>", "sum")),

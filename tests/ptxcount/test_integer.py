@@ -141,7 +141,7 @@ def test_carry_reaches_the_next_instruction(kind: str, first: str, second: str, 
     bits = int(kind[1:])
     for result, *row in zip(got.tolist(), *(operand.tolist() for operand in operands), strict=True):
         a, b, *upper = row
-        lower = (a, b) if "madc.hi" in second else (a % 2**bits, b % 2**bits)
+        lower = (a, b) if "madc.hi" in second else (a % 2**bits, b % 2**bits)  # unsigned, except for products
         assert result == _wrap(oracle(bits, *lower, *upper), kind), row
 
 

@@ -18,7 +18,7 @@ def test_results_as_on_an_h200(operation: str, group: str) -> None:
     text = lanes.text(operation, group)
     out = np.full((32, 2), lanes.UNTOUCHED, np.uint32)
     counters = execute_snippet(text, [out])
-    reads_idle = operation.startswith("shfl") and 0 in out[:, 0].tolist()
+    reads_idle = operation.startswith("shfl") and 0 in out[:, 0].tolist()  # an inactive lane's value is 0
     assert [finding.code for finding in counters.findings] == (["inactive-lane"] if reads_idle else [])
     reading = READ.get(f"{operation}; {group}")
     if reading is None:
@@ -50,14 +50,15 @@ def test_elect_takes_the_lowest_active_lane(group: str, leader: int, monkeypatch
 def test_redux_ignores_inactive_lanes(name: str, kind: str) -> None:
     reduce = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
               "xor": np.bitwise_xor}[name]  # fmt: skip
-    for first in (-9, 5, -(2**31), 2**31 - 20):  # also 20 numbers at each limit of s32
+    for first in (-9, 5, -(2**31), 2**31 - 20):  # 20 active lanes; also numbers at each limit of s32
         operand = (first + np.arange(20)).astype(np.int64).astype(f"{kind[0].replace('s', 'i')}4")
         word = "b32" if name in ("and", "or", "xor") else kind
         result = evaluate(f"redux.sync.{name}.{word} {{d}}, {{a}}, -1", [operand], operand.dtype)
         assert {*result.tolist()} == {int(reduce.reduce(operand, dtype=operand.dtype))}
 
 
-def test_vote_suffixes_in_either_order() -> None:
+def test_vote_takes_suffixes_in_either_order() -> None:
+    """`lanes.OPERATIONS` has ``vote.sync.ballot``."""
     got = evaluate("vote.ballot.sync.b32 {d}, {a}, -1", [np.arange(64) % 3 == 0], np.uint32)
     ballots = [sum(1 << i for i in range(32) if (first + i) % 3 == 0) for first in (0, 32)]
     assert got.tolist() == np.repeat(ballots, 32).tolist()
@@ -72,7 +73,10 @@ def test_finding_names_the_inactive_lane() -> None:
 
 
 def test_elect_while_others_poll() -> None:
-    """Warp 1 polls an mbarrier for four arrivals; warp 0 elects lane 0 four times, which adds 1 twice and arrives."""
+    """Warp 1 polls an mbarrier for four arrivals; warp 0 elects lane 0 four times, which adds 1 twice and arrives.
+
+    Between the additions is a branch that no thread takes.
+    """
     rounds = "".join(
         f"elect.sync %r1|%p3, -1; @!%p3 bra SKIP{k}; red.global.add.u32 [%rd1], 1; setp.eq.u32 %p4, %r0, 99; "
         f"@%p4 bra NEXT{k}; red.global.add.u32 [%rd1], 1; NEXT{k}: mbarrier.arrive.shared.b64 _, [bar]; SKIP{k}: "

@@ -29,7 +29,7 @@ TILE = """\
     __syncthreads();
     for (int j = 0; j < 32; j += 8) x[(row + j) * 256 + column] = tile[threadIdx.x][threadIdx.y + j];
 """
-#: Text before the kernel's name, its body, and options of the suggested command.
+#: Text before the kernel's name, its body, and options of the suggested command. The last two kernels have rows of 256.
 DECLARED = [
     ("__global__ void", BODY, "--block 256"), ("__global__ void __launch_bounds__(128)", BODY, "--block 128"),
     ("__launch_bounds__(64, 2) __global__ void", BODY, "--block 64"),
@@ -151,7 +151,7 @@ def test_guesses_have_pointers_to_pointers(tmp_path: Path) -> None:
     (kernel,) = list_kernels(file)
     arguments: list[Any] = [*make_arguments(kernel.arguments)]
     ptxcount.count(file, None, 1, 1, arguments)
-    assert arguments[0][0] == 65536 + 2 + 3  # the guess of p.n; and the elements 2 and 3 of rows 0, 1, 2, ...
+    assert arguments[0][0] == 65536 + 2 + 3  # the guess of p.n; guessed arrays are 0, 1, 2, ...
 
 
 def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
@@ -165,7 +165,8 @@ def test_guessed_struct_has_its_members(tmp_path: Path) -> None:
     assert ptxcount.count(file, None, 1, 32, arguments).loads.requests == 1
 
 
-def test_guess_of_an_unknown_struct_is_its_bytes(tmp_path: Path) -> None:
+def test_unknown_struct_without_pointers_is_its_bytes(tmp_path: Path) -> None:
+    """A struct with a pointer has no guess: bytes of zeros would be null pointers."""
     file = tmp_path / "kernel.cu"
     methods = "struct Q { float* x; int f(); }; struct R { int f(); int n; };"
     file.write_text(f"{methods} __global__ void k(Q q, R r) {{ q.x[0] = r.n; }}")
@@ -173,8 +174,9 @@ def test_guess_of_an_unknown_struct_is_its_bytes(tmp_path: Path) -> None:
 
 
 #: Parameters and body of a kernel, and its guessed launch. Bounded kernels have 8 threads less an axis than the grid:
-#: 65528 of 2**16, 248 of 2**8, or 56 of 2**6.
+#: 65528 of 2**16, 248 of 2**8, or 56 of 2**6. I is the number of a thread in the launch, WARP is 32, and SIDE is 16.
 USES = (
+    # an element a thread; structs of three floats; indices; n rows of n elements
     ("const float* x, float* o, int n) { if (I <= n) o[I] = x[I];",
      "--grid 256 --block 256 x=float32[65528] o=float32[65528] n=int32:65528"),
     ("const P* p, float* o, int n) { if (I < n) o[I] = p[I].y;",
@@ -183,6 +185,7 @@ USES = (
      "--grid 256 --block 256 at=int32[65528]=random(1) o=float32[65528] n=int32:65528"),
     ("const float* x, float* o, int n) { if (I >= n) return; for (int j = 0; j < n; j++) o[I] += x[j * n + I];",
      "--grid 1 --block 256 x=float32[248,248] o=float32[248,248] n=int32:248"),
+    # blocks of WARP, of a shared array, and of SIDE x SIDE; the last kernel has a constant array
     ("float* o, int turns) { int t = threadIdx.x; for (int k = 0; k < turns; k++) if (k + 1 < turns) o[t] += k; "
      "o[blockIdx.x * WARP + t] = 0;", "--grid 2048 --block 32 o=float32[1048576] turns=int32:4"),
     ("float* o) { __shared__ float s[4 * WARP]; s[threadIdx.x] = 1; __syncthreads(); o[I] = s[127 - threadIdx.x];",
@@ -190,6 +193,7 @@ USES = (
     ("float* o, int w, int h) { int x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y; "
      "if (x < w && y < h) o[y * w + x] = taps[3];", "--grid 16,16 --block 16,16 --variable taps=float32[9]=ones "
      "o=float32[248,248] w=int32:248 h=int32:248"),
+    # no bound, so 2**20 elements; a stride; vectors of two
     ("float*, float* o) { float taps = 2; o[I] = taps;",
      "--grid 256 --block 256 p0=float32[1048576] o=float32[1048576]"),
     ("const float* x, float* o, int stride) { o[I] = x[I * stride];",
@@ -198,7 +202,7 @@ USES = (
      "--grid 256 --block 256 x=float16[1048576,2] o=float16[1048576,2]"),
     ("const __nv_bfloat16* x, __nv_bfloat162* o) { o[I].x = x[I];",
      "--grid 256 --block 256 x=uint16[1048576] o=uint16[1048576,2]"),
-    # the row of a tile, without padding; no row of 48
+    # the row of a tile, without padding, is the block: 32 and 8; no row of 48
     ("float* o) { __shared__ float s[WARP][WARP + 1]; s[1][threadIdx.x] = 1; __syncthreads(); "
      "o[I] = s[threadIdx.x][1];",
      "--grid 2048 --block 32 o=float32[1048576]"),

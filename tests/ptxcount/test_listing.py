@@ -104,6 +104,7 @@ def test_listing_has_two_lines_of_context() -> None:
 
 
 def test_instructions_of_a_line_share_a_row() -> None:
+    """Wasteful loads have a row of their own. The other three have 4 + 8 + 13 sectors in 6 requests."""
     loads = []
     for n in (1, 2, 3):
         counted = {"requests": n, "sectors": 4 * n + n // 3, "lines": n, "useful_bytes": 128 * n}
@@ -136,7 +137,7 @@ def test_rows_sum_to_the_headlines() -> None:
 
 
 def test_merged_accesses_have_a_row_if_they_differ() -> None:
-    merged = replace(LAUNCH, merged={"load": (2, 4), "store": (1, 2)})
+    merged = replace(LAUNCH, merged={"load": (2, 4), "store": (1, 2)})  # requests and wavefronts; loads as without
     rows = format_table(merged).splitlines()
     assert [row.split()[:3] for row in rows if "as ptxas would merge" in row] == [["store", "1", "2"]]
 
@@ -153,14 +154,14 @@ def test_json_has_totals_and_caveats() -> None:
     assert printed == {**LAUNCH.totals(), "caveats": caveats, "findings": []}
 
 
-@pytest.mark.parametrize(("lanes", "is_printed"), [(96, True), (3, False)])
+@pytest.mark.parametrize(("lanes", "is_printed"), [(96, True), (3, False)])  # of three requests
 def test_aggregation_of_several_lanes_is_printed(lanes: int, is_printed: bool) -> None:
     access = Access(Source(1), "global", "atomic", 4, requests=3, sectors=3, together=lanes, aggregated=3)
     assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_printed
     assert ("warp-aggregated by ptxas: 3 requests" in listing.describe_cost(access)) == is_printed
 
 
-@pytest.mark.parametrize(("fetched", "printed"), [(33026, 33026), (None, 33025)])
+@pytest.mark.parametrize(("fetched", "printed"), [(33026, 33026), (None, 33025)])  # unknown: the distinct sectors
 def test_minimum_traffic_is_printed(fetched: int | None, printed: int) -> None:
     counters = LaunchCounters(32, distinct_sectors=(33025, 32768), fetched_sectors=fetched)
     rows = format_table(counters).splitlines()
@@ -191,7 +192,7 @@ def test_unreadable_files_are_not_shown(name: str, tmp_path: Path, monkeypatch: 
 def test_only_named_sources_are_shown(
     sources: list[str], shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PTX may name any file."""
+    """PTX may name any file. A folder stands for the sources in it, by their suffixes; a file for itself."""
     accesses = []
     for name in ("a/a.py", "a/.env", "b/b.py", "b/b.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

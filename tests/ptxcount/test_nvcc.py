@@ -11,7 +11,7 @@ import pytest
 
 from ptxcount.source import cuda_compiler
 from ptxcount.source.ptxas import list_machine_accesses
-from ptxcount.util.errors import CompileError, NvccNotFoundError, PtxError
+from ptxcount.util.errors import CompileError, NvccNotFoundError
 from tests.ptxcount import sources
 from tests.ptxcount.sources import compile_to_ptx
 
@@ -67,7 +67,6 @@ def test_variable_without_a_compiler_is_refused(places: dict[str, Path], monkeyp
     places["NVCC"].unlink()
     with pytest.raises(NvccNotFoundError, match=f"^NVCC={places['NVCC']} is not an executable; {ADVICE}"):
         cuda_compiler.compile_source("")
-    assert issubclass(NvccNotFoundError, PtxError)
 
 
 def test_hanging_compiler_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +76,7 @@ def test_hanging_compiler_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: .*--ptx"):
         cuda_compiler.compile_source("")
     child = Path("/proc", (tmp_path / "child").read_text().strip())
-    end = time.monotonic() + 10
+    end = time.monotonic() + 10  # by then, the child is gone or a zombie
     while child.exists() and "Z" not in (child / "stat").read_text().split()[2] and time.monotonic() < end:
         time.sleep(0.01)
     assert time.monotonic() < end
@@ -124,7 +123,7 @@ def test_file_name_is_no_command(name: str, tmp_path: Path, monkeypatch: pytest.
     source.write_text("\nnothing x;")
     with pytest.raises(CompileError, match=rf"(?s)^nvcc failed: .*\n{re.escape(name)}\(2\): error: ") as raised:
         cuda_compiler.compile_source(source)
-    assert "ptxcount-" not in str(raised.value)
+    assert "ptxcount-" not in str(raised.value)  # the temporary folder
     assert not list(tmp_path.rglob("X"))
 
 
@@ -169,9 +168,10 @@ def test_register_limit_makes_ptxas_spill() -> None:
     stores = "".join(f"x[{n} * 32 + 1] = {name}; " for n, name in enumerate(reversed(names)))
     ptx = compile_to_ptx(f'extern "C" __global__ void k(float* x) {{ {loads}__syncthreads(); {stores}}}')
     free, limited = (list_machine_accesses(ptx, "k", flags, "sm_90") for flags in ("", "--maxrregcount=24"))
-    frames = [(access["space"], access["kind"], access["bytes"]) for access in free]
-    assert frames == [("stack", "frame", 0), ("spill", "store", 0), ("spill", "load", 0)]
-    assert limited[1]["bytes"] > 0
+    rows = [(access["space"], access["kind"], access["bytes"]) for access in free]
+    assert rows == [("stack", "frame", 0), ("spill", "store", 0), ("spill", "load", 0)]
+    _, store, _ = limited
+    assert store["bytes"] > 0
 
 
 @pytest.mark.parametrize(("is_ptx", "arch"), [(True, "compute_90"), (False, "sm_90")])
@@ -201,7 +201,8 @@ extern "C" __global__ void __launch_bounds__(1024, 2) full(float* o, const float
 
 
 @pytest.mark.parametrize(("entry", "least", "most", "spills"), [
-    ("alone", 0, 0, False), ("shallow", 160, 300, False), ("deep", 480, 700, False), ("full", 100, 300, True),
+    ("alone", 0, 0, False), ("shallow", 40 * 4, 300, False), ("deep", (80 + 40) * 4, 700, False),
+    ("full", 100, 300, True),
 ])  # fmt: skip
 def test_kernel_has_frames_and_spills_of_functions(entry: str, least: int, most: int, spills: bool) -> None:
     accesses = list_machine_accesses(compile_to_ptx(_FUNCTIONS), entry, "", "sm_90")

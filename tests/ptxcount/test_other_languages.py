@@ -85,6 +85,7 @@ def test_function_of_cute_takes_arrays(size: int | None, error: str, arrays: Arr
 def test_cubin_is_counted_by_its_ptx(arrays: Arrays, tmp_path: Path) -> None:
     pytest.importorskip("elftools")
     ptx = write_copy([".param .u64"] * 2)
+    # cuTile's listing of its own code follows the PTX
     cubin = make_cubin(f"{ptx}.nv_intermediate_source_section {{ entry @copy }}\n")
     file = tmp_path / "kernel.cubin"
     file.write_bytes(cubin)

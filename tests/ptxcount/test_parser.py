@@ -97,6 +97,7 @@ def test_kernels_are_parsed_on_demand() -> None:
     execute_kernel(text, "asked", (1, 1, 1), (1, 1, 1), [])
     (instruction,) = program.entries["asked"].parse_body().instructions
     assert instruction.source.ptx_line == len(text.splitlines()), "lines are those of the whole text"
+    # a second call gives the same
     assert program.entries["k7"].parse_body().instructions == program.entries["k7"].parse_body().instructions
     line = text.splitlines().index(broken) + 1
     with pytest.raises(PtxSyntaxError, match=rf"PTX line {line}: expected an operand, found '\?'"):
@@ -104,8 +105,8 @@ def test_kernels_are_parsed_on_demand() -> None:
 
 
 @pytest.mark.parametrize(("count", "problem"), [
-    (0, "x is not declared as a variable"), (4, "access out of bounds"), (2**32, "x is not declared as a variable"),
-    (2**32 - 1, "a block has 4294967295 bytes of static shared memory"),
+    (0, "x is not declared as a variable"), (2**32, "x is not declared as a variable"),  # no number of elements
+    (4, "access out of bounds"), (2**32 - 1, "a block has 4294967295 bytes of static shared memory"),
 ])  # fmt: skip
 def test_number_of_elements_is_limited(count: int, problem: str) -> None:
     text = f".entry k() {{ .shared .b8 x[{count}]; .reg .b32 %r1; ld.shared.u32 %r1, [x+4]; ret; }}"
@@ -140,7 +141,8 @@ def test_code_inlined_from_foreign_files_has_the_line_of_its_call(
     assert str(nested).startswith(f"kernel.cu:3, inlined at {line} (PTX line ")
 
 
-def test_lines_of_inline_assembly() -> None:
+def test_inline_assembly_has_the_line_of_its_statement() -> None:
+    """A ``.loc`` within it is ignored. The barriers are on lines 7 and 11 of the PTX."""
     text = """
     .entry k() {
         .loc 1 10 5

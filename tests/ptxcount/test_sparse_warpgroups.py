@@ -149,7 +149,7 @@ def run(form: Form, stored: Array, b: Array, words: Array, launch: Launcher = _l
 def check_product(form: Form, launch: Launcher = _launch) -> None:
     """Assert that a product equals NumPy's exactly; all numbers are small."""
     a, b = make_factor(64, form.k, form.left), make_factor(_COLUMNS, form.k, form.right)
-    stored, codes = keep_half(RNG, a, form.group)
+    stored, codes = keep_half(RNG, a, form.group)  # the other half of `a` becomes 0
     sign = 1 if form.result == "s32" else -1
     expected = sign * (a.astype(np.float64) @ b.astype(np.float64).T)
     np.testing.assert_array_equal(run(form, stored, b, encode_metadata(form, codes), launch), expected)
@@ -161,7 +161,7 @@ def test_sparse_products_are_exact(form: Form) -> None:
 
 
 def test_block_without_a_product() -> None:
-    """Of two blocks, the first jumps to the end."""
+    """Of two blocks, the first jumps to the end; the second stores the result."""
 
     def launch(text: str, arrays: list[Array]) -> None:
         jump = "mov.u32 %r1, %ctaid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra DONE;\n"

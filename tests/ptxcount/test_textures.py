@@ -86,11 +86,12 @@ def test_fetches_as_in_guide(entry: str, shape: tuple[int, ...], filter_: str, a
     counters = sources.execute("textures", entry, [out, texture, *coordinates[::-1]], threads=COUNT)
     arrays = [array] * COUNT
     _expect_fetches(out, arrays, coordinates, filter_ == "linear", address, normalized)
-    assert counters.totals()["texture_load_requests"] == COUNT // 4
+    assert counters.totals()["texture_load_requests"] == COUNT // 4  # four lanes are a request
 
 
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
 def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
+    """All bytes of a sector are in the same 16 columns, pair of rows, and layer."""
     layered, size = len(shape) > 2, int(np.prod(shape))
     place = ptxcount.Surface(np.zeros(shape, np.uint8)).find_offset(np.arange(size), layered=layered)
     assert len({*place.tolist()}) == size
@@ -144,18 +145,22 @@ def test_gather_gives_the_elements_around_a_corner() -> None:
     plane, out = RNG.normal(size=(8, 8)).astype(np.float32), np.zeros((32, 4), np.float32)
     center = [np.full(32, 3, np.float32), np.full(32, 5, np.float32)]
     sources.execute("textures", "gather", [out, ptxcount.Texture(plane), *center])
-    assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]
+    assert out[0].tolist() == [plane[5, 2], plane[5, 3], plane[4, 3], plane[4, 2]]  # counterclockwise
 
 
 def test_surface_accesses_have_their_sectors() -> None:
-    """A sector has 16 bytes of two rows. Warps load rows: 8 sectors for 32 floats; they store columns: 16 sectors."""
+    """A sector has 16 bytes of two rows. Warps load rows: 8 sectors for 32 floats; they store columns: 16 sectors.
+
+    Eight lanes are a request.
+    """
+    warps = 64 * 64 // 32
     text, plane = sources.ptx("textures"), RNG.normal(size=(64, 64)).astype(np.float32)
     turned = np.zeros_like(plane)
     counters = execute_kernel(text, "turn", (2, 8, 1), (32, 8, 1), [ptxcount.Surface(turned), ptxcount.Surface(plane)])
     np.testing.assert_array_equal(turned, plane.T)
     totals = counters.totals()
-    assert (totals["surface_load_requests"], totals["surface_load_sectors"]) == (128 * 4, 128 * 8)
-    assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (128 * 4, 128 * 16)
+    assert (totals["surface_load_requests"], totals["surface_load_sectors"]) == (warps * 4, warps * 8)
+    assert (totals["surface_store_requests"], totals["surface_store_sectors"]) == (warps * 4, warps * 16)
 
 
 def test_surface_has_layers_and_channels() -> None:

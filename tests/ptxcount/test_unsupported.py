@@ -10,6 +10,7 @@ from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import LaunchError, PtxSyntaxError, UnsupportedInstructionError
 from tests.ptxcount import sources
 
+#: The first kernel stores 7; before that, it executes `code` if ``reach`` is not 0. The second kernel stores 9.
 _MODULE = """.version 8.0
 .target sm_90, texmode_independent,
     debug
@@ -268,11 +269,12 @@ def test_unsupported_parameter_is_refused(parameter: str, problem: str) -> None:
         execute_kernel(text, "odd", (1, 1, 1), (1, 1, 1), [])
 
 
-def test_fetch_without_a_texture_is_an_error() -> None:
+def test_fetch_without_a_texture_must_be_reached() -> None:
     text = sources.ptx("unsupported")
     out = np.zeros(32, np.float32)
     args: list[Argument] = [out, np.uint64(7)]
-    execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(0)])
+    never, at_once = np.int32(0), np.int32(3)
+    execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, never])
     assert out.tolist() == [*range(32)]
     with pytest.raises(LaunchError, match=r"unsupported\.cu:7 .*0x7 is not a texture; pass a ptxcount.Texture"):
-        execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, np.int32(3)])
+        execute_kernel(text, "seldom", (1, 1, 1), (32, 1, 1), [*args, at_once])

@@ -89,8 +89,8 @@ def test_sums_convert_like_arrays(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("blocks", [2, 16, 40])
-@pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])
-def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
+@pytest.mark.parametrize("stride", [-1, 0, 1, 2, None])  # None: lanes in any order
+def test_gather_reads_the_element_of_each_thread(stride: int | None, blocks: int, size: int) -> None:
     rng = np.random.default_rng(1)
     region = Region(1 << 40, rng.integers(0, 256, 4096 * size, np.uint8), "a", writable=True)
     lanes = rng.permutation(32) if stride is None else np.arange(32) * stride - min(31 * stride, 0)
@@ -99,9 +99,9 @@ def test_gather_reads_the_unit_of_each_thread(stride: int | None, blocks: int, s
     block[0] = 4096 - int(thread.max()) - 2  # its last thread reads the last two elements, at offsets 0 and 1
     address = Sum(block * size + region.base, thread * size)
     part = ArrayPart(region, address, size, places=None, chosen=np.s_[:])
-    units = region.view_elements(size)
+    elements = region.view_elements(size)
     for offset in (0, 1):
-        assert (part.gather(offset) == units[block + thread + offset]).all()
+        assert (part.gather(offset) == elements[block + thread + offset]).all()
 
 
 BASE, SECTORS = 1 << 40, 64
@@ -116,12 +116,10 @@ BASE, SECTORS = 1 << 40, 64
     pytest.param([1000, 1512], range(-1000, 0, 100), id="negative parts"),
 ])  # fmt: skip
 def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int], written: bool) -> None:
-    flags = np.zeros(SECTORS, bool)
-    region = Region(
-        BASE, np.zeros(SECTORS * SECTOR, np.uint8), "array", True, read={2: np.zeros_like(flags)}, written=flags
-    )
+    flags, fetch = np.zeros(SECTORS, bool), 2  # sectors that an L2 miss fetches by default
+    data, read_flags = np.zeros(SECTORS * SECTOR, np.uint8), {fetch: np.zeros_like(flags)}
+    region = Region(BASE, data, "array", writable=True, read=read_flags, written=flags)
     column, row = np.array(blocks)[:, None] + BASE, np.array(threads)[None, :]
     ArrayPart(region, Sum(column, row), 4, places=None, chosen=slice(None)).mark_sectors(written=written)
-    assert region.read is not None
-    touched = np.flatnonzero(flags if written else region.read[2])
+    touched = np.flatnonzero(flags if written else read_flags[fetch])
     assert touched.tolist() == np.unique((column + row - BASE) // SECTOR).tolist()

@@ -223,7 +223,7 @@ def test_barrier_waits_for_lanes_of_its_mask(first_code: str, second_code: str, 
 
 @pytest.mark.parametrize(("wait", "codes"), [("bar.warp.sync -1;", []), ("elect.sync %r5|%p2, -1;", ["shared-race"])])
 def test_elect_orders_no_memory(wait: str, codes: list[str]) -> None:
-    text = module(f"{PLACES} st.shared.u32 [%r1], %r0; {wait} ld.shared.u32 %r5, [%r7+124];", 1, SHARED)
+    text = module(f"{PLACES} st.shared.u32 [%r1], %r0; {wait} ld.shared.u32 %r5, [%r7+{31 * 4}];", 1, SHARED)
     counters = execute_snippet(text, [np.zeros(64, np.uint32)], threads=32, races="strict")
     assert [finding.code for finding in counters.findings] == codes
 
@@ -247,7 +247,7 @@ def test_thread_outside_its_mask_is_a_finding(instruction: str, mask: str, missi
 
 
 def test_register_of_a_barrier_stays_live() -> None:
-    """The barrier at the end reads %r4, which is written before other barriers."""
+    """The last barrier reads its number from %r4, which is written before other barriers: the launch has no error."""
     words_after("""
         setp.lt.u32 %p1, %r0, 32; mov.u32 %r4, 1; selp.u32 %r5, 1, 2, %p1; bar.sync %r5, 32; bar.sync 0;
         bar.sync %r4, 64;
