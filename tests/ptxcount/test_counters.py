@@ -40,20 +40,21 @@ PLACES: list[Callable[[Any], Any]] = [
 def test_rules_count_as_sets_do(name: str, width: int) -> None:
     rng = np.random.default_rng(width)
     rule = getattr(transactions, name)
-    for turn in range(60):
-        places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
-        count = int(rng.integers(1, 33))
-        lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
-        lanes[count:], lanes[int(rng.integers(0, count))] = False, True
+    for draw, dtype, active_share, _ in product(PLACES, ("i8", "u8"), (0.7, 1.0), range(3)):
+        places = draw(rng).astype(dtype) * width
+        threads = int(rng.integers(1, 33))
+        lanes = rng.random(32) < active_share
+        lanes[threads:] = False
+        lanes[int(rng.integers(0, threads))] = True  # each request has an active lane
         expected = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
-        one_block = places[None, :count]
-        two_warps, first_active = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :]
-        assert sum_rules(rule, one_block, lanes[None, :count], (1, count), width) == expected
-        assert sum_rules(rule, two_warps, first_active, (1, 64), width) == expected
-        if lanes[:count].all():
-            everyone, three_blocks = np.ones((1, 1), bool), one_block.repeat(3, axis=0)
-            assert sum_rules(rule, one_block, everyone, (1, count), width) == expected
-            assert sum_rules(rule, three_blocks, everyone, (3, count), width) == [3 * amount for amount in expected]
+        small_block = places[None, :threads]
+        assert sum_rules(rule, small_block, lanes[None, :threads], (1, threads), width) == expected
+        two_warps, first_warp = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :]
+        assert sum_rules(rule, two_warps, first_warp, (1, 64), width) == expected
+        if lanes[:threads].all():
+            everyone, three_blocks = np.ones((1, 1), bool), small_block.repeat(3, axis=0)
+            assert sum_rules(rule, small_block, everyone, (1, threads), width) == expected
+            assert sum_rules(rule, three_blocks, everyone, (3, threads), width) == [3 * count for count in expected]
 
 
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
@@ -61,7 +62,7 @@ def test_rules_count_as_sets_do(name: str, width: int) -> None:
 def test_far_addresses_are_distinct(first: int, apart: int) -> None:
     lanes = np.arange(32) % 3 > 0
     addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
-    for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
+    for rows in (addresses, addresses.reshape(4, 8).T.ravel()):  # in order, and every eighth
         active = [int(address) if on else None for address, on in zip(rows, lanes, strict=True)]
         counts = [int(count[0]) for count in transactions.count_global(rows[None, :], lanes[None, :], 4)]
         assert counts == by_sets.count_global(active, 4)
@@ -88,8 +89,8 @@ def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int
             assert counters.distinct_sectors == (read, written)
 
 
-#: Bytes between threads of a warp -> sectors fetched if a miss returns 64 and 128 bytes.
-FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 256: (64, 128)}
+#: Bytes between 32 threads -> sectors fetched if a miss returns 64 bytes (two sectors), and 128 bytes (four).
+FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (32 * 2, 24 * 4), 128: (32 * 2, 32 * 4), 256: (32 * 2, 32 * 4)}
 
 
 @pytest.mark.parametrize("apart", FETCHED)
@@ -116,6 +117,7 @@ def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_code_of_headers_has_lines_of_the_kernel() -> None:
+    """``atomicAdd`` is a function of a header."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
@@ -129,8 +131,8 @@ _PAIRS = "<shr.u32 %r10, %r0, 1; mad.lo.u32 %r6, %r10, 16, %r1;>"
 _COLUMNS = (
     "<and.b32 %r10, %r0, 1; mad.lo.u32 %r11, %r10, 128, %r1; shr.u32 %r12, %r0, 1; mad.lo.u32 %r6, %r12, 8, %r11;>"
 )
-#: Kernels of a warp in the shorthand of machine_code_kernels.py -> requests and wavefronts of their shared loads after
-#: merges by ptxas (sm_90, nvcc 13.0.88). None: ptxas merges nothing.
+#: Kernels of a warp in the shorthand of machine_code_kernels.py, where ``ld4`` loads a word at byte 4 of a lane's 16.
+#: Requests and wavefronts of the loads after merges by ptxas (sm_90, nvcc 13.0.88). None: ptxas merges nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
     "ld0 ld4 ld8 ld12": (1, 4), "ld0 ld8 ld12": (1, 4), "ld4 ld8": (2, 8), "ld8 ld12 ld16 ld20": (2, 8),
     "ld0 ld4 ld32 ld36": (2, 8), "ld4 ld0 ld12 ld8": (1, 4),
@@ -170,6 +172,7 @@ def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Ca
         combined = rule(a, b)
         assert {number % combined.modulus for number in results} == {combined.remainder}, (a, b)
         if b.modulus == 16 and compute in (operator.add, operator.and_, operator.sub) and combined.modulus < 16:
+            # twice the modulus would not hold
             assert len({number % (2 * combined.modulus) for number in results}) > 1, (a, b)
 
 
