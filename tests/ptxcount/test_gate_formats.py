@@ -101,6 +101,10 @@ def test_compare_names_another_compiler(repository: Repository) -> None:
     repository.git("add", ".")
     repository.git("commit", "-qm", "another nvcc")
     assert repository.run("compare", "HEAD")[1][3] == "    The compiler was nvcc 12.0.88 before, and is 13.0.88 now."
+
+
+def test_compare_with_unknown_revision_fails(repository: Repository) -> None:
+    repository.git("init", "-q")
     assert repository.run("compare", "gone") == (2, [])
 
 
