@@ -51,7 +51,7 @@ def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixt
     command = next(line for line in out.splitlines() if "--entry filled" in line)
     assert "--variable 'taps=float32[3]=ones'" in command
     assert main(shlex.split(command.strip())[1:]) == 0
-    command = next(line for line in out.splitlines() if "gather<float, 2>" in line)
+    command = next(line for line in out.splitlines() if "gather<float, 2>" in line)  # reads every second element
     assert main(shlex.split(command.strip().replace("in=float32[65528]", "in=float32[131072]"))[1:]) == 0
 
 
