@@ -56,16 +56,14 @@ def test_powers_of_two_are_flushed() -> None:
     assert evaluate("ex2.approx.ftz.bf16", [bits], np.uint16).view(BFLOAT).tolist() == [2.0**-126, 0, 0]
 
 
-@pytest.mark.parametrize("target", ["f16", "f32", "f64", "s8", "u8", "s32", "u64"])
+@pytest.mark.parametrize("target", ["f32", "f64", "s8", "u8", "s32", "u64"])
 def test_bfloat_converts_to_other_types(target: str) -> None:
     bits = np.append(_floats(11)[4:], [-300, 255.5, 2.5e9, -0.75]).astype(BFLOAT).view(np.uint16)
     exact = bits.view(BFLOAT).astype(np.float64)
     if target[0] == "f":
-        rounding, dtype = ".rn" if target == "f16" else "", np.dtype(f"f{int(target[1:]) // 8}")
-        with np.errstate(over="ignore"):
-            expected = exact.astype(dtype)
+        expected = exact.astype(f"f{int(target[1:]) // 8}")
         number = ~np.isnan(expected)
-        got = evaluate(f"cvt{rounding}.{target}.bf16", [bits], dtype)
+        got = evaluate(f"cvt.{target}.bf16", [bits], expected.dtype)
         assert (np.isnan(got) == ~number).all()
         np.testing.assert_array_equal(got[number].view(f"u{got.itemsize}"), expected[number].view(f"u{got.itemsize}"))
     else:

@@ -66,7 +66,7 @@ def test_halves_are_rounded_and_clamped(rounding: str, half: str, clamps: str) -
 _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0, 1)] + [0, 1, 255, 257, 259, 2**63 - 1]
 
 
-@pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("source", ["f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_each_mode_rounds_once_to_bfloat16(rounding: str, source: str) -> None:
     if source[0] == "f":
