@@ -23,7 +23,7 @@ EXAMPLES = {
 SOURCE = "\n".join(f"namespace {code} {{\n{source}}}" for code, (_, source, *_) in EXAMPLES.items())
 ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
 #: Grid and block of a rule's example, if not 4 blocks of 256 threads; and its arguments after those of `ONE`.
-BLOCKS = {"PC105": (1, (32, 8))}
+BLOCKS = {"PC105": (1, (32, 8))}  # bank-conflict
 MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
 
 

@@ -202,7 +202,7 @@ def test_invalid_map_and_barrier_are_refused() -> None:
     zeros = [np.void(bytes(128))] * 3  # instead of tensor maps
     with pytest.raises(LaunchError, match=r"the operand 0x0 is not a tensor map; pass a ptxcount\.TensorMap"):
         sources.execute("clusters", "boxes", [*zeros, out, np.int32(0), np.int32(0)], threads=128)
-    text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")
+    text = sources.ptx("clusters").replace("mbarrier.init.shared::cta.b64", "// ")  # a comment
     with pytest.raises(UninitializedReadError):
         execute_kernel(text, "rows", (1, 1, 1), (32, 1, 1), [out, out], unwritten="error")
 

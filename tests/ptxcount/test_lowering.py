@@ -131,4 +131,4 @@ def test_cp_async_counts_as_load_and_copy(size: int, source_size: str, read: Cal
     expected = [(requests, sectors, sum(counts))] if requests else []
     assert [(a.requests, a.sectors, a.useful_bytes) for a in loads] == expected
     assert [(a.requests, a.bank_conflicts) for a in counters.accesses if a.kind == "copy"] == [(2, 0)]
-    assert counters.totals()["shared_store_requests"] == 0
+    assert counters.totals()["shared_store_requests"] == 0  # a copy is no store

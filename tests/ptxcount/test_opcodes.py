@@ -77,6 +77,7 @@ def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
             outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind}", [a, b], bits)
             assert outcomes.tolist() == [true * outcome for outcome in expected], (name, result)
         if kind in ("f16", "bf16"):
+            # each element with the one before
             low, high = ([np.roll(x.view("u2"), step).astype("u4") for x in (a, b)] for step in (0, 1))
             words = [x | y << 16 for x, y in zip(low, high, strict=True)]
             outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2", words, "u4")
