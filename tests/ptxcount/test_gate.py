@@ -73,7 +73,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
         "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
         "scale.cu:6: error: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
-    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),
+    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),  # of no line
     ([kernel(2, (BODY, TILE)), pin("--accept"), _limits(BANKS)], 1, [
         "scale.cu:7: error: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
         "scale.cu:7: error: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this "]),

@@ -99,6 +99,7 @@ def test_read_only_slice_is_not_stored_to(ptx: str) -> None:
 
 
 def test_writable_slice_may_be_stored_to(ptx: str) -> None:
+    """A slice stays writable if its base becomes read-only later."""
     array = np.ones(64, np.float32)
     part = array[32:]
     array.flags.writeable = False
