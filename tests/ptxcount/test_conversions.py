@@ -196,7 +196,7 @@ def test_random_bits_do_not_change_exact_or_clamped_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", NARROW)
 def test_zero_bits_round_towards_zero(name: str) -> None:
     numbers, codes = _list_finite(name)
-    order = np.argsort(numbers[: len(numbers) // 2])  # the first half is positive
+    order = np.argsort(numbers[: len(numbers) // 2])  # the first half is not negative
     sizes, codes = numbers[order], codes[order]
     between = sizes[:-1] + (sizes[1:] - sizes[:-1]) * np.float32(0.9375)
     zeros = np.zeros(len(between), np.uint32)

@@ -73,7 +73,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
         "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
         "scale.cu:6: error: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
-    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),  # of no line
+    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),  # of all lines
     ([kernel(2, (BODY, TILE)), pin("--accept"), _limits(BANKS)], 1, [
         "scale.cu:7: error: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
         "scale.cu:7: error: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this "]),
@@ -85,7 +85,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors are 8; at most 6 are allowed"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
     ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines are 2; at most 1 are allowed"]),
-    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # not shared
+    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),

@@ -99,7 +99,7 @@ def test_shared_memory_is_limited_by_architecture(arch: str, size: int) -> None:
     ("sm_70", None, 98305, ""), ("sm_80", "compute_80", 98305, ""),
 ])  # fmt: skip
 def test_arch_precedes_the_target_for_limits(target: str, arch: str | None, size: int, message: str) -> None:
-    """A target with a suffix, as sm_90a, stays if ``arch`` is without it. Unknown limits are a finding."""
+    """A target with a suffix, such as sm_90a, stays if ``arch`` is without it. Unknown limits are a finding."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         counters = count(module("", 0, target=f"8.0 {target}"), None, 1, 32, [], arch=arch, dynamic_shared=size)
         (finding,) = counters.findings

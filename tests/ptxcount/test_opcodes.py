@@ -42,7 +42,8 @@ def _integers(kind: str) -> Any:
 def test_integers_compare_as_in_python(kind: str) -> None:
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
-    for name in INTEGER_COMPARISONS:  # without forms that PTX lacks
+    for name in INTEGER_COMPARISONS:
+        # forms that PTX lacks
         if (kind[0] == "s" and name in _UNSIGNED) or (kind[0] == "b" and name not in ("eq", "ne")):
             continue
         expected = [_PLAIN[_UNSIGNED.get(name, name)](int(x), int(y)) for x, y in zip(a, b, strict=True)]
@@ -69,7 +70,7 @@ def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
         expected = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
         assert evaluate(f"setp.{name}{ftz}.{kind}", [a, b], "?").tolist() == expected, name
         for (result, pair), true in TRUE.items():
-            if pair or (result.endswith("16") and result != kind):  # pairs follow; PTX does not mix halves
+            if pair or (result.endswith("16") and result != kind):  # of 16 bits, only the operands' type
                 continue
             bits = f"u{2 if result.endswith('16') else 4}"
             outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind}", [a, b], bits)

@@ -83,7 +83,7 @@ CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
     ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], (RISE, 2, "from 8 to 9 in edited lines (8 to 9 per request)")),
-    ([("a", 8)], [("c", 2), ("d", 7)], (RISE, 2, "from 8 to 9 in edited lines (8 to 4.5 per request)")),  # 9 of 2
+    ([("a", 8)], [("c", 2), ("d", 7)], (RISE, 2, "from 8 to 9 in edited lines (8 to 4.5 per request)")),  # 9 / 2
     ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], (RISE, 2, "from 8 to 9 (8 to 9 per request)")),
 ]
 
