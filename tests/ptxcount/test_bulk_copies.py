@@ -94,7 +94,7 @@ WARPS = [
 
 
 @pytest.mark.parametrize(("launch", "requests", "sectors"), WARPS, ids=[launch.name for launch, *_ in WARPS])
-def test_equal_lanes_share_stores_only(launch: ChipLaunch, requests: int, sectors: int) -> None:
+def test_equal_lanes_share_no_load_or_reduction(launch: ChipLaunch, requests: int, sectors: int) -> None:
     totals = launch.execute().totals()
     for name, count in (("requests", requests), ("sectors", sectors)):
         assert sum(totals.get(f"bulk_{kind}_{name}", 0) for kind in ("load", "store")) == count

@@ -177,6 +177,7 @@ def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Ca
 
 
 def test_names_of_totals_stay() -> None:
+    """Limits in ``ptxcount.toml`` use these names."""
     totals = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
     amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
     names = {*amounts, *(f"shared_{amount}" for amount in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}

@@ -219,6 +219,7 @@ def test_compile_error_is_reported_once(repository: Repository) -> None:
 
 @pytest.mark.parametrize(("form", "stream"), [("text", "out"), ("github", "err")])
 def test_success_is_a_line(form: str, stream: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """GitHub reads annotations from standard output."""
     assert main(["check", str(repository.folder), f"--format={form}"]) == 0
     assert capsys.readouterr()._asdict() == {"out": "", "err": "", stream: "1 launch passed\n"}
 

@@ -40,7 +40,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
 def test_functions_have_their_own_registers(code: str, guard: str, expected: list[int]) -> None:
-    """The kernel calls ``twice``, then ``outer`` two times, which also calls ``twice``."""
+    """The kernel calls ``twice``. Another kernel calls ``outer`` two times, and ``outer`` calls ``twice``."""
     functions = TWICE.format(code)
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"

@@ -123,12 +123,12 @@ def test_small_increases_have_two_digits() -> None:
     assert [line.rpartition(" (")[2] for line in lines if " rose " in line] == ["+0.15 %)"] * 2  # 10 of 6722
 
 
-#: Bytes of stack frames in the lock file and now, and codes of findings; empty if unknown.
+#: Bytes of stack frames in the lock file and now, and codes of findings; empty without ptxas.
 FRAMES = [((0,), (1,), [RISE]), ((8,), (0,), [FALL]), ((), (32,), []), ((0,), (), [NOT_COUNTED])]
 
 
 @pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
-def test_frames_are_compared_if_both_are_known(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
+def test_frame_is_compared_if_pinned(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
     def make_rows(frame: tuple[int, ...]) -> list[dict[str, Any]]:
         return [_row(1, "a", _access("global", "load", 1, 4)), *(_row(2, "void k()", _stack(n)) for n in frame)]
 
