@@ -202,8 +202,11 @@ def _copy_boxes(x: int, y: int, array: Any) -> ptxcount.LaunchCounters:
     return sources.execute("clusters", "boxes", arguments, threads=128)
 
 
-#: Columns of a matrix, elements from a row to the next, and column and row where a tile begins.
-TILES = [(64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 68, 100, 0), (64, 64, 32, 200), (68, 84, 44, 50)]
+#: Columns of a matrix of 64 rows, elements from a row to the next, and column and row where a tile of 32 x 32 begins.
+TILES = [
+    (64, 64, 0, 0), (68, 68, 4, 3), (68, 68, 44, 50), (68, 84, 44, 50),
+    (68, 68, 100, 0), (64, 64, 32, 200),  # entirely outside
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)

@@ -100,6 +100,7 @@ def test_random_arrays_are_within_bounds() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
+    # no seed, one bound, no file, no JSON, no dtype, no member, no text
     words = ("float32[4]=random", "float32[4]=random(1,2)", "@gone.npy", "{", '{"a": "float[4]"}', "{}", "[7]")
     for word in words:
         with pytest.raises(LaunchError):

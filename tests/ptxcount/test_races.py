@@ -105,6 +105,7 @@ def test_flags_order_accesses(mask: str) -> None:
         f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
         for first, others, _ in FLAGS
     ]
+    # each line has labels of its own
     lines = [re.sub(r"\b([LWCE])\b", rf"\g<1>{place}", line) for place, line in enumerate(lines)]
     start = "mov.u32 %r8, -1; setp.ne.u32 %p1, %r0, 0; shr.u32 %r4, %r0, 5; setp.eq.u32 %p2, %r4, 1;"
     text = module("\n".join([PLACES + start, *lines]), 1, SHARED)
