@@ -34,7 +34,7 @@ def test_ring_of_buffers_has_no_race(rounds: int) -> None:
 
 def test_address_belongs_to_the_block_of_its_rank() -> None:
     """Blocks 0 to 2 and 3 to 5 are clusters. An address without a rank is in the own block."""
-    shared = SharedMemory(6, 32, 64, 4, cluster=3)
+    shared = SharedMemory(blocks=6, threads=32, size=64, unit=4, cluster=3)
     ranked = make_ranked(np.array(8), np.arange(3)).tolist()
     assert [shared.find_owner(block, 8) for block in (1, 5)] == [(1, 8), (5, 8)]
     assert [shared.find_owner(1, address) for address in ranked] == [(0, 8), (1, 8), (2, 8)]
@@ -247,7 +247,7 @@ def test_failed_requests_are_a_finding(multicast: str, cluster: int) -> None:
 
 @pytest.mark.parametrize(("base", "offset", "error", "message"), [
     ("response", 8, MisalignedError, "a response at shared address 8: a multiple of 16 is needed"),
-    ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),  # `response` is unused
+    ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),  # without `response`
 ])  # fmt: skip
 def test_misplaced_response_is_refused(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:
     body = f"mbarrier.init.shared.b64 [bar], 1; mov.u32 %r1, {base}; {_REQUEST}.b128 [%r1+{offset}], [bar];"

@@ -103,7 +103,7 @@ def test_change_compiles_again_if_it_matters(name: str, project: Project) -> Non
     prepare(project)
     project.compile()
     change(project)
-    without_files = compilations.Compiled(Compilation("", []), None)  # nvcc need not list the files
+    without_files = compilations.Compiled(Compilation(ptx="", files=[]), name=None)  # nvcc need not list the files
     assert project.is_compiled(lambda _: without_files) == is_noticed
 
 
@@ -124,7 +124,7 @@ def test_cache_gives_the_ptx_of_nvcc(project: Project) -> None:
         _write("later.h", "#define LATER 4\n"), _remove("first/value.h"),
     ):  # fmt: skip
         change(project)
-        recipe = compilations.Recipe(project.folder / "k.cu", None, project.flags, "sm_90")
+        recipe = compilations.Recipe(project.folder / "k.cu", instance=None, flags=project.flags, arch="sm_90")
         fresh = compute.compile_recipe(recipe)
         assert project.compile(lambda _, fresh=fresh: fresh) == fresh.compilation.ptx  # type: ignore[misc]
     assert not project.is_compiled()

@@ -43,7 +43,8 @@ def _stack(number: int) -> dict[str, Any]:
 
 def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
     launch = Launch(folder=Path(), file="k.cu", grid=[1], block=[1], name="k", label="k")
-    return LaunchCounts(launch, "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1))
+    description = "k.cu: k <<<1, 1>>> ()"
+    return LaunchCounts(launch, description, totals={}, lines=rows, warnings=[], files=[], declared_at=("k.cu", 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
