@@ -60,7 +60,7 @@ class Project:
 
         compilations.read_disk.cache_clear()
         self.layout = None
-        recipe = compilations.Recipe(self.folder / "k.cu", None, self.flags, "sm_90")
+        recipe = compilations.Recipe(self.folder / "k.cu", instance=None, flags=self.flags, arch="sm_90")
         return compilations.load_or_compile(recipe, count_compilation).compilation.ptx
 
     def is_compiled(self, compile_recipe: Callable[[compilations.Recipe], compilations.Compiled] | None = None) -> bool:
@@ -89,7 +89,7 @@ class Project:
         """Return a compilation with its list of files, and without PTX."""
         layout = self.layout or self.query_layout(recipe.source, recipe.flags, recipe.arch)
         files = [recipe.source, *map(Path, layout.files if layout else ())]
-        return compilations.Compiled(Compilation("", files), None)
+        return compilations.Compiled(Compilation(ptx="", files=files), name=None)
 
 
 @pytest.fixture

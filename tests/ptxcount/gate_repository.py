@@ -26,6 +26,7 @@ grid = 4
 block = [256]
 arguments = ["out=float32[1024]", "in=float32[8192]=random(1)", "n=int32:1024"]
 """
+#: Findings if the kernel, pinned with stride 2, has stride 8, and if it has stride 1.
 ROSE = "scale.cu:6: error: PC003 global load sectors rose from 256 to 1024 (8 to 32 per request, ideal 4)"
 FELL = (
     "scale.cu:6: note: PC004 global load sectors fell from 256 to 128 (8 to 4 per request, ideal 4); "

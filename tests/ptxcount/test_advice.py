@@ -23,7 +23,7 @@ EXAMPLES = {
 SOURCE = "\n".join(f"namespace {code} {{\n{source}}}" for code, (_, source, *_) in EXAMPLES.items())
 ONE = ["out=float32[1024]", "in=float32[32768]=random(1)"]
 #: Grid and block of a rule's example, if not 4 blocks of 256 threads; and its arguments after those of `ONE`.
-BLOCKS = {"PC105": (1, (32, 8))}
+BLOCKS = {"PC105": (1, (32, 8))}  # bank-conflict
 MORE = {"PC102": ["n=int32:32"], "PC108": ["shuffled=int32[1024]=permutation(1)", "sorted=int32[1024]"]}
 
 
@@ -62,35 +62,38 @@ PAIRS = "__shared__ volatile float before[20]; before[i % 20] = 0; " + TILE.repl
 FOUR = "out[i] = (i < 512 ? in[4 * i] : 0) +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 ROWS = "int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];"
 MUCH = "float s = 0; for (int m = 0; m < 16; m++) s += in[i + m * 512];\nout[i] = s + {};"
-#: Body of a kernel, and the codes of its advice.
+#: Body of a kernel, and the names of its advice.
 BODIES = [
     ("out[i] = in[i - (i > 0)] + in[i] + in[i + 1];", []),  # a stencil with misaligned neighbours
-    ("out[i] = in[0];", []),
-    ("if (threadIdx.x == 0) out[blockIdx.x * 32] = in[i];", []),
-    ("out[i] = in[1023 - i];", []),
-    ("out[i] = in[i / 2 * 2];", ["PC108"]),  # from each half of a sector
-    ("((char*)out)[i] = ((const char*)in)[i];", ["PC106", "PC106"]),
-    (ROWS, ["PC102"]),
-    ("out[i] = in[2 * i + 1] +\nin[2 * i + 2];", ["PC103"]),  # two places outside an aligned pair
-    ("float s = 0; for (int m = 0; m < two * 4; m++) s += in[i * i % 31 * 512 + m * 64]; out[i] = s;", ["PC108"]),
-    (MUCH.replace("out[i]", "((char*)out)[i]").replace("16", "10").format("0"), []),  # narrow but few
-    ("if (i & 16) out[i] = in[2 * i]; else out[i] = in[2 * i + 1] + 1;", ["PC101"]),  # no lane touches both
-    ("out[i] = in[two * i];", ["PC101"]),  # an argument of 2 is no row
-    ("if (i % 2 == 0) out[i / 2] = in[2 * i];", ["PC101"]),  # no lane has an active neighbour
-    ("out[i] = in[i + 1] + in[i + 4096];", []),
-    ("float sum = 0; for (int m = 0; m < two * 32; m++) sum += in[i * i % 31 * 512 + m]; out[i] = sum;", ["PC102"]),
-    ("out[i] = in[i / 32 * 33 + i % 32];", ["PC104"]),
-    (MUCH.format("in[2 * i]"), ["PC101"]), (MUCH.format("(i < 32 ? in[8 * i] : 0)"), []),  # 11 %, and 2 %
+    ("out[i] = in[0];", []),  # a broadcast needs one sector
+    ("if (threadIdx.x == 0) out[blockIdx.x * 32] = in[i];", []),  # a single lane
+    ("out[i] = in[1023 - i];", []),  # reversed, but dense
+    ("out[i] = in[i / 2 * 2];", ["scattered-access"]),  # half of each sector
+    ("((char*)out)[i] = ((const char*)in)[i];", ["narrow-access", "narrow-access"]),  # load and store
+    (ROWS, ["rows-and-columns"]),
+    ("out[i] = in[2 * i + 1] +\nin[2 * i + 2];", ["array-of-structs"]),  # two places outside an aligned pair
+    ("float s = 0; for (int m = 0; m < two * 4; m++) s += in[i * i % 31 * 512 + m * 64]; out[i] = s;",
+     ["scattered-access"]),  # the next iteration of a lane is in another sector
+    (MUCH.replace("out[i]", "((char*)out)[i]").replace("16", "10").format("0"), []),  # narrow, but 1 of 11 requests
+    ("if (i & 16) out[i] = in[2 * i]; else out[i] = in[2 * i + 1] + 1;", ["strided-access"]),  # no lane touches both
+    ("out[i] = in[two * i];", ["strided-access"]),  # an argument of 2 is no row
+    ("if (i % 2 == 0) out[i / 2] = in[2 * i];", ["strided-access"]),  # no lane has an active neighbour
+    ("out[i] = in[i + 1] + in[i + 4096];", []),  # one of two accesses to `in` is aligned
+    ("float sum = 0; for (int m = 0; m < two * 32; m++) sum += in[i * i % 31 * 512 + m]; out[i] = sum;",
+     ["rows-and-columns"]),  # each lane iterates over a row
+    ("out[i] = in[i / 32 * 33 + i % 32];", ["misaligned"]),  # warps begin 33 elements apart
+    (MUCH.format("in[2 * i]"), ["strided-access"]),  # 11 % of the sectors
+    (MUCH.format("(i < 32 ? in[8 * i] : 0)"), []),  # less than 2 %
     ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
-     ["PC105", "PC105"]),
-    (PADDED, ["PC105"]), (COLUMNS, ["PC105", "PC105"]), (TILE, ["PC105"]), (PAIRS, ["PC105"]),
-    (FOUR, ["PC106", "PC101"]),
+     ["bank-conflict", "bank-conflict"]),
+    (PADDED, ["bank-conflict"]), (COLUMNS, ["bank-conflict", "bank-conflict"]), (TILE, ["bank-conflict"]),
+    (PAIRS, ["bank-conflict"]), (FOUR, ["narrow-access", "strided-access"]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "codes"), BODIES)
-def test_access_patterns_get_their_advice(body: str, codes: list[str]) -> None:
-    assert [advice.code for advice in _find_advice(body)] == codes
+@pytest.mark.parametrize(("body", "names"), BODIES)
+def test_access_patterns_get_their_advice(body: str, names: list[str]) -> None:
+    assert [CODES[advice.code] for advice in _find_advice(body)] == names
 
 
 #: Body -> end of each advice, before the numbers in brackets.
@@ -99,7 +102,7 @@ TEXTS = {
     PADDED: ["pad every 128 bytes by 4 to get 1"],
     COLUMNS: ["pad every 1024 bytes by 4 to get 1", "let a warp access 32 consecutive words"],
     TILE: ["pad every 128 bytes by 4 to get 1"],
-    PAIRS: ["pad every 128 bytes by 64 to get 1"],
+    PAIRS: ["pad every 128 bytes by 64 to get 1"],  # a request reads the same 16 banks in two rows of 128 bytes
 }
 
 
@@ -111,19 +114,20 @@ def test_advice_names_array_and_remedy(body: str) -> None:
 
 
 def test_one_advice_per_cause() -> None:
+    """Lines 0 to 3 of `FOUR` read the members of 16 bytes. Line 1 is named first, as line 0 has half the threads."""
     first, second = _find_advice(FOUR)
     assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, 4 accesses cover the gap")
     file, line = first.places[0]
     assert sorted(first.places) == [(file, (line or 0) + offset) for offset in range(-1, 3)]
-    assert (second.code, second.places) == ("PC101", [(file, (line or 0) + 3)])
+    assert (CODES[second.code], second.places) == ("strided-access", [(file, (line or 0) + 3)])
 
 
 def _find_advice(body: str) -> list[Advice]:
-    bodies = [code for code, _ in BODIES]
+    bodies = [text for text, _ in BODIES]
     source = "\n".join(
         f"__global__ void k{n}(float* out, const float* in, int two) {{\n"
-        f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{code} }}"
-        for n, code in enumerate(bodies)
+        f"int i = blockIdx.x * blockDim.x + threadIdx.x;\n{text} }}"
+        for n, text in enumerate(bodies)
     )
     arguments: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
     counters = count(source, f"k{bodies.index(body)}", 4, 256, arguments, races="off")

@@ -97,11 +97,11 @@ def test_st_bulk_refuses_misaligned_or_nonzero(form: str, error: type[Exception]
 #: Code -> the numbers of the first two lanes after it. The array has sevens, which the last one copies.
 FORMS = {
     "@%p1 mbarrier.arrive.shared.b64 %rd4, [bar]; @%p1 mbarrier.pending_count.b64 %r4, %rd4;"
-    "@%p1 st.shared.u32 [%r1], %r4;": [1, _INITIAL],
-    "mov.u32 %r4, %clock_hi; cvt.u64.u32 %rd4, %r4; st.shared.u64 [%r2], %rd4;": [0, 0],
-    "mov.u32 %r4, %globaltimer_hi; mov.u64 %rd4, %current_graph_exec; st.shared.u64 [%r2], %rd4;": [0, 0],
+    "@%p1 st.shared.u32 [%r1], %r4;": [1, _INITIAL],  # one arrival was pending before this one
+    "mov.u32 %r4, %clock_hi; cvt.u64.u32 %rd4, %r4; st.shared.u64 [%r2], %rd4;": [0, 0],  # the clock is below 2**32
+    "mov.u32 %r4, %globaltimer_hi; mov.u64 %rd4, %current_graph_exec; st.shared.u64 [%r2], %rd4;": [0, 0],  # no graph
     "ld.param.u64 %rd7, [p0]; setp.lt.u32 %p3, %r0, 1; cp.async.ca.shared.global [%r2], [%rd7], 8, %p3;"
-    "cp.async.mbarrier.arrive.b64 [%r5]; cp.async.wait_all;": [0, 7],
+    "cp.async.mbarrier.arrive.b64 [%r5]; cp.async.wait_all;": [0, 7],  # lane 0 ignores the source
 }  # fmt: skip
 
 
@@ -142,13 +142,13 @@ WAITS = {
     f"{_COPY} {_READ}": 0,
     f"{_COPY} {_COMMIT} bar.sync 0; {_READ}": 0,
     f"{_COPY} cp.async.wait_all; {_READ}": None,
-    f"{_COPY} cp.async.wait_group 0; {_READ}": 0,
+    f"{_COPY} cp.async.wait_group 0; {_READ}": 0,  # no group has the copy
     f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ}": None,
     f"{_TWO_GROUPS} cp.async.wait_group 1; {_READ_FAR}": 0,
     f"{_TWO_GROUPS} cp.async.wait_group 0; {_READ_FAR}": None,
-    f"{_COPY} cp.async.mbarrier.arrive.shared.b64 [bar]; {_READ}": None,
+    f"{_COPY} cp.async.mbarrier.arrive.shared.b64 [bar]; {_READ}": None,  # counts as a wait
     f"{_COPY} {_IS_BLOCK_1} @%p1 cp.async.wait_all; {_READ}": 0,
-    f"{_IS_BLOCK_1} @%p1 {_COPY} {_READ}": 0,
+    f"{_IS_BLOCK_1} @%p1 {_COPY} {_READ}": 0,  # block 0 writes nothing
     f"{_IS_BLOCK_1} st.shared.u32 [%r6], 1; @%p1 {_COPY} {_READ}": 1,
     f"{_IS_BLOCK_1} @%p1 bra A; {_COPY} cp.async.wait_all; bra B; A: {_COPY} B: {_READ}": 1,
 }

@@ -34,7 +34,7 @@ def test_advice_names_the_wheel_of_a_header(header: str, tmp_path: Path, monkeyp
     wheel, words = WHEELS[header]
     text = advise(f"k.cu:1:10: fatal error: {header}: No such file or directory", tmp_path / "k.cu")
     assert text == f"{header} comes with the wheel {wheel}; run: pip install '{words}'"
-    assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1
+    assert sum(re.fullmatch(pattern, header) is not None for pattern in HEADERS) == 1, "one pattern fits"
 
 
 @pytest.mark.parametrize(("included", "folder"), [
@@ -94,7 +94,8 @@ def test_removed_names_have_advice() -> None:
     assert not advise(error.format("own", "Max"), None)
 
 
-def test_unsupported_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_release_needs_a_given_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only kernelwatch installs the release in ``CUDA_TOOLKIT``."""
     monkeypatch.setenv("NVCC", str(cuda_compiler.find_nvcc()))
     monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
     assert cuda_compiler.compile_source("").ptx

@@ -62,10 +62,11 @@ def test_halves_are_rounded_and_clamped(rounding: str, half: str, clamps: str) -
     _assert_same_bits(words.astype(np.uint16), half, expected[::-1])
 
 
+#: Powers of two and ties of bfloat16, which has 8 significant bits, with neighbours; and the limit of s64.
 _INTEGERS = [2**62 + d for d in (-1, 0, 1)] + [2**54 + 2**46 + d for d in (-1, 0, 1)] + [0, 1, 255, 257, 259, 2**63 - 1]
 
 
-@pytest.mark.parametrize("source", ["f16", "f32", "f64", "s16", "s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("source", ["f32", "f64", "s16", "s32", "u32", "s64", "u64"])
 @pytest.mark.parametrize("rounding", ["rn", "rz", "rm", "rp"])
 def test_each_mode_rounds_once_to_bfloat16(rounding: str, source: str) -> None:
     if source[0] == "f":
@@ -85,7 +86,7 @@ _HALF_PAIRS = [(*pair, mode) for pair in (("f16", "bf16"), ("bf16", "f16")) for 
 @pytest.mark.parametrize(("half", "source", "rounding"), [*_HALF_PAIRS, ("f16", "f16", ""), ("bf16", "bf16", "")])
 def test_halves_convert_to_each_other(half: str, source: str, rounding: str) -> None:
     """Without a mode, ptxas rounds to nearest."""
-    values = np.arange(0, 1 << 16, 67).astype(np.uint16)
+    values = np.arange(0, 1 << 16, 67).astype(np.uint16)  # a sample of all codes
     opcode = f"cvt.{rounding}.{half}.{source}" if rounding else f"cvt.{half}.{source}"
     got = evaluate(f"{opcode} {{d}}, {{a}}", [values], np.uint16)
     with np.errstate(invalid="ignore"):  # signalling NaNs
@@ -135,11 +136,11 @@ def test_random_bits_round_by_their_carry(half: str, bits: int, clamps: str) -> 
     ("clamps", "number", "is_refused"),
     [
         ("", 1e-5, True), ("", -1e-5, True), (".relu", -1e-5, False), ("", 2.0**-20, False), ("", 0.0, False),
-        ("", 65519.0, False), ("", 65536.0, True), (".satfinite", 1e9, False),
+        ("", 65519.0, False), ("", 2.0**16, True), (".satfinite", 1e9, False),
     ],
 )  # fmt: skip
 def test_undefined_random_bits_are_refused(clamps: str, number: float, is_refused: bool) -> None:
-    """``rs`` refuses results that f16 has no normal number for, unless all random bits give the same result."""
+    """``rs`` refuses sizes below normal f16 or from 2**16 on, unless all random bits give the same result."""
     operands = [np.array([number], np.float32), np.zeros(1, np.float32), np.zeros(1, np.uint32)]
     form = f"cvt.rs{clamps}.f16x2.f32 {{d}}, {{a}}, {{b}}, {{c}}"
     if is_refused:
@@ -180,13 +181,13 @@ def _list_finite(name: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", NARROW)
-def test_representable_numbers_do_not_change(name: str) -> None:
+def test_random_bits_do_not_change_exact_or_clamped_numbers(name: str) -> None:
     numbers, codes = _list_finite(name)
     greatest, nan = numbers.argmax(), NARROW[name][2]
     beyond = [numbers[greatest] * 1.01, 1e9, np.inf, np.nan]
     numbers = np.append(numbers, [*beyond, *np.negative(beyond)]).astype(np.float32)
     limit = codes[greatest]
-    negative = limit | nan + 1
+    negative = limit | nan + 1  # the sign is the bit above those of NaN
     codes = np.append(codes, [limit, limit, limit, nan, negative, negative, negative, nan]).astype(np.uint32)
     words = RNG.integers(1, 2**32, len(numbers), np.uint32)
     np.testing.assert_array_equal(_run(name, numbers, numbers[::-1].copy(), words), _pack(name, codes, codes[::-1]))
@@ -195,7 +196,7 @@ def test_representable_numbers_do_not_change(name: str) -> None:
 @pytest.mark.parametrize("name", NARROW)
 def test_zero_bits_round_towards_zero(name: str) -> None:
     numbers, codes = _list_finite(name)
-    order = np.argsort(numbers[: len(numbers) // 2])
+    order = np.argsort(numbers[: len(numbers) // 2])  # the first half is not negative
     sizes, codes = numbers[order], codes[order]
     between = sizes[:-1] + (sizes[1:] - sizes[:-1]) * np.float32(0.9375)
     zeros = np.zeros(len(between), np.uint32)

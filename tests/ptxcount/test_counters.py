@@ -24,7 +24,7 @@ RULES = (
     "count_global", "count_global_atomics", "count_load_wavefronts", "count_store_wavefronts", "count_shared_atomics",
     "count_local_sectors",
 )  # fmt: skip
-#: Functions that draw the elements of lanes: random, nearly all equal, and equal neighbours.
+#: Functions that draw the elements of lanes: random, one lane apart, lanes n and n ^ 1 (or n ^ 2) equal, repeated end.
 PLACES: list[Callable[[Any], Any]] = [
     lambda rng: rng.integers(0, 64, 32),
     lambda rng: rng.integers(0, 512, 32),
@@ -40,20 +40,21 @@ PLACES: list[Callable[[Any], Any]] = [
 def test_rules_count_as_sets_do(name: str, width: int) -> None:
     rng = np.random.default_rng(width)
     rule = getattr(transactions, name)
-    for turn in range(60):
-        places = PLACES[turn % len(PLACES)](rng).astype(("i8", "u8")[turn % 2]) * width
-        count = int(rng.integers(1, 33))
-        lanes = rng.random(32) < 0.7 if turn % 3 else np.ones(32, bool)
-        lanes[count:], lanes[int(rng.integers(0, count))] = False, True
+    for draw, dtype, active_share, _ in product(PLACES, ("i8", "u8"), (0.7, 1.0), range(3)):
+        places = draw(rng).astype(dtype) * width
+        threads = int(rng.integers(1, 33))
+        lanes = rng.random(32) < active_share
+        lanes[threads:] = False
+        lanes[int(rng.integers(0, threads))] = True  # each request has an active lane
         expected = getattr(by_sets, name)([int(a) if on else None for a, on in zip(places, lanes, strict=True)], width)
-        one_block = places[None, :count]
-        two_warps, first_active = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :]
-        assert sum_rules(rule, one_block, lanes[None, :count], (1, count), width) == expected
-        assert sum_rules(rule, two_warps, first_active, (1, 64), width) == expected
-        if lanes[:count].all():
-            everyone, three_blocks = np.ones((1, 1), bool), one_block.repeat(3, axis=0)
-            assert sum_rules(rule, one_block, everyone, (1, count), width) == expected
-            assert sum_rules(rule, three_blocks, everyone, (3, count), width) == [3 * amount for amount in expected]
+        small_block = places[None, :threads]
+        assert sum_rules(rule, small_block, lanes[None, :threads], (1, threads), width) == expected
+        two_warps, first_warp = np.tile(places, 2)[None, :], np.r_[lanes, [False] * 32][None, :]
+        assert sum_rules(rule, two_warps, first_warp, (1, 64), width) == expected
+        if lanes[:threads].all():
+            everyone, three_blocks = np.ones((1, 1), bool), small_block.repeat(3, axis=0)
+            assert sum_rules(rule, small_block, everyone, (1, threads), width) == expected
+            assert sum_rules(rule, three_blocks, everyone, (3, threads), width) == [3 * count for count in expected]
 
 
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
@@ -61,7 +62,7 @@ def test_rules_count_as_sets_do(name: str, width: int) -> None:
 def test_far_addresses_are_distinct(first: int, apart: int) -> None:
     lanes = np.arange(32) % 3 > 0
     addresses = first + 4 * np.arange(32) + apart * (np.arange(32) % 2)
-    for rows in (addresses, addresses.reshape(4, 8).T.ravel()):
+    for rows in (addresses, addresses.reshape(4, 8).T.ravel()):  # in order, and every eighth
         active = [int(address) if on else None for address, on in zip(rows, lanes, strict=True)]
         counts = [int(count[0]) for count in transactions.count_global(rows[None, :], lanes[None, :], 4)]
         assert counts == by_sets.count_global(active, 4)
@@ -88,8 +89,8 @@ def test_distinct_sectors_include_the_last(threads: int, width: int, offset: int
             assert counters.distinct_sectors == (read, written)
 
 
-#: Bytes between threads of a warp -> sectors fetched if a miss returns 64 and 128 bytes.
-FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (64, 96), 128: (64, 128), 256: (64, 128)}
+#: Bytes between 32 threads -> sectors fetched if a miss returns 64 bytes (two sectors), and 128 bytes (four).
+FETCHED = {4: (4, 4), 32: (32, 32), 64: (64, 64), 96: (32 * 2, 24 * 4), 128: (32 * 2, 32 * 4), 256: (32 * 2, 32 * 4)}
 
 
 @pytest.mark.parametrize("apart", FETCHED)
@@ -100,7 +101,7 @@ def test_fetched_sectors_follow_the_qualifier(apart: int) -> None:
         body += "mov.u32 %r5, %r4;"
         given = [np.zeros(8192, np.uint8)]
         counters = execute_snippet(module(body, 1), given, distinct=True)
-        assert (counters.distinct_sectors, counters.fetched_sectors) == ((min(apart, 32), 0), fetched)
+        assert (counters.distinct_sectors, counters.fetched_sectors) == ((32 * min(apart, 32) // 32, 0), fetched)
 
 
 @pytest.mark.parametrize("space", ["shared", "local"])
@@ -117,6 +118,7 @@ def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_code_of_headers_has_lines_of_the_kernel() -> None:
+    """``atomicAdd`` is a function of a header."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()
@@ -130,8 +132,8 @@ _PAIRS = "<shr.u32 %r10, %r0, 1; mad.lo.u32 %r6, %r10, 16, %r1;>"
 _COLUMNS = (
     "<and.b32 %r10, %r0, 1; mad.lo.u32 %r11, %r10, 128, %r1; shr.u32 %r12, %r0, 1; mad.lo.u32 %r6, %r12, 8, %r11;>"
 )
-#: Kernels of a warp in the shorthand of machine_code_kernels.py -> requests and wavefronts of their shared loads after
-#: merges by ptxas (sm_90, nvcc 13.0.88). None: ptxas merges nothing.
+#: Kernels of a warp in the shorthand of machine_code_kernels.py, where ``ld4`` loads a word at byte 4 of a lane's 16.
+#: Requests and wavefronts of the loads after merges by ptxas (sm_90, nvcc 13.0.88). None: ptxas merges nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
     "ld0 ld4 ld8 ld12": (1, 4), "ld0 ld8 ld12": (1, 4), "ld4 ld8": (2, 8), "ld8 ld12 ld16 ld20": (2, 8),
     "ld0 ld4 ld32 ld36": (2, 8), "ld4 ld0 ld12 ld8": (1, 4),
@@ -172,10 +174,12 @@ def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Ca
         combined = rule(a, b)
         assert {number % combined.modulus for number in results} == {combined.remainder}, (a, b)
         if b.modulus == 16 and compute in (operator.add, operator.and_, operator.sub) and combined.modulus < 16:
+            # twice the modulus would not hold
             assert len({number % (2 * combined.modulus) for number in results}) > 1, (a, b)
 
 
 def test_names_of_totals_stay() -> None:
+    """Limits in ``ptxcount.toml`` use these names."""
     totals = set(LaunchCounters(0).totals()) - {"threads", "thread_instructions", "warp_instructions"}
     amounts = ("requests", "sectors", "ideal_sectors", "lines", "ideal_lines", "useful_bytes")
     names = {*amounts, *(f"shared_{amount}" for amount in ("requests", "wavefronts", "bank_conflicts", "useful_bytes"))}

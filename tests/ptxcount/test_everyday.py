@@ -259,6 +259,7 @@ def test_outputs_as_in_numpy_and_counts_as_with_sets(
     name: str, launch: tuple[Any, ...], arguments: list[Any], compute: Callable[[], Any], tolerance: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    """Each access is a `by_sets.Watched`, which also counts with sets."""
     by_sets.COUNTS_BY_ACCESS.clear()
     monkeypatch.setattr("ptxcount.machine.chunk.Access", by_sets.Watched)
     grid, block, *shared = launch

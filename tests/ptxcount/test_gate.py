@@ -63,7 +63,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits("constant_addresses_per_request = 32"), kernel(2, TABLE, (BODY, CONSTANT)), pin("--accept")], 0, []),
     ([kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")), pin("--accept")], 1,
      ["scale.cu:6: error: PC002 addresses are 32; at most 16 "]),
-    ([launch(f'{LAUNCH}name = "doubled"\n'), kernel(8)], 1, [f"{ROSE}; scale.cu changed"]),
+    ([launch(f'{LAUNCH}name = "doubled"\n'), kernel(8)], 1, [f"{ROSE}; scale.cu changed"]),  # pinned without a name
     ([launch(NAMED), pin(), launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # another array, the same counts
     # limits of a launch and of a line
     ([_limits("load_sectors_per_request = 8, bank_conflicts = 0, stack_frame_bytes = 0")], 0, []),
@@ -73,7 +73,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
         "[launch scale<float>]"]),
     ([_limits('load_sectors_per_request = "1.5 x ideal"')], 1, [
         "scale.cu:6: error: PC001 load_sectors_per_request is 8; at most 6 are allowed"]),
-    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),
+    ([_limits("thread_instructions = 9")], 1, ["scale.cu:1: error: PC001 thread_instructions is "]),  # of all lines
     ([kernel(2, (BODY, TILE)), pin("--accept"), _limits(BANKS)], 1, [
         "scale.cu:7: error: PC001 bank_conflicts is 32; at most 31 are allowed [launch scale",
         "scale.cu:7: error: PC001 shared_load_bank_conflicts_per_request is 1; at most 0.4 are allowed; at this "]),
@@ -85,7 +85,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors are 8; at most 6 are allowed"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
     ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines are 2; at most 1 are allowed"]),
-    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),
+    ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
@@ -101,10 +101,12 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("ignore[PC003] of use")], 1, ["scale.cu:6: error: PC007 ignore[PC003] matches no finding any more"]),
     # a faulty kernel fails; one that cannot be counted has no counts
     ([launch(LAUNCH.replace("8192", "100"))], 1, ["scale.cu:6: error: PC006 access out of bounds "]),
+    # without counts of a launch, no waiver is reported as useless
     ([launch(LAUNCH + LAUNCH.replace('"scale.cu"', '"gone.cu"')), _behind("ignore[rise] it is small")], 2,
      ["ptxcount.toml:7: error: PC009 LaunchError: /"]),
     ([launch(LAUNCH.replace("int32:1024", "int32:0"))], 2, [
         "ptxcount.toml:1: error: PC009 the launch accesses no memory, so there is nothing to check"]),
+    # another grid, type or cluster makes another launch
     ([launch(TWO_BLOCKS)], 2, [NEW, GONE]),
     ([launch(LAUNCH.replace("scale<float", "scale<unsigned").replace("float32", "uint32"))], 2, [NEW, GONE]),
     ([launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
@@ -175,7 +177,7 @@ def test_missing_folder_is_an_error(folder: str, problem: str, repository: Repos
     assert (code, line) == (2, f"{folder}/ptxcount.toml:1: error: PC009 {message}")
 
 
-def test_advice_covers_changed_counts(repository: Repository) -> None:
+def test_changed_restricts_advice_to_changed_counts(repository: Repository) -> None:
     def list_advice(*words: str) -> list[str]:
         """List file, line and code of each finding that advises."""
         lines = repository.run("check", *words)[1]
@@ -183,7 +185,7 @@ def test_advice_covers_changed_counts(repository: Repository) -> None:
 
     repository.git("init", "-q")
     repository.git("add", "scale.cu", "ptxcount.toml")
-    repository.git("commit", "-qm", "no lock file")
+    repository.git("commit", "-qm", "no lock file")  # so all counts are new
     assert list_advice("--changed", "HEAD") == ["scale.cu:6: warning: PC101"]
     repository.git("add", "ptxcount.lock")
     repository.git("commit", "-qm", "one")
@@ -192,8 +194,10 @@ def test_advice_covers_changed_counts(repository: Repository) -> None:
     repository.write_kernel(2, ("2 * in", "3 * in"))
     assert list_advice("--changed", "HEAD") == []
     index = "blockIdx.x * blockDim.x + threadIdx.x"
-    repository.write_kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # not the line of the access
-    assert list_advice("--changed", "HEAD", "--advise")[0].startswith("scale.cu:6: warning: PC")
+    repository.write_kernel(2, (index, "threadIdx.x * 4 + blockIdx.x"))  # line 4, which changes the counts of line 6
+    for options in ((), ("--advise",)):
+        advice = list_advice("--changed", "HEAD", *options)
+        assert advice == ["scale.cu:6: warning: PC101", "scale.cu:6: warning: PC102"]  # of the load and the store
 
 
 def test_unknown_revision_is_refused(repository: Repository) -> None:
@@ -215,6 +219,7 @@ def test_compile_error_is_reported_once(repository: Repository) -> None:
 
 @pytest.mark.parametrize(("form", "stream"), [("text", "out"), ("github", "err")])
 def test_success_is_a_line(form: str, stream: str, repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """GitHub reads annotations from standard output."""
     assert main(["check", str(repository.folder), f"--format={form}"]) == 0
     assert capsys.readouterr()._asdict() == {"out": "", "err": "", stream: "1 launch passed\n"}
 

@@ -42,6 +42,10 @@ def _all(*changes: Callable[[Project], None]) -> Callable[[Project], None]:
     return make_changes
 
 
+def _remove(name: str) -> Callable[[Project], None]:
+    return lambda project: (project.folder / name).unlink()
+
+
 def _nothing(project: Project) -> None: ...
 
 
@@ -58,7 +62,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     "a header beside the source": (_nothing, _write("near.h", "#define NEAR 3\n"), True),
     "a header that is asked for": (_nothing, _write("second/later.h", "#define LATER 3\n"), True),
     "a header that is gone":
-        (_write("first/value.h", "#define VALUE 3\n"), lambda one: (one.folder / "first/value.h").unlink(), True),
+        (_write("first/value.h", "#define VALUE 3\n"), _remove("first/value.h"), True),
     "a header below a folder that was not there":
         (_write("k.cu", SOURCE.replace("later.h", "a/b/later.h")), _write("a/b/later.h", "#define LATER 3\n"), True),
     "a header beside another": (
@@ -85,6 +89,7 @@ CHANGES: dict[str, tuple[Callable[[Project], None], Callable[[Project], None], b
     "a header that an option includes": (
         _all(_write("first/pre.h", ""), _flags(FLAGS + " -include pre.h")), _write("pre.h", "#define LATER 5\n"), True
     ),
+    # never cached
     "a header that a macro names":
         (_write("k.cu", "#define NAME <later.h>\n#if __has_include(NAME)\n#endif\n" + SOURCE), _nothing, True),
     "the time of day": (_write("k.cu", SOURCE + "// __TIME__\n"), _nothing, True),
@@ -98,7 +103,7 @@ def test_change_compiles_again_if_it_matters(name: str, project: Project) -> Non
     prepare(project)
     project.compile()
     change(project)
-    without_files = compilations.Compiled(Compilation("", []), None)  # nvcc need not list the files
+    without_files = compilations.Compiled(Compilation(ptx="", files=[]), name=None)  # nvcc need not list the files
     assert project.is_compiled(lambda _: without_files) == is_noticed
 
 
@@ -114,13 +119,12 @@ def test_compilation_is_not_cached_if_a_file_changes_meanwhile(project: Project)
 
 
 def test_cache_gives_the_ptx_of_nvcc(project: Project) -> None:
-    macros = {"first/value.h": "VALUE", "second/inner.h": "INNER", "later.h": "LATER", "first/value.h gone": ""}
-    for step, (name, macro) in enumerate(macros.items()):
-        if macro:
-            project.write(name, f"#define {macro} {step}\n")
-        else:
-            (project.folder / "first" / "value.h").unlink()
-        recipe = compilations.Recipe(project.folder / "k.cu", None, project.flags, "sm_90")
+    for change in (
+        _write("first/value.h", "#define VALUE 2\n"), _write("second/inner.h", "#define INNER 3\n"),
+        _write("later.h", "#define LATER 4\n"), _remove("first/value.h"),
+    ):  # fmt: skip
+        change(project)
+        recipe = compilations.Recipe(project.folder / "k.cu", instance=None, flags=project.flags, arch="sm_90")
         fresh = compute.compile_recipe(recipe)
         assert project.compile(lambda _, fresh=fresh: fresh) == fresh.compilation.ptx  # type: ignore[misc]
     assert not project.is_compiled()

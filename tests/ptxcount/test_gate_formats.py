@@ -8,6 +8,7 @@ from importlib.resources import files
 
 import pytest
 
+from ptxcount.gate.diagnostics import DIRECTIVE, NOT_PINNED, RISE
 from tests.ptxcount.gate_repository import KERNEL, LAUNCH, TWO_BLOCKS, Repository
 
 SCHEMA = json.loads((files("ptxcount.gate") / "check.schema.json").read_text(encoding="utf-8"))
@@ -30,9 +31,9 @@ def test_formats_have_the_same_findings(repository: Repository) -> None:
         file, line = place["artifactLocation"]["uri"], place["region"]["startLine"]
         findings.append((result["ruleId"], result["level"], file, line))
     assert findings == [
-        ("PC003", "error", "scale.cu", 6), ("PC101", "warning", "scale.cu", 6), ("PC005", "error", "scale.cu", 4),
-        ("PC005", "error", "a%20b%23%25.cu", 4), ("PC101", "warning", "a%20b%23%25.cu", 6),
-        ("PC007", "error", "scale.cu", 7),
+        (RISE, "error", "scale.cu", 6), ("PC101", "warning", "scale.cu", 6), (NOT_PINNED, "error", "scale.cu", 4),
+        (NOT_PINNED, "error", "a%20b%23%25.cu", 4), ("PC101", "warning", "a%20b%23%25.cu", 6),
+        (DIRECTIVE, "error", "scale.cu", 7),  # a limit on a line without accesses
     ]  # fmt: skip
     assert run["results"][0]["message"]["text"].endswith(" [launch scale<float> (launch 1)]")
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {code for code, *_ in findings}
@@ -101,6 +102,10 @@ def test_compare_names_another_compiler(repository: Repository) -> None:
     repository.git("add", ".")
     repository.git("commit", "-qm", "another nvcc")
     assert repository.run("compare", "HEAD")[1][3] == "    The compiler was nvcc 12.0.88 before, and is 13.0.88 now."
+
+
+def test_compare_with_unknown_revision_fails(repository: Repository) -> None:
+    repository.git("init", "-q")
     assert repository.run("compare", "gone") == (2, [])
 
 

@@ -87,4 +87,5 @@ def test_change_names_a_removed_header() -> None:
     row = {"file": "scale.cu", "line": 7, "text": "x = in[i];", "accesses": [access]}
     load = {"global load requests": 1, "global load sectors": 4}
     pinned = {"scale.cu: x = in[i];": load, "more.h: return in[i];": load}
+    # a pin has no line, so the change is at the first
     assert {(change.file, change.line) for change in iter_changes([row], pinned)} == {("more.h", 1)}

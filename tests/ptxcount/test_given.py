@@ -37,13 +37,13 @@ ONE = f'{{{ROWS}, {ZEROS}, "by": "float32:2"}}'
 NODE = '{"next": {"*": {"next": "int64:0", "value": "float32:2"}}, "value": "float32:5"}'
 #: Kernel, words of arguments, words of variables, and the last array of zeros after the launch.
 CASES: list[tuple[str, list[str], list[str], list[float]]] = [
-    ("of_struct", [f"s={ONE}"], [], [2 * n + 1 for n in range(32)]),
+    ("of_struct", [f"s={ONE}"], [], [2 * n + 1 for n in range(32)]),  # by * x[n] + 1
     ("of_rows", ["out=float32[32]=zeros", 'rows=["float32[32]", "float32[32]=ones"]'], [],
      [1 if n % 2 else n for n in range(32)]),
-    ("of_sets", [f"s=[{ONE}, {ONE}]"], [], [1] * 32),
+    ("of_sets", [f"s=[{ONE}, {ONE}]"], [], [1] * 32),  # the ones of the second row
     ("of_list", ["out=float32[32]=zeros", f'at={{"*": {NODE}}}'], [], [5 + 2] * 32),
     ("of_variable", ["out=float32[32]=zeros"], ['where={"*": "float32[32]"}'], [*range(32)]),
-    ("of_texture", ['p={"texture": "texture:float32[4,32]", "out": "float32[32]=zeros"}'], [], [*range(32, 64)]),
+    ("of_texture", ['p={"texture": "texture:float32[4,32]", "out": "float32[32]=zeros"}'], [], [*range(32, 2 * 32)]),
 ]  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def test_read_only_slice_is_not_stored_to(ptx: str) -> None:
 
 
 def test_writable_slice_may_be_stored_to(ptx: str) -> None:
+    """A slice stays writable if its base becomes read-only later."""
     array = np.ones(64, np.float32)
     part = array[32:]
     array.flags.writeable = False

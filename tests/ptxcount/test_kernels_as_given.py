@@ -51,7 +51,7 @@ def test_file_lists_kernels_with_commands(file: Path, capsys: pytest.CaptureFixt
     command = next(line for line in out.splitlines() if "--entry filled" in line)
     assert "--variable 'taps=float32[3]=ones'" in command
     assert main(shlex.split(command.strip())[1:]) == 0
-    command = next(line for line in out.splitlines() if "gather<float, 2>" in line)
+    command = next(line for line in out.splitlines() if "gather<float, 2>" in line)  # reads every second element
     assert main(shlex.split(command.strip().replace("in=float32[65528]", "in=float32[131072]"))[1:]) == 0
 
 
@@ -64,6 +64,7 @@ def test_entry_instantiates_a_template(name: str, file: Path, capsys: pytest.Cap
 
 
 def test_other_spelling_selects_the_instance(file: Path) -> None:
+    """The arguments of the template are left to nvcc."""
     arrays: list[Any] = [np.zeros(32, np.uint32), np.arange(64, dtype=np.uint32), np.int32(32)]
     assert ptxcount.count(file, "gather<unsigned>", 1, 32, arrays).loads.sectors_per_request == 8
     with pytest.raises(ptxcount.CompileError, match="nothing"):
@@ -99,6 +100,7 @@ def test_random_arrays_are_within_bounds() -> None:
 
 
 def test_unknown_words_are_refused() -> None:
+    # no seed, one bound, no file, no JSON, no dtype, no member, no text
     words = ("float32[4]=random", "float32[4]=random(1,2)", "@gone.npy", "{", '{"a": "float[4]"}', "{}", "[7]")
     for word in words:
         with pytest.raises(LaunchError):

@@ -32,6 +32,7 @@ CALLS = [
     ("setp.gt.u32 %p1, %r1, 7; st.param.b32 [d], 1; @%p1 ret; st.param.b32 [d], 2;", "", [2] * 8 + [1] * 56),
     ("L: add.u32 %r1, %r1, 5; setp.lt.u32 %p1, %r1, 50; @%p1 bra L; st.param.b32 [d+0], %r1;", "",
      [t + 5 * max(1, math.ceil((50 - t) / 5)) for t in range(64)]),  # adds 5 once, and until the sum is 50 or more
+    # without a call, the result is zero
     ("add.u32 %r2, %r1, 1; st.param.b32 [d], %r2;", "@%p1 ", [t + 1 if t < 40 else 0 for t in range(64)]),
     ("add.u32 %r2, %r1, 1; st.param.b32 [d], %r2;", "@!%p1 ", [t + 1 if t >= 40 else 0 for t in range(64)]),
 ]  # fmt: skip
@@ -39,6 +40,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("code", "guard", "expected"), CALLS)
 def test_functions_have_their_own_registers(code: str, guard: str, expected: list[int]) -> None:
+    """The kernel calls ``twice``. Another kernel calls ``outer`` two times, and ``outer`` calls ``twice``."""
     functions = TWICE.format(code)
     outer = ".func (.param .b32 d) outer(.param .b32 a) { .reg .b32 %r<9>; ld.param.b32 %r0, [a];"
     functions += outer + CALL.format("", "twice") + "st.param.b32 [d], %r5; ret; }"
@@ -53,13 +55,13 @@ BARRIERS = [
     ("bar.sync 1, 64; xor.b32 %r2, %r1, 128; ld.shared.u32 %r5, [%r2];", [(t ^ 32) for t in range(64)]),
     ("shr.u32 %r3, %r0, 5; bar.sync %r3, 32; xor.b32 %r2, %r1, 4; ld.shared.u32 %r5, [%r2];",
      [t ^ 1 for t in range(64)]),
-    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.sync 3, 32; mov.u32 %r5, 5;", [5] * 64),
+    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.sync 3, 32; mov.u32 %r5, 5;", [5] * 64),  # one warp suffices
     ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.arrive 3, 64; @!%p2 bar.sync 3, 64; mov.u32 %r5, 5;", [5] * 64),
     ("bar.red.popc.u32 %r5, 0, %p1;", [40] * 64),
-    ("bar.red.popc.u32 %r5, 1, 64, !%p1;", [24] * 64),
+    ("bar.red.popc.u32 %r5, 1, 64, !%p1;", [64 - 40] * 64),
     ("bar.red.and.pred %p2, 0, %p1; selp.u32 %r5, 1, 0, %p2;", [0] * 64),
     ("barrier.cta.red.or.aligned.pred %p2, 0, %p1; selp.u32 %r5, 1, 0, %p2;", [1] * 64),
-    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.red.popc.u32 %r5, 2, 32, %p1;", [32] * 32 + [9] * 32),
+    ("setp.lt.u32 %p2, %r0, 32; @%p2 bar.red.popc.u32 %r5, 2, 32, %p1;", [32] * 32 + [9] * 32),  # warp 1 keeps 9
 ]  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def test_incomplete_barrier_is_an_error(code: str) -> None:
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 
 
-#: Instruction of the lanes of a mask, and function of its result from their numbers.
+#: Instruction of eight lanes, and function of its result from their numbers. %r2 is their mask, and %r6 their group.
 GROUPED: list[tuple[str, Callable[[range], int]]] = [
     ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
     ("redux.sync.max.u32 %r5, %r0, %r2;", max),
@@ -129,4 +131,4 @@ def test_cp_async_counts_as_load_and_copy(size: int, source_size: str, read: Cal
     expected = [(requests, sectors, sum(counts))] if requests else []
     assert [(a.requests, a.sectors, a.useful_bytes) for a in loads] == expected
     assert [(a.requests, a.bank_conflicts) for a in counters.accesses if a.kind == "copy"] == [(2, 0)]
-    assert counters.totals()["shared_store_requests"] == 0
+    assert counters.totals()["shared_store_requests"] == 0  # a copy is no store

@@ -23,8 +23,8 @@ def test_mma_as_in_numpy(product: Product) -> None:
     values = element.decode(_split_halves(out) if element.bits == 16 else out)
     low, high = -(2**31), 2**31 - 1
     if product.type_name("d") == "s32":
-        limited = np.clip(expected, low, high) if product.saturates else (expected - low) % 2**32 + low
-        np.testing.assert_array_equal(values, limited)
+        wrapped = (expected - low) % 2**32 + low
+        np.testing.assert_array_equal(values, np.clip(expected, low, high) if product.saturates else wrapped)
     # A rounding changes a half by up to 2**-11 of it, and a float by 2**-24. Terms of opposite sign may cancel.
     elif element.bits == 16:
         np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-2)

@@ -43,6 +43,7 @@ def test_integers_compare_as_in_python(kind: str) -> None:
     ends = _integers(kind)
     a, b = (np.array(column, ends.dtype) for column in zip(*product(ends, ends), strict=True))
     for name in INTEGER_COMPARISONS:
+        # forms that PTX lacks
         if (kind[0] == "s" and name in _UNSIGNED) or (kind[0] == "b" and name not in ("eq", "ne")):
             continue
         expected = [_PLAIN[_UNSIGNED.get(name, name)](int(x), int(y)) for x, y in zip(a, b, strict=True)]
@@ -68,15 +69,14 @@ def test_floats_compare_as_in_the_ptx_isa(kind: str, flushes: bool) -> None:
     for name in FLOAT_COMPARISONS:
         expected = [_floats(name, x, y) for x, y in zip(*values, strict=True)]
         assert evaluate(f"setp.{name}{ftz}.{kind}", [a, b], "?").tolist() == expected, name
-        if kind == "f64":
-            continue
         for (result, pair), true in TRUE.items():
-            if pair or (result.endswith("16") and result != kind):
+            if pair or (result.endswith("16") and result != kind):  # of 16 bits, only the operands' type
                 continue
             bits = f"u{2 if result.endswith('16') else 4}"
             outcomes = evaluate(f"set.{name}{ftz}.{result}.{kind}", [a, b], bits)
             assert outcomes.tolist() == [true * outcome for outcome in expected], (name, result)
         if kind in ("f16", "bf16"):
+            # each element with the one before
             low, high = ([np.roll(x.view("u2"), step).astype("u4") for x in (a, b)] for step in (0, 1))
             words = [x | y << 16 for x, y in zip(low, high, strict=True)]
             outcomes = evaluate(f"set.{name}{ftz}.u32.{kind}x2", words, "u4")

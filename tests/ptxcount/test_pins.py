@@ -11,6 +11,7 @@ import pytest
 
 from ptxcount.gate import limits, pins
 from ptxcount.gate.counting import LaunchCounts
+from ptxcount.gate.diagnostics import FALL, NOT_COUNTED, RISE
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
 from ptxcount.gate.lock_changes import format_markdown
@@ -42,7 +43,8 @@ def _stack(number: int) -> dict[str, Any]:
 
 def _make_counts(rows: list[dict[str, Any]]) -> LaunchCounts:
     launch = Launch(folder=Path(), file="k.cu", grid=[1], block=[1], name="k", label="k")
-    return LaunchCounts(launch, "k.cu: k <<<1, 1>>> ()", {}, rows, [], [], ("k.cu", 1))
+    description = "k.cu: k <<<1, 1>>> ()"
+    return LaunchCounts(launch, description, totals={}, lines=rows, warnings=[], files=[], declared_at=("k.cu", 1))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -81,14 +83,14 @@ def test_changes_add_up_to_the_totals(seed: int) -> None:
 CHANGES = [
     ([("a", 8), ("b", 4)], [("b", 4), ("a", 8)], None),  # moved
     ([("a", 8), ("b", 4)], [("c", 8), ("b", 4)], None),  # another text with equal counts
-    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 9 per request)")),
-    ([("a", 8)], [("c", 2), ("d", 7)], ("PC003", 2, "from 8 to 9 in edited lines (8 to 4.5 per request)")),
-    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], ("PC003", 2, "from 8 to 9 (8 to 9 per request)")),
+    ([("a", 8), ("b", 4)], [("c", 4), ("d", 9)], (RISE, 2, "from 8 to 9 in edited lines (8 to 9 per request)")),
+    ([("a", 8)], [("c", 2), ("d", 7)], (RISE, 2, "from 8 to 9 in edited lines (8 to 4.5 per request)")),  # 9 / 2
+    ([("a", 8), ("a", 8)], [("a", 8), ("a", 9)], (RISE, 2, "from 8 to 9 (8 to 9 per request)")),
 ]
 
 
 @pytest.mark.parametrize(("pinned", "now", "expected"), CHANGES)
-def test_moved_lines_are_no_change(
+def test_rise_is_found_among_moved_and_edited_lines(
     pinned: list[tuple[str, int]], now: list[tuple[str, int]], expected: tuple[str, int, str] | None, tmp_path: Path
 ) -> None:
     pinned_rows, rows = _make_rows(pinned), _make_rows(now)
@@ -101,7 +103,7 @@ def test_moved_lines_are_no_change(
         if "sectors" in finding.message
     ]
     assert findings == ([expected] if expected else [])
-    if expected:
+    if expected:  # a change in edited lines has their numbers
         texts, counts = zip(*pinned, strict=True)
         new_lines = {n for n, (text, count) in enumerate(now, 1) if text not in texts and count not in counts}
         changes = pins.iter_changes(rows, pins.pin_lines(pinned_rows)[0])
@@ -122,12 +124,12 @@ def test_small_increases_have_two_digits() -> None:
     assert [line.rpartition(" (")[2] for line in lines if " rose " in line] == ["+0.15 %)"] * 2  # 10 of 6722
 
 
-#: Bytes of stack frames in the lock file and now, and codes of findings; empty if unknown.
-FRAMES = [((0,), (1,), ["PC003"]), ((8,), (0,), ["PC004"]), ((), (32,), []), ((0,), (), ["PC009"])]
+#: Bytes of stack frames in the lock file and now, and codes of findings; empty without ptxas.
+FRAMES = [((0,), (1,), [RISE]), ((8,), (0,), [FALL]), ((), (32,), []), ((0,), (), [NOT_COUNTED])]
 
 
 @pytest.mark.parametrize(("pinned", "now", "codes"), FRAMES)
-def test_frames_are_compared_if_both_are_known(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
+def test_frame_is_compared_if_pinned(pinned: tuple[int, ...], now: tuple[int, ...], codes: list[str]) -> None:
     def make_rows(frame: tuple[int, ...]) -> list[dict[str, Any]]:
         return [_row(1, "a", _access("global", "load", 1, 4)), *(_row(2, "void k()", _stack(n)) for n in frame)]
 
@@ -162,6 +164,7 @@ def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("limit", "line"), [(99, 2), ("1 x ideal", 3)])
 def test_broken_limit_names_the_worst_line(limit: float | str, line: int) -> None:
+    """Line 2 has the most sectors, and line 3 the most above its ideal."""
     rows = [_row(1, "a", _make_load(9, 9, 1)), _row(2, "b", _make_load(9, 90, 80)), _row(3, "c", _make_load(9, 60, 10))]
     counted = _make_counts(rows)._replace(
         launch=Launch(folder=Path(), file="k.cu", grid=[1], block=[1], limits={"load_sectors": limit}),

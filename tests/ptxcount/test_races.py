@@ -28,6 +28,7 @@ def test_race_of_one_block_is_reported(first: int) -> None:
 
 
 def test_reserved_memory_hides_no_race() -> None:
+    """Thread 0 stores to reserved memory. The others store different values to one word."""
     place = "mov.u32 %r4, %reserved_smem_offset_1; setp.eq.u32 %p1, %r0, 0; selp.b32 %r5, %r4, %r7, %p1;"
     with pytest.raises(errors.SharedRaceError):
         words_after(f"{place} st.shared.u32 [%r5], %r0;")
@@ -35,6 +36,7 @@ def test_reserved_memory_hides_no_race() -> None:
 
 @pytest.mark.parametrize("first", [0, 300])
 def test_race_names_both_threads(first: int) -> None:
+    """Threads ``first`` and ``first + 1`` store 0 and 1 to one word."""
     body = f"sub.u32 %r5, %r0, {first}; setp.lt.u32 %p1, %r5, 2; @%p1 st.shared.u32 [%r7], %r5;"
     with pytest.raises(errors.SharedRaceError, match=rf" races with thread \({first + 1}, 0, 0\)") as caught:
         words_after(body, threads=512, size=512)
@@ -50,7 +52,7 @@ SAME = [
     ("setp.eq.u32 %p1, %r0, 3;", "@%p1 st.shared.u32 [%r7], 1; st.shared.u32 [%r7], 2;", True),
     ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 5;", False),  # the present value
     ("setp.eq.u32 %p1, %r0, 3;", "ld.shared.u32 %r5, [%r7]; @%p1 st.shared.u32 [%r7], 6;", True),
-    ("setp.eq.u32 %p1, %r0, 3;", "atom.shared.add.u32 %r5, [%r7], 0; @%p1 st.shared.u32 [%r7], 5;", True),
+    ("setp.eq.u32 %p1, %r0, 3;", "atom.shared.add.u32 %r5, [%r7], 0; @%p1 st.shared.u32 [%r7], 5;", True),  # an atomic
     ("", "st.shared.v2.u32 [%r7], {1, %r6};", False),
     ("", "st.shared.v2.u32 [%r7], {1, %r0};", True),
     ("shr.u32 %r4, %r0, 5;", "st.shared.u32 [%r7], %r4;", True),  # equal within a warp
@@ -59,7 +61,8 @@ SAME = [
 
 @pytest.mark.parametrize("parted", [False, True])
 @pytest.mark.parametrize(("prelude", "stores", "races"), SAME)
-def test_stores_that_change_nothing_do_not_race(prelude: str, stores: str, races: bool, parted: bool) -> None:
+def test_stores_race_unless_equal_or_without_change(prelude: str, stores: str, races: bool, parted: bool) -> None:
+    """If ``parted``, the two blocks branch differently before."""
     apart = "setp.lt.u32 %p2, %r6, 1; @%p2 bra ON; st.shared.u32 [%r1], %r0; ON: bar.sync 0;" if parted else ""
     body = f"mov.u32 %r6, %ctaid.x; {apart} st.shared.v2.u32 [%r7], {{5, 5}}; bar.sync 0; {prelude} {stores}"
     with pytest.raises(errors.SharedRaceError) if races else nullcontext():
@@ -102,6 +105,7 @@ def test_flags_order_accesses(mask: str) -> None:
         f"{first} bra E; C: {others.replace('{mask}', mask)} E:"
         for first, others, _ in FLAGS
     ]
+    # each line has labels of its own
     lines = [re.sub(r"\b([LWCE])\b", rf"\g<1>{place}", line) for place, line in enumerate(lines)]
     start = "mov.u32 %r8, -1; setp.ne.u32 %p1, %r0, 0; shr.u32 %r4, %r0, 5; setp.eq.u32 %p2, %r4, 1;"
     text = module("\n".join([PLACES + start, *lines]), 1, SHARED)
@@ -178,7 +182,7 @@ SCANS = {
 
 @pytest.mark.parametrize(("write", "is_race"), SCANS.items())
 @pytest.mark.parametrize("ends_loop", [True, False])
-def test_loop_that_another_thread_ends(write: str, is_race: bool, ends_loop: bool) -> None:
+def test_loop_ended_by_another_thread_is_a_race(write: str, is_race: bool, ends_loop: bool) -> None:
     """All threads load the word in a loop of at most four rounds, in which thread 5 writes."""
     text = module(
         f".shared .b32 s; ld.param.u64 %rd1, [p0]; st.shared.u32 [s], 0; mov.u32 %r1, 0;\n"
@@ -199,7 +203,8 @@ def test_unknown_policies_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("value", "races"), [(5, False), (6, True)])
-def test_equal_store_races_only_if_strict(value: int, races: bool) -> None:
+def test_store_of_the_old_value_races_only_if_strict(value: int, races: bool) -> None:
+    """All threads read a word, which is 5; thread 3 stores to it."""
     body = f"""
         ld.param.u64 %rd1, [p0]; ld.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r0, 3; @%p1 st.global.u32 [%rd1], {value};
     """

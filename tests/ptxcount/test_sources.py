@@ -16,7 +16,7 @@ PTX = module("ld.param.u64 %rd1, [p0]; mov.u32 %r1, 7; st.global.u32 [%rd1], %r1
 
 @pytest.mark.parametrize(("text", "expected"), [
     (PTX, True), ("// made by a tool\n/* of\nits own */ " + PTX, True), (PTX.removeprefix(".version 8.0\n"), True),
-    (PTX.replace(".version", ".versio"), True), ("\ufeff" + PTX, True), ("", False),
+    (PTX.replace(".version", ".directive"), True), ("\ufeff" + PTX, True), ("", False),
     ('#include "more.h"\n__global__ void one(int* out) { *out = 7; }', False),
     ("// .version 8.0\n__global__ void one(int* out) { *out = 7; }", False),
 ])  # fmt: skip

@@ -14,6 +14,7 @@ Fault = type[errors.KernelFaultError]
 
 
 def test_guarded_write_spares_other_threads() -> None:
+    """The register was written in an earlier basic block."""
     out = words_after("""
         mov.u32 %r4, 7; setp.lt.u32 %p1, %r0, 20;
         bra NEXT;
@@ -119,7 +120,7 @@ def test_word_behind_a_wide_store_is_unwritten() -> None:
                                     "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"])  # fmt: skip
 def test_vector_across_an_end_is_out_of_bounds(access: str, guard: str) -> None:
     body = f"ld.param.u64 %rd2, [p0]; mad.wide.u32 %rd2, %r0, 16, %rd2;\n{guard}{access}"
-    assert words_after(body, threads=2, size=10).size
+    assert words_after(body, threads=2, size=10).size  # two vectors fit
     message = "16 bytes at 0x.*, which is byte 32 of argument 0 of 40 bytes"
     _expect_out_of_bounds(body, access, message, thread=2, size=10)
 
@@ -235,6 +236,7 @@ def test_vector_must_fit_and_be_aligned(space: str, place: int, error: Fault, me
 
 @pytest.mark.parametrize("offset", [1 << 32, (1 << 32) + 4, 5 << 32, 1 << 62, -(1 << 32)])
 def test_shared_offsets_wrap(offset: int) -> None:
+    """Shared addresses have 32 bits, so the second load is not out of bounds."""
     loads = f"ld.shared.u32 %r5, [%r7]; ld.shared.u32 %r6, [%r7+{offset}]; add.u32 %r4, %r5, %r6;"
     text = module(f"mov.u32 %r7, s; {loads}", 1, ".shared .align 16 .b8 s[256];")
     counters = execute_snippet(text, [np.zeros(1)], unwritten="off", races="off")

@@ -113,7 +113,7 @@ def _decode_factor(matrix: Array, name: str) -> Array:
 @pytest.mark.parametrize("right_rows", [32, 64])
 @pytest.mark.parametrize("form", SCALED)
 def test_scales_multiply_parts_of_a_row(form: ScaledForm, right_rows: int) -> None:
-    """Scales are the last bytes of their words. The descriptor, and the address of the right scales, have the first."""
+    """Scales are the last bytes of words; the descriptor and the address of the right scales name the first of them."""
     sides = (128, right_rows)
     matrices = [RNG.integers(0, 120, (rows, 32), dtype=np.uint8) for rows in sides]  # no code is NaN
     words = [RNG.integers(*NEAR_ONE[form.scale], (rows, 4), dtype=np.uint8) for rows in sides]

@@ -180,6 +180,7 @@ def test_wrong_number_of_im2col_offsets_is_refused() -> None:
 
 
 def test_tensor_map_is_no_texture() -> None:
+    """The kernel fetches by the first 8 bytes of a map, as if they were a texture."""
     fetch = "ld.global.u64 %rd4, [%rd2]; tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r2, %r2}];"
     text = module(_write_changes(CHANGES) + fetch, 2, ".reg .f32 %f<5>; .shared .b8 s[16];")
     arguments: list[Any] = [np.ones((64, 64), np.uint32), np.zeros(16, np.uint64)]

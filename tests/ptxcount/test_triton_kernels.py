@@ -14,11 +14,12 @@ from tests.ptxcount.languages import POINTER, Arrays, Record, stand_in, write_co
 
 
 @pytest.mark.parametrize(("parameters", "more", "message"), [
-    ([POINTER] * 4, [], ""), ([POINTER] * 3, [], ""), ([POINTER] * 5, [], "takes 5 arguments, not 2"),
+    ([POINTER] * (2 + 2), [], ""), ([POINTER] * (2 + 1), [], ""), ([POINTER] * (2 + 3), [], "takes 5 arguments, not 2"),
     ([POINTER] * 2, [None], "takes 2 arguments, not 3"),
     ([".param .u64 .ptr .align 1"] * 3, [], "takes 3 arguments, not 2"),  # nvcc declares none as one to global memory
 ])  # fmt: skip
 def test_only_scratch_pointers_are_added(parameters: list[str], more: list[None], message: str, arrays: Arrays) -> None:
+    """A kernel gets two arrays; at most two scratch pointers follow."""
     with pytest.raises(LaunchError, match=message) if message else nullcontext():
         arrays.count(write_copy(parameters), *more)
 
@@ -86,7 +87,7 @@ def test_functions_are_specialized_as_by_triton(
     assert len(adapted.arguments) == 3 - constant  # two of scratch memory
 
 
-@pytest.mark.parametrize(("grid", "blocks"), [(3, 6), ((2, 3), 12)])
+@pytest.mark.parametrize(("grid", "blocks"), [(3, 3 * 2), ((2, 3), 2 * 3 * 2)])
 def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
     triton = Triton(write_copy([POINTER] * 2))
     stand_in(monkeypatch, **triton.modules())
@@ -105,7 +106,7 @@ def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch:
     keywords = {"x": arrays.source, "o": arrays.output, "n": 1, "num_warps": 1}
     ptxcount.count(heuristics, None, 1, None, keywords)
     assert (arrays.output == arrays.source).all()
-    assert triton.source.constexprs == {(2,): 4, (3,): 1}
+    assert triton.source.constexprs == {(2,): 4, (3,): 1}  # Triton also makes an argument of 1 a constant
     assert triton.options == {"num_warps": 1}
 
 
@@ -142,7 +143,7 @@ def test_tensor_descriptor_is_a_pointer_and_numbers(padding: str, monkeypatch: p
     array, *numbers = _adapt_descriptor(monkeypatch, "sm_80", triton, padding=padding)
     assert (triton.source.signature, triton.source.attrs) == ({"x": "tensordesc<fp32[4, 32]>"}, {})
     assert (array.shape, array.strides, array.base is ROWS) == ((8, 60), (256, 4), True)
-    assert numbers == [8, 60, 64, 1, padding == "nan", False, 8, 60, 64, 1]
+    assert numbers == [8, 60, 64, 1, padding == "nan", False, 8, 60, 64, 1]  # shape, strides, flags, shape, strides
     assert [n.itemsize for n in numbers] == [8, 8, 8, 8, 1, 1, 4, 4, 8, 8]
 
 
@@ -153,7 +154,7 @@ def test_tensor_descriptor_is_a_map_on_hopper(padding: str, monkeypatch: pytest.
     tensor_map, *numbers = _adapt_descriptor(monkeypatch, "sm_90", triton, padding=padding)
     assert (tensor_map.array.shape, tensor_map.box, tensor_map.swizzle) == ((8, 60), (4, 16), 64)
     assert tensor_map.fills_nan is (padding == "nan")
-    assert [(n, n.itemsize) for n in numbers] == [(8, 4), (60, 4), (64, 8), (1, 8)]
+    assert [(n, n.itemsize) for n in numbers] == [(8, 4), (60, 4), (64, 8), (1, 8)]  # shape and strides
 
 
 @pytest.mark.parametrize(("changes", "map_changes", "message"), [

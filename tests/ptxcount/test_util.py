@@ -18,6 +18,7 @@ def test_total_memory_is_limited_by_the_container(monkeypatch: pytest.MonkeyPatc
     limit = tmp_path / "memory.max"
     monkeypatch.setattr(host_memory, "LIMIT", limit)
     assert host_memory.total_memory_bytes() == pytest.approx(kilobytes * 1024, rel=0.01)
+    # no limit, a limit beyond the machine's memory, and one below
     for text, expected in (("max\n", kilobytes * 1024), ("9" * 18, kilobytes * 1024), ("4096000\n", 4096000)):
         limit.write_text(text, encoding="ascii")
         assert host_memory.total_memory_bytes() == pytest.approx(expected, rel=0.01)
