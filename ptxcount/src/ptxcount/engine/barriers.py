@@ -181,7 +181,10 @@ class BarrierQueue:
             self._report_divergence(by_thread(waiting_lanes, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Report blocks whose warps wait at different barriers; raise `DivergentBarrierError` if lanes of a warp do."""
+        """Report blocks whose warps wait at different barriers; raise `DivergentBarrierError` if lanes of a warp do.
+
+        Only if the barrier of the later arrival is aligned: others allow it.
+        """
         waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
         for (first_stop, first), (second_stop, second) in pairwise(waiting):
             barrier, chunk = self._code[second_stop].barrier, self._chunk

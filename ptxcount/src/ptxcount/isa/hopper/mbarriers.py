@@ -68,9 +68,9 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
     chunk.has_written, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.find_atomic_cells(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
-        operation = AtomicOperation(_OPERATIONS[name], frozenset())
-        previous[active_threads] = apply_operation(operation, units, index, values, returns=True)
+    ((words, index, _),) = chunk.shared.find_atomic_cells(place, 8, chunk.active, chunk.make_reporter(), chunk.shape)
+    operation = AtomicOperation(_OPERATIONS[name], frozenset())
+    previous[active_threads] = apply_operation(operation, words, index, values, returns=True)
     return previous
 
 
@@ -179,10 +179,10 @@ def _bind_wait(instruction: Instruction) -> Step:
 
     def test_phase(chunk: Chunk, old: Array) -> list[Array]:
         words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.find_atomic_cells(
+        ((units, index, _),) = chunk.shared.find_atomic_cells(
             place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape
-        ):
-            words[active_threads] = units[index]
+        )
+        words[active_threads] = units[index]
         is_complete = (words >> _PHASE) != (old & 1 if has_parity else old >> _PHASE)
         chunk.spins += _POLL if (chunk.active & ~is_complete).any() else 0
         if not chunk.barrier_waits.size:

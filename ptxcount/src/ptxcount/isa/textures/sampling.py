@@ -261,20 +261,19 @@ class _SurfaceAccess:
         handles = as_array(self.read_handle(chunk), _U64)
         for surface, base, mask in _iter_bound(chunk, handles, Surface, self.geometry):
             pitch, extents = surface.extents[-1] * surface.element, surface.extents[::-1]
+            lengths = [pitch, *extents[1:]]
             limits = [pitch - width, *(extent - 1 for extent in extents[1:])]
-            outside = np.zeros((1, 1), bool)
-            for axis, limit in zip(axes, limits, strict=True):
+            outside, offset, stride = np.zeros((1, 1), bool), np.zeros((1, 1), np.int64), 1
+            for axis, limit, length in zip(axes, limits, lengths, strict=True):
                 outside = outside | (axis < 0) | (axis > limit)
+                offset = offset + np.clip(axis, 0, limit) * stride
+                stride *= length
             if self.clamp_mode == "trap":
                 self._check_bounds(chunk, surface, axes, mask & outside)
-            x, *others = (np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True))
-            row = np.zeros((1, 1), np.int64)
-            for axis, extent in reversed([*zip(others, extents[1:], strict=True)]):
-                row = row * extent + axis
-            offset = row * pitch + x
             access = chunk.find_counters("surface", self.action, width)
             _record_requests(chunk, access, _OCTET, mask, [surface.find_offset(offset, layered=layered)])
-            yield spread(base + offset, chunk.shape), mask & ~outside if self.clamp_mode == "zero" else mask
+            accessing = mask & ~outside if self.clamp_mode == "zero" else mask
+            yield spread(base + offset, chunk.shape), accessing
 
     def _check_bounds(self, chunk: Chunk, surface: Surface, axes: list[Array], faulting: Array) -> None:
         if not faulting.any():
