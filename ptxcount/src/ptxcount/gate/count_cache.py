@@ -1,4 +1,4 @@
-"""Cached counts, valid while the PTX, the launch, its .npy files and ptxcount's code stay the same."""
+"""Cached counts, valid while the PTX, the launch, its .npy files, ptxcount, NumPy, nvcc and its flags are the same."""
 
 import hashlib
 import importlib.util
