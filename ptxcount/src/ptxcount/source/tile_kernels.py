@@ -103,7 +103,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
         if given_maps:
             raise LaunchError(f"{taken}, not {len(arguments)} arguments")
         problem = f"{taken}, but its host function, which makes maps, did not run"
-        remedy = "pass each map after the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
+        remedy = 'pass each map after the arguments, as ptxcount.TensorMap(array, box, swizzle), or arch="sm_80"'
         raise LaunchError(f"{problem}; {remedy}")
     return AdaptedKernel(ptx, entry, [*flat, *maps])
 
