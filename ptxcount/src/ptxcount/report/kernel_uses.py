@@ -17,8 +17,8 @@ _THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;
 #: A loop that begins at a literal: its bound, and its step.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
-#: More elements than any array has.
-_WHOLE_ARRAY = 1 << 62
+#: Steps from block to block: one row, and more elements than any array has.
+ROW, _WHOLE_ARRAY = 1, 1 << 62
 #: Initialization of an mbarrier: ``init(&barrier, arrivals);``.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
 #: An index, which may contain indices; and all that may follow an array's name: indices, members, an assignment.
@@ -123,11 +123,11 @@ class KernelUses:
         """Tell if the body uses ``threadIdx`` or ``blockDim`` along an axis."""
         return re.search(rf"\bthreadIdx\.{axis}|\bblockDim\.{axis}", self.body) is not None
 
-    def find_step(self, axis: str, block: tuple[int, ...]) -> int:
-        """Return the number of elements between the first elements of neighbouring blocks along an axis.
+    def find_step(self, axis: str, block: tuple[int, ...], pitch: int = 1) -> int:
+        """Guess the number of elements between the first elements of neighbouring blocks along an axis.
 
-        Return 0 if the text does not determine the number; 1 if the threads of a block loop over a row of their own;
-        `_WHOLE_ARRAY` if they loop over the array.
+        ``pitch`` stands for unknown factors of ``blockIdx``. If none is known, return `ROW` if the threads of a block
+        loop over a row of their own, `_WHOLE_ARRAY` if they loop over the array, else 0.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
         # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
@@ -138,10 +138,10 @@ class KernelUses:
         for factors in filter(None, products):
             values = [sizes.get(factor) or evaluate_constant(factor, self.source) for factor in factors]
             if any(values):
-                return math.prod(filter(None, values))
+                return math.prod(value or pitch for value in values)
         names = {name for factors in products for name in factors}
         if any(re.search(rf"=threadIdx\.\w;[\w.]+<{re.escape(name)};", self.body) for name in names):
-            return 1
+            return ROW
         is_row = re.search(rf"=blockIdx\.{axis}[,;]", self.body) is not None
         loops_over_array = not (is_row or names.isdisjoint(self._loop_bounds))
         return _WHOLE_ARRAY if loops_over_array else 0
