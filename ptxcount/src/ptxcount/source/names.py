@@ -59,7 +59,7 @@ def matches_name(mangled: str, name: str) -> bool:
 
 
 def cpp_name(mangled: str) -> str:
-    """Return a kernel's C++ name without parameters: ``phys::blur<float>``."""
+    """Return a kernel's C++ name without return type and parameters: ``phys::blur<float>``."""
     full = demangle(mangled)
     return split_list(full[: len(full) - len(_find_parameters(full))], " ")[-1]
 

@@ -74,7 +74,8 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Compile a ``@ct.kernel`` for these arguments, and read the PTX from the cubin.
 
-    Tensor maps may follow the arguments. Raises `LaunchError` for a wrong number of arguments or maps.
+    Tensor maps may follow the arguments; else the cubin's host function makes them. Raises `LaunchError` for a wrong
+    number of arguments or maps.
     """
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
@@ -111,7 +112,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 def _constrain_arguments(
     arguments: Sequence[Any], annotations: Sequence[Any], tile: Any, compilation: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Return cuTile's constraint for each argument; and the arguments of the PTX: arrays, their lengths, numbers."""
+    """Return cuTile's constraint for each argument; and the PTX's arguments: arrays, lengths, strides, numbers."""
     constraints: list[Any] = []
     flat: list[Any] = []
     for argument, annotation in zip(arguments, annotations, strict=False):
