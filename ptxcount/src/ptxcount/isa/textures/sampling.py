@@ -110,7 +110,7 @@ def _record_requests(
 
 @binds("tex", "tld4")
 def _bind_fetch(instruction: Instruction) -> Step:
-    """Bind ``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}`` and ``tld4.{r,g,b,a}.2d.v4.dtype.f32``.
+    """Bind ``tex{.base,.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}`` and ``tld4.channel.2d.v4.dtype.f32``.
 
     Textures have one level here, so a fetch from any level reads the first.
     """
@@ -185,7 +185,7 @@ class _Fetch:
 
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
-    """Load one array per channel of the texel of each thread in ``mask``; zeros out of bounds."""
+    """Load one array per channel of the texel of each thread in ``mask``; zeros outside of `Tap.inside`."""
     report, inside = chunk.make_reporter(), mask & tap.inside
     inside = ALL_THREADS if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
