@@ -14,7 +14,7 @@ from ..util.architectures import MAX_THREADS, WARP
 #: Data members of the structs of a source, by the struct's name.
 Structs = Mapping[str, list[Member]]
 _THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;])")
-#: A loop that begins at a literal: its bound, and its step.
+#: A loop that begins at a literal: its counter, its condition, and its increment.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
 #: Steps from block to block: one row, and more elements than any array has.
@@ -53,7 +53,7 @@ def describe_element(kind: str, structs: Structs, types: Mapping[str, str] = TYP
 
 
 def _guess_width(lengths: list[int]) -> int:
-    """Guess the threads along x from the lengths of a shared array: [64] -> 64, and without padding, [32, 33] -> 32."""
+    """Guess the threads along x from a shared array's lengths: [64] -> 64, padded [32, 33] -> 32, [4, 48] -> 0."""
     if len(lengths) == 1:
         return lengths[0]
     rows, columns = lengths[-2:]
@@ -111,7 +111,7 @@ class KernelUses:
         return indices
 
     def find_tile(self, axis: str) -> int:
-        """Return the first constant N in an index ``blockIdx.x * N + threadIdx.x``; 0 if there is none."""
+        """Return the first constant N in ``blockIdx.x * N + threadIdx.x``, or with exchanged terms; else 0."""
         tile = (
             rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
         )
@@ -179,7 +179,7 @@ class KernelUses:
 
     @cached_property
     def iteration_counts(self) -> frozenset[str]:
-        """Names that bound only loops: no threads, and no factors of an index."""
+        """Names that bound only loops: no threads, and no factors of an index or of ``blockIdx``."""
         return frozenset(name for name in self._loop_bounds if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property
@@ -222,7 +222,7 @@ class KernelUses:
         return True
 
     def find_direction(self, name: str) -> str:
-        """Return "in", "out" or "in and out" for an array that is loaded, stored or both; else an empty text."""
+        """Return "in", "out" or "in and out" for an array; "" if it is unused, or another name may have its address."""
         directions = set[str]()
         for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self.body):
             index, operator = access.groups()

@@ -119,7 +119,7 @@ class Pattern:
     def measure_offset(self, second: Pattern) -> int | None:
         """Return the common distance in bytes from this access to a second one, over lanes active in both.
 
-        Return None if the samples have different shapes, or no distance is common.
+        Only the first samples are compared. Return None if they have different shapes, or no distance is common.
         """
         first_sample, second_sample = self.access.samples[0], second.access.samples[0]
         if first_sample.lanes.shape != second_sample.lanes.shape:

@@ -98,7 +98,7 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
 
 
 def _describe_bytes(parameter: Variable) -> str:
-    """Return "float" or "double" for a PTX parameter of such a type, else the size, as in "8 bytes"."""
+    """Return "float" or "double" for a PTX parameter of such a type, else as in "8 bytes" or "hidden 8 bytes"."""
     if parameter.element.kind == "f" and parameter.size == parameter.element.size > 2:
         return "float" if parameter.size == 4 else "double"
     return f"{'hidden ' if parameter.hidden else ''}{parameter.size or 8} bytes"
