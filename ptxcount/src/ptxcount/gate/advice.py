@@ -91,7 +91,7 @@ class _LaunchPatterns:
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe a lane stride that is a row of the array, or a scalar argument in elements; else return ""."""
+        """Describe a lane stride that is a row of the array, or from a sector on, a scalar argument; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
         elements, rest = divmod(pattern.lane_distance, pattern.access.width)
@@ -161,7 +161,7 @@ _SCATTERED = (
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Return the cause of wasted sectors; None if each run of lanes at consecutive elements fills a sector."""
+    """Return the cause of wasted sectors; None if runs of lanes at consecutive elements fill a sector on average."""
     if pattern.lane_distance >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return _Verdict(code, f"{pattern.lane_text} are {pattern.lane_distance} bytes apart{text}")
