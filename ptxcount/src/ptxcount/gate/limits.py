@@ -25,7 +25,8 @@ _PER_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
 #: Counts that ``totals()`` lacks if the launch has no such accesses. A limit may name them: they are 0 then.
 _OPTIONAL_COUNTS = (
     "constant_requests", "constant_addresses",
-    *(f"cluster_{kind}_{name}" for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
+    *(f"{space}_{kind}_{name}" for space in ("local", "texture", "surface", "bulk", "cluster")
+      for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
 )  # fmt: skip
 
 
