@@ -164,13 +164,14 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
     """Make a struct from a mapping, a list from a list, or an argument from a text such as ``int32:7``."""
-    if isinstance(value, Mapping) and value:
-        return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
-    if isinstance(value, list) and value:
-        return [_make_members(member, used_bytes, folder) for member in value]
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return make_argument(f"member={value}", used_bytes, folder)
+    if not isinstance(value, Mapping | list) or not value:
         raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
-    return make_argument(f"member={value}", used_bytes, folder)
+    members: list[KernelArgument] = []
+    for member in value.values() if isinstance(value, Mapping) else value:
+        members.append(_make_members(member, used_bytes + total_bytes(members), folder))
+    return dict(zip(value, members, strict=True)) if isinstance(value, Mapping) else members
 
 
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:
