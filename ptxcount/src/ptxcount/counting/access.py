@@ -69,8 +69,7 @@ class Access:
         global memory, only those of 16 bits are loops.
     ideal_sectors, ideal_lines : int
         The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests. For
-        textures, surfaces and bulk copies: the sectors of all useful bytes, and no lines. 0 for shared, local and
-        constant memory.
+        textures, surfaces and bulk copies: the sectors of all useful bytes, and no lines. 0 for other spaces.
     polls : int
         Requests of spin-waits after the first: loads of an address until another thread writes there, and atomics that
         try again for a lock. The number depends on the order in which ptxcount runs blocks. No other count includes

@@ -181,15 +181,12 @@ class BarrierQueue:
             self._report_divergence(by_thread(waiting_lanes, threads), self._code[waiting[0][0]].source, text)
 
     def _report_split_arrivals(self, arrivals: list[BarrierArrival]) -> None:
-        """Report blocks whose warps wait at different barriers; raise `DivergentBarrierError` if lanes of a warp do.
-
-        Only if the barrier of the later arrival is aligned: others allow it.
-        """
+        """Report blocks whose warps wait at different barriers; raise `DivergentBarrierError` if lanes of a warp do."""
         waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
         for (first_stop, first), (second_stop, second) in pairwise(waiting):
             barrier, chunk = self._code[second_stop].barrier, self._chunk
             if barrier is None or not barrier.aligned or first_stop == second_stop:
-                continue
+                continue  # a barrier that is not aligned may differ from that of an earlier arrival
             in_both = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
             if not in_both.any():  # no block waits at both
                 continue

@@ -64,10 +64,8 @@ class _LaunchPatterns:
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
         """Return the keys of an access's groups: accesses to its array with its lane stride, and on its source line."""
-        return [
-            (self.find_array(pattern), "lane", pattern.lane_stride),
-            (self.find_array(pattern), "line", pattern.access.source.line),
-        ]
+        array = self.find_array(pattern)
+        return [(array, "lane", pattern.lane_stride), (array, "line", pattern.access.source.line)]
 
     def find_name(self, pattern: Pattern) -> str:
         """Return the array's name for messages: the argument's label, else as `find_array`, else as "shared memory"."""
@@ -78,13 +76,10 @@ class _LaunchPatterns:
 
         Each comes with its distance in bytes from this access. A global access is its own neighbour, at distance 0.
         """
-        neighbours = []
+        neighbours, array = [], self.find_array(pattern)
         for neighbour in self.patterns:
-            if (
-                neighbour.access.space == "global"
-                and neighbour.lane_stride == pattern.lane_stride
-                and self.find_array(neighbour) == self.find_array(pattern)
-            ):
+            has_stride = neighbour.access.space == "global" and neighbour.lane_stride == pattern.lane_stride
+            if has_stride and self.find_array(neighbour) == array:
                 offset = pattern.measure_offset(neighbour)
                 if offset is not None and abs(offset) < LINE:
                     neighbours.append((offset, neighbour))

@@ -34,8 +34,6 @@ _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """Results of `compute_counts`."""
-
     kernel: str
     totals: dict[str, int]
     lines: list[dict[str, Any]]

@@ -68,10 +68,9 @@ def find_lane_stride(values: Array) -> int | None:
 
 
 def take_by_warp(elements: Array, leaders: Array, *, adjacent: bool) -> Array:
-    """Gather an element for each thread, (blocks, threads).
+    """Gather an element for each thread, (blocks, threads), at its warp's index in ``leaders``, (blocks, warps).
 
-    ``leaders``, (blocks, warps), has the index of the element for the first lane of each warp. ``adjacent``: the
-    lanes of a warp read 32 adjacent elements; otherwise, all read the same element.
+    ``adjacent``: the lanes of a warp read 32 adjacent elements from the index on; otherwise, all read the same element.
     """
     if not adjacent:
         return elements.take(leaders).repeat(LANES, axis=1)

@@ -106,10 +106,7 @@ class Pattern:
         return bool(aligned.sum() < count_sectors(self.addresses, self.lanes, width).sum())
 
     def find_unit_at_stride(self, distance: int) -> str:
-        """Return the first of "execution", "warp" and "block" whose stride has this size in bytes.
-
-        Else return "row of threads" if this is the shortest distance within a request, else "".
-        """
+        """Return the unit whose stride is ``distance``, "row of threads" if `shortest_distance` is, or ""."""
         strides = {"execution": self.execution_stride, "warp": self.warp_stride, "block": self.block_stride}
         for unit, stride in strides.items():
             if stride is not None and abs(stride) == distance:

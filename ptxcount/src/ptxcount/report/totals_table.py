@@ -19,8 +19,6 @@ def _format_row(*cells: object) -> str:
 
 
 class _Section(NamedTuple):
-    """A section of the table, for one state space."""
-
     space: str
     #: Prefix of the space's keys in `LaunchCounters.totals`, such as ``shared_``.
     prefix: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,8 @@ def find_entry(ptx: str, name: str | None) -> str:
     return matches[0]
 
 
-def require_entry(entries: Iterable[str], entry: str) -> None:
+def require_entry(entries: Collection[str], entry: str) -> None:
     """Raise `LaunchError` if ``entry`` is not the mangled name of a kernel in ``entries``."""
-    entries = [*entries]
     if entry not in entries:
         raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
 

@@ -74,8 +74,7 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Compile a ``@ct.kernel`` for these arguments, and read the PTX from the cubin.
 
-    Tensor maps may follow the arguments; else the cubin's host function makes them. Raises `LaunchError` for a wrong
-    number of arguments or maps.
+    Tensor maps may follow the arguments; else cuTile's host code makes them. Raises `LaunchError` for a wrong number.
     """
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations

@@ -25,8 +25,7 @@ def is_descriptor(argument: Any) -> bool:
 def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return arguments as Triton's launch passes them: a descriptor becomes a map, and its shape and strides.
 
-    For sm_80, its array, shape, strides and flags stand in place of the map. ``properties`` are the properties of the
-    tensor maps that Triton's compiler returns, in order; empty for sm_80.
+    ``properties`` has the properties of each map; none for sm_80, where array, shape, strides and flags replace it.
     """
     remaining_properties = iter(properties)
     expanded: list[Any] = []

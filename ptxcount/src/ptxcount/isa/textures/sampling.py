@@ -260,9 +260,8 @@ class _SurfaceAccess:
             axes = [*axes[1:], axes[0]]  # x first, the layer last
         handles = as_array(self.read_handle(chunk), _U64)
         for surface, base, mask in _iter_bound(chunk, handles, Surface, self.geometry):
-            pitch, extents = surface.extents[-1] * surface.element, surface.extents[::-1]
-            lengths = [pitch, *extents[1:]]
-            limits = [pitch - width, *(extent - 1 for extent in extents[1:])]
+            lengths = [surface.extents[-1] * surface.element, *surface.extents[-2::-1]]
+            limits = [lengths[0] - width, *(length - 1 for length in lengths[1:])]
             outside, offset, stride = np.zeros((1, 1), bool), np.zeros((1, 1), np.int64), 1
             for axis, limit, length in zip(axes, limits, lengths, strict=True):
                 outside = outside | (axis < 0) | (axis > limit)
