@@ -124,19 +124,18 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     rounding = find_modifier(instruction, ROUNDINGS) or "rn"
     if source.is_float and not target.is_float and rounding not in TO_INTEGER:
         raise unsupported(instruction, "a conversion to integers needs .rni, .rzi, .rmi or .rpi")
-    saturate = "sat" in names
-    flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
+    flags = {name: name in names for name in ("ftz", "relu", "satfinite")} | {"saturate": "sat" in names}
     target_register, source_register = instruction.operands
     # A sum stays one from words to words, without clamping, in a register of the target's size.
     is_of_words = not target.is_float and not source.is_float and min(target.size, source.size) >= 4
     fits_register = isinstance(target_register, Register) and target_register.type.size == target.size
-    keeps_sum = is_of_words and fits_register and not saturate
+    keeps_sum = is_of_words and fits_register and "sat" not in names
 
     def convert_value(chunk: Chunk, value: Value) -> list[Value]:
         converted = convert_sum(value, source, target) if keeps_sum else None
         if converted is not None:
             return [converted]
-        return [convert(as_array(value, source), source, target, rounding, saturate=saturate, **flags)]
+        return [convert(as_array(value, source), source, target, rounding, **flags)]
 
     writes, reads = [(target_register, target)], [(source_register, source)]
     return make_step(instruction, writes, reads, convert_value, wider=True, sums=True)
