@@ -65,7 +65,7 @@ class Access:
     aggregated : int
         Atomics: the warp-aggregated requests, which one lane issues for all.
     loops : int
-        Atomics: the requests that are CAS loops in shared memory, and repeat while other warps modify the word. In
+        Atomics: the requests that in shared memory are CAS loops, which repeat while other warps modify the word. In
         global memory, only those of 16 bits are loops.
     ideal_sectors, ideal_lines : int
         The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests. For
