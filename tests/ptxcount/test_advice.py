@@ -132,3 +132,12 @@ def _find_advice(body: str) -> list[Advice]:
     arguments: list[KernelArgument] = [np.zeros(1024, np.float32), np.zeros(16384, np.float32), np.int32(2)]
     counters = count(source, f"k{bodies.index(body)}", 4, 256, arguments, races="off")
     return [*find_advice(counters, arguments, [*ONE, "two=int32:2"])]
+
+
+def test_declared_rows_become_an_array_per_column() -> None:
+    arguments: list[KernelArgument] = [np.zeros(32, np.float32), np.zeros((32, 4), np.float32)]
+    body = "out[threadIdx.x] = in[4 * threadIdx.x];"
+    counters = count(f"__global__ void k(float* out, const float* in) {{ {body} }}", "k", 1, 32, arguments)
+    (advice,) = find_advice(counters, arguments, ["out=float32[32]", "in=float32[32,4]"])
+    assert (advice.code, "a declared row of in: let neighbouring" in advice.text) == ("PC103", True)
+    assert "one array per column, or" in advice.text

@@ -124,6 +124,14 @@ def test_arrays_must_fit_in_memory(capsys: pytest.CaptureFixture[str], monkeypat
     assert f"memory: {problem}" in read_error(capsys, *words)
 
 
+@pytest.mark.parametrize("members", ['{"x": "f4[8]", "in": {"y": "f4[8]"}}', '["f4[8]", ["f4[8]"]]'])
+def test_arrays_of_a_struct_must_fit_together(members: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 2 * 32)
+    make_argument(members)
+    with pytest.raises(MemoryError):
+        make_argument(members, used_bytes=1)
+
+
 KINDS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 WHOLE = [(kind, np.iinfo(kind).min, np.iinfo(kind).max) for kind in KINDS]
 #: Word of an argument, and its value or its error. By default an array counts up; halves start again at 2048, above

@@ -1,6 +1,7 @@
 """Reports on wrong kernels: the fault, its line, thread and address."""
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -180,3 +181,12 @@ def test_lanes_may_exit_but_not_skip_a_barrier() -> None:
         assert ("divergent-barrier" in {finding.code for finding in strict}) == has_strict_finding
         expected = [("divergent-barrier", threads)] if threads else []
         assert [(finding.code, finding.times) for finding in lenient] == expected
+
+
+@pytest.mark.parametrize("names", [("bar", "barrier"), ("barrier", "bar"), ("barrier", "barrier")])
+def test_aligned_barrier_needs_all_lanes_of_a_warp(names: tuple[str, str]) -> None:
+    """``bar`` is aligned, ``barrier`` is not. The order in the code does not matter."""
+    even, odd = (f'asm volatile("{name}.sync 0;" ::: "memory");' for name in names)
+    body = f"if (threadIdx.x % 2) {{ {odd} o[1] = 1; }} else {{ {even} o[0] = 2; }}"
+    with pytest.raises(errors.DivergentBarrierError) if "bar" in names else nullcontext():
+        ptxcount.count(f"__global__ void k(int* o) {{ {body} }}", "k", 1, 32, [np.zeros(2, INT)], races="off")

@@ -161,6 +161,7 @@ PATTERNS = [
     (LANES * 8, LANES % 2 == 0, "active lanes 16 bytes apart"),
     (LANES * 2, LANES % 2 == 0, "active lanes at neighbouring elements"),
     (LANES * 4, LANES % 4 < 2, "groups of 2 lanes at consecutive elements"),
+    (LANES * 4 + LANES // 3 * 96, 32, "groups of 2.9 lanes on average at consecutive elements"),  # ten of 3, one of 2
     (LANES // 16 * 64, 32, "sampled: 2 addresses, 16 lanes each"),
     (LANES // 4 * 8, 32, "sampled: 8 addresses, 4 lanes each"),
     ((LANES ^ 1) * 4, 32, "lanes at neighbouring elements in another order"),

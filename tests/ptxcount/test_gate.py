@@ -59,7 +59,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([kernel(2, TABLE, (BODY, CONSTANT.replace("i %", "n %")))], 0, []),  # all lanes read one address
     ([_limits("constant_addresses = 0"), kernel(2, TABLE, (BODY, CONSTANT)), pin("--accept")], 1,
      ["scale.cu:6: error: PC001 constant_addresses is 1024; at most "]),
-    ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0")], 0, []),  # a limit on an absent counter
+    ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0, local_load_requests = 0")], 0, []),  # absent
     ([_limits("constant_addresses_per_request = 32"), kernel(2, TABLE, (BODY, CONSTANT)), pin("--accept")], 0, []),
     ([kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")), pin("--accept")], 1,
      ["scale.cu:6: error: PC002 addresses are 32; at most 16 "]),

@@ -11,6 +11,7 @@ import pytest
 from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine import kernel_counts
+from ptxcount.gate import compute, count_cache
 from tests.ptxcount.gate_repository import FELL, LAUNCH, ROSE, TWO_BLOCKS, Change, Repository, kernel, launch, lock
 
 #: Change, options of pin, exit code, part of the output, and True if the lock file changes.
@@ -110,8 +111,6 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
 
 
 def test_check_counts_again_only_after_a_change(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ptxcount.gate import compute, count_cache
-
     counted: list[object] = []
     count = kernel_counts.count_compiled
 
@@ -154,6 +153,11 @@ def test_check_counts_again_only_after_a_change(repository: Repository, monkeypa
     assert is_counted_after(lambda: repository.write_launches(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert is_counted_after(lambda: np.save(stored, np.ones(8192, np.float32)))
     assert is_counted_after(lambda: [file.write_text("{") for file in count_cache.cache_folder().glob("*.json")])
+
+
+def test_cache_needs_no_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert len(count_cache.hash_own_code.__wrapped__()) == 64
 
 
 RACE = ("if (i < n) out[i] = ", "__shared__ int s; s = i; if (i < n) out[i] = s + ")

@@ -219,6 +219,9 @@ USES = (
      "--grid 2,7,56 --block 32,8 o=float32[56,56,56] w=int32:56 h=int32:56 d=int32:56"),
     ("float* o, int n) { int b = blockIdx.x; for (int c = threadIdx.x; c < n; c += blockDim.x) o[b * n + c] = 1;",
      "--grid 248 --block 256 o=float32[248,248] n=int32:248"),
+    ("float* o, int by, int n) { float* row = o + blockIdx.x * 4 * n; "  # 4 rows of 256, without a bounds check
+     "for (int c = threadIdx.x; c < 4 * n; c += blockDim.x) row[c] *= by;",
+     "--grid 64 --block 256 o=float32[256,256] by=int32:256 n=int32:256"),
     ("float* o, int rows, int n) { for (int b = blockIdx.x; b < rows; b += gridDim.x) { float* row = o + b * n; "
      "for (int c = threadIdx.x; c < n; c += blockDim.x) row[c] = 1; }",
      "--grid 248 --block 256 o=float32[248,248] rows=int32:248 n=int32:248"),

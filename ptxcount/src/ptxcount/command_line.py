@@ -50,7 +50,7 @@ A name before = labels an argument in the report. It may not be the name of anot
 
 
 class OutputError(LaunchError):
-    """``--json`` or ``--html`` without a launch, or an ``--html`` that cannot be written."""
+    """``--json`` or ``--html`` without a launch, or an ``--html`` that is a folder, or in a missing one."""
 
 
 class _ArgumentParser(argparse.ArgumentParser):
@@ -88,11 +88,11 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     text = "wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress"
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help=text)
-    text = "report: list races after the counts; strict: also for stores that do not change the value; "
-    text += "error: end the kernel; off: no race check (default: %(default)s)"
+    text = "report: list races after the counts; strict: also for stores that do not change the value, and volatile "
+    text += "accesses in a warp; error: end the kernel; off: no race check (default: %(default)s)"
     parser.add_argument("--races", choices=RACES, default=RACES[0], help=text)
-    text = "reads of shared memory that was never written. report: list them after the counts; error: end the "
-    text += "kernel; off: no check (default: %(default)s)"
+    text = "reads of shared or tensor memory that was never written. report: list them after the counts; error: end "
+    text += "the kernel; off: no check (default: %(default)s)"
     parser.add_argument("--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help=text)
     text = "value of a __constant__ or __device__ variable: NAME=dtype[shape]=FILL"
     parser.add_argument("--variable", action="append", default=[], metavar="ARG", help=text)

@@ -36,7 +36,7 @@ def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[Ker
 
 
 def name_arguments(words: Sequence[str]) -> list[str]:
-    """Name the arguments for errors: ``x=int32:7`` is "x (argument 0)", and ``int32:7`` is "argument 0"."""
+    """Name the arguments for messages: ``x=int32:7`` is "x (argument 0)", and ``int32:7`` is "argument 0"."""
     matches = enumerate(map(_NAMED.fullmatch, words))
     return [f"{named['name']} (argument {n})" if named else f"argument {n}" for n, named in matches]
 
@@ -56,9 +56,9 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     """Make a kernel argument from its text, such as ``x=float32[64,64]``; the README of ptxcount lists the forms.
 
     Paths of files are relative to ``folder``. ``bytes:00ff10`` is a value of any type. Arrays, textures, surfaces and
-    tensor maps need a name. Integers beyond the range of a dtype wrap around. Raises `LaunchError` for an invalid text
-    or file. Raises `MemoryError` if the array and the ``used_bytes`` of earlier arrays exceed the memory of this
-    machine.
+    tensor maps need a name. In filled arrays, integers beyond the range of a dtype wrap around. Raises `LaunchError`
+    for an invalid text or file. Raises `MemoryError` if the array and the ``used_bytes`` of earlier arrays exceed the
+    memory of this machine.
     """
     named = _NAMED.fullmatch(word)
     value = named["value"] if named else word
@@ -163,14 +163,15 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
 
 
 def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """Make a struct from a mapping, an embedded array from a list, or a value from a text such as ``int32:7``."""
-    if isinstance(value, Mapping) and value:
-        return {name: _make_members(member, used_bytes, folder) for name, member in value.items()}
-    if isinstance(value, list) and value:
-        return [_make_members(member, used_bytes, folder) for member in value]
-    if not isinstance(value, str):
+    """Make a struct from a mapping, a list from a list, or an argument from a text such as ``int32:7``."""
+    if isinstance(value, str):
+        return make_argument(f"member={value}", used_bytes, folder)
+    if not isinstance(value, Mapping | list) or not value:
         raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
-    return make_argument(f"member={value}", used_bytes, folder)
+    members: list[KernelArgument] = []
+    for member in value.values() if isinstance(value, Mapping) else value:
+        members.append(_make_members(member, used_bytes + total_bytes(members), folder))
+    return dict(zip(value, members, strict=True)) if isinstance(value, Mapping) else members
 
 
 def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDescriptor:

@@ -1,4 +1,4 @@
-"""Options shared by the command lines of counting and of ``ptxcount check``, and text that is safe to print."""
+"""Options shared by the command lines of counting and of the subcommands, and text that is safe to print."""
 
 import re
 import shlex
@@ -30,10 +30,8 @@ def join_flags(include: Sequence[str], flags: str) -> str:
 
 
 def escape_unprintable(text: str) -> str:
-    """Escape unprintable characters, which a terminal may interpret, except line ends and tabs."""
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else ascii(character)[1:-1] for character in text
-    )
+    """Escape unprintable characters, which a terminal may interpret, except newlines and tabs."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
 
 
 def plain(name: object, longest: int = 240) -> str:

@@ -65,12 +65,11 @@ class Access:
     aggregated : int
         Atomics: the warp-aggregated requests, which one lane issues for all.
     loops : int
-        Atomics: the requests that are CAS loops in shared memory, and repeat while other warps modify the word. In
+        Atomics: the requests that in shared memory are CAS loops, which repeat while other warps modify the word. In
         global memory, only those of 16 bits are loops.
     ideal_sectors, ideal_lines : int
         The sectors and lines that a request's distinct bytes would fill if packed, summed over the requests. For
-        textures, surfaces and bulk copies: the sectors of all useful bytes, and no lines. 0 for other memory than
-        global and distributed shared.
+        textures, surfaces and bulk copies: the sectors of all useful bytes, and no lines. 0 for other spaces.
     polls : int
         Requests of spin-waits after the first: loads of an address until another thread writes there, and atomics that
         try again for a lock. The number depends on the order in which ptxcount runs blocks. No other count includes

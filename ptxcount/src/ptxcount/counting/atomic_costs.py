@@ -55,14 +55,14 @@ def find_atomic_cost(
     launches of one warp on an H200).
     """
     can_aggregate = uniform_address and kind.kind in ("u", "s", "b")
-    lanes_if_uniform, lanes_if_divergent = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))
-    min_lanes = lanes_if_uniform if uniform_value else lanes_if_divergent
+    lanes_if_uniform, lanes_if_varying = _AGGREGATED_LANES.get((name, kind.size, returns), (0, 0))
+    min_lanes = lanes_if_uniform if uniform_value else lanes_if_varying
     min_aggregated_lanes = min_lanes if can_aggregate else 0
     is_wide_swap = name in ("exch", "cas") and kind.size >= 8
     if kind.size == 2:  # a CAS loop on the 32-bit word
         return AtomicCost(_BANKS, 2, loops=True)
     if kind.name not in ("u32", "s32", "b32") and not is_wide_swap:
-        before = int(kind.name.endswith("x2"))  # ATOM.E.ADD, by a generic address
+        before = 1 if kind.name.endswith("x2") else 0  # a first try: ATOM.E.ADD, by a generic address
         return AtomicCost(_ROUNDS, 2, before, loops=True, min_aggregated_lanes=min_aggregated_lanes, per_aggregated=2)
     if kind.name == "u32" and adds_one and name == "add" and not returns:
         return AtomicCost(_WORDS_OF_LOAD, min_aggregated_lanes=min_aggregated_lanes)

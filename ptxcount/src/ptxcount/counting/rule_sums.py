@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense, split_sum
-from ..lanes.warps import LANES, Array, by_warp, find_active_lanes, lanes_by_warp, spread
+from ..lanes.warps import LANES, ActiveLanes, Array, by_warp, find_active_lanes, lanes_by_warp, spread
 from .transactions import BANKS, WORD
 
 _ALL_THREADS = np.ones((1, 1), bool)
@@ -28,28 +28,39 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
     occupancy = find_active_lanes(active, shape)
-    lanes = occupancy.lanes
-    if split is None:  # the blocks have no common pattern: evaluate each request
-        dense_address = dense(address)
-        rows = by_warp(spread(dense_address.view(f"i{dense_address.itemsize}"), shape), threads)
-        if lanes is not None:
-            is_active, lanes = spread(occupancy.warps, rows.shape[:2]), spread(lanes, rows.shape)
-            if not is_active.all():
-                rows, lanes = rows[is_active], lanes[is_active]
-            lanes = np.ascontiguousarray(lanes).reshape(-1, LANES)
-        return [int(counts.sum()) for counts in rules(rows.reshape(-1, LANES), lanes, width)]
+    if split is None:  # the blocks have no common pattern
+        return _sum_each_request(rules, dense(address), occupancy, width)
     residues, residue_index, block_counts = _group_residues(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     offsets = columns - columns.min() // _PERIOD * _PERIOD
-    if lanes is None or active.size == 1:  # all threads are active
+    if occupancy.lanes is None or active.size == 1:  # all threads are active
         tables = _tabulate_residues(rules, residues, offsets, threads, width)
         return [count * (blocks // split.block.size) for count in (tables.sum(axis=2) @ block_counts).tolist()]
+    return _sum_by_warp(rules, residues, spread(residue_index, (blocks,)), offsets, occupancy, width)
+
+
+def _sum_each_request(rules: Rules, address: Array, occupancy: ActiveLanes, width: int) -> list[int]:
+    rows = by_warp(spread(address.view(f"i{address.itemsize}"), occupancy.shape), occupancy.shape[1])
+    lanes = occupancy.lanes
+    if lanes is not None:
+        is_active, lanes = spread(occupancy.warps, rows.shape[:2]), spread(lanes, rows.shape)
+        if not is_active.all():
+            rows, lanes = rows[is_active], lanes[is_active]
+        lanes = np.ascontiguousarray(lanes).reshape(-1, LANES)
+    return [int(counts.sum()) for counts in rules(rows.reshape(-1, LANES), lanes, width)]
+
+
+def _sum_by_warp(
+    rules: Rules, residues: Array, residue_index: Array, offsets: Array, occupancy: ActiveLanes, width: int
+) -> list[int]:
+    """Evaluate warps with inactive threads one by one; add the tabulated counts of full warps."""
+    blocks, threads = occupancy.shape
     exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None  # the last warp has fewer threads
-    residue_index, lanes = spread(residue_index, (blocks,)), spread(lanes, (blocks, *offsets.shape))
+    lanes = spread(np.asarray(occupancy.lanes), (blocks, *offsets.shape))
     is_full = (lanes if exists is None else lanes | ~exists).all(axis=2)
     block, warp = np.nonzero(occupancy.warps & ~is_full)
     sums = []
-    if len(block):  # evaluate each warp with inactive threads
+    if len(block):
         rows = residues[residue_index[block]][:, None] + offsets[warp]
         sums.append(_apply_rules(rules, rows, lanes[block, warp], width).sum(axis=1).tolist())
     if not sums or is_full.any():

@@ -252,8 +252,8 @@ def count_shared_atomics(addresses: Array, lanes: Array | None, width: int) -> l
 def count_loop_loads(addresses: Array, lanes: Array | None, width: int) -> list[Array]:
     """Return three counts of the loads in a CAS loop: loads after the first; wavefronts; and conflict-free wavefronts.
 
-    ptxas emits such a loop for atomics on floats and on 64 bits in shared memory. Each round is ``LDS`` and
-    ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
+    ptxas emits such a loop for atomics on floats and on 64 bits in shared memory, except swaps. Each round is ``LDS``
+    and ``ATOMS.CAST.SPIN`` (nvcc 13.0.88, sm_90).
     """
     masks = _iter_rounds(addresses, lanes, width)
     rounds = [[mask.any(axis=1), *count_load_wavefronts(addresses, mask, width)] for mask in masks]

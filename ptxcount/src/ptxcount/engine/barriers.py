@@ -96,8 +96,8 @@ class BarrierQueue:
 
         A block barrier expects all threads that have not exited, or the given number, counted in whole warps. A cluster
         barrier is always released: call this when no thread can run. ``ready`` has the masks of the threads that wait
-        at no barrier. Raises `DivergentBarrierError` if lanes of a warp wait for all threads at different aligned
-        instructions.
+        at no barrier. Raises `DivergentBarrierError` if lanes of a warp wait for all threads at different instructions,
+        of which one is aligned.
         """
         if key.is_warp:
             return self.release_warps(key, ready, late=False)
@@ -184,9 +184,9 @@ class BarrierQueue:
         """Report blocks whose warps wait at different barriers; raise `DivergentBarrierError` if lanes of a warp do."""
         waiting = [(stop, arrival) for stop, arrival in select_waiting(arrivals) if arrival.threads.any()]
         for (first_stop, first), (second_stop, second) in pairwise(waiting):
-            barrier, chunk = self._code[second_stop].barrier, self._chunk
-            if barrier is None or not barrier.aligned or first_stop == second_stop:
-                continue
+            barriers, chunk = [self._code[stop].barrier for stop in (first_stop, second_stop)], self._chunk
+            if first_stop == second_stop or not any(barrier and barrier.aligned for barrier in barriers):
+                continue  # barriers that are not aligned may differ
             in_both = first.threads.any(axis=1, keepdims=True) & second.threads.any(axis=1, keepdims=True)
             if not in_both.any():  # no block waits at both
                 continue

@@ -1,1 +1,1 @@
-"""``ptxcount check``: counts the launches of ``ptxcount.toml``, and compares them with limits and pinned counts."""
+"""The subcommands: they count the launches of ``ptxcount.toml``, and compare them with limits and pinned counts."""

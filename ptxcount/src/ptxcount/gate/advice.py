@@ -63,14 +63,12 @@ class _LaunchPatterns:
         return any(self._group_sectors[group] >= self._min_sectors for group in self._list_groups(pattern))
 
     def _list_groups(self, pattern: Pattern) -> list[tuple[str, str, int | None]]:
-        """Return the keys of two groups of accesses to one array: with this lane stride, and at this source line."""
-        return [
-            (self.find_array(pattern), "lane", pattern.lane_stride),
-            (self.find_array(pattern), "line", pattern.access.source.line),
-        ]
+        """Return the keys of an access's groups: accesses to its array with its lane stride, and on its source line."""
+        array = self.find_array(pattern)
+        return [(array, "lane", pattern.lane_stride), (array, "line", pattern.access.source.line)]
 
     def find_name(self, pattern: Pattern) -> str:
-        """Return the array's name for messages: the argument's label, else as `find_array`, else ``global memory``."""
+        """Return the array's name for messages: the argument's label, else as `find_array`, else as "shared memory"."""
         return find_array_name(pattern.access, self._arrays, self._words) or f"{pattern.access.space} memory"
 
     def find_neighbours(self, pattern: Pattern) -> list[tuple[int, Pattern]]:
@@ -78,20 +76,17 @@ class _LaunchPatterns:
 
         Each comes with its distance in bytes from this access. A global access is its own neighbour, at distance 0.
         """
-        neighbours = []
+        neighbours, array = [], self.find_array(pattern)
         for neighbour in self.patterns:
-            if (
-                neighbour.access.space == "global"
-                and neighbour.lane_stride == pattern.lane_stride
-                and self.find_array(neighbour) == self.find_array(pattern)
-            ):
+            has_stride = neighbour.access.space == "global" and neighbour.lane_stride == pattern.lane_stride
+            if has_stride and self.find_array(neighbour) == array:
                 offset = pattern.measure_offset(neighbour)
                 if offset is not None and abs(offset) < LINE:
                     neighbours.append((offset, neighbour))
         return neighbours
 
     def describe_pitch(self, pattern: Pattern) -> str:
-        """Describe a lane stride that is a row of the array, or a scalar argument in elements; else return ""."""
+        """Describe a lane stride that is a row of the array, or from a sector on, a scalar argument; else return ""."""
         if self.has_row_stride(pattern):
             return f"a declared row of {self.find_name(pattern)}"
         elements, rest = divmod(pattern.lane_distance, pattern.access.width)
@@ -161,7 +156,7 @@ _SCATTERED = (
 
 
 def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Return the cause of wasted sectors; None if each run of lanes at consecutive elements fills a sector."""
+    """Return the cause of wasted sectors; None if runs of lanes at consecutive elements fill a sector on average."""
     if pattern.lane_distance >= 2 * pattern.access.width:
         code, text = _explain_stride(pattern, launch)
         return _Verdict(code, f"{pattern.lane_text} are {pattern.lane_distance} bytes apart{text}")
@@ -172,8 +167,8 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
         return None
     if pattern.run_length < 2:
         return _Verdict("PC108", _SCATTERED)
-    groups = f"groups of {pattern.run_length:.2g} lanes at consecutive elements"
-    return _Verdict("PC107", f"{groups} use {length:.3g} of {SECTOR} bytes of a sector: use more threads along x")
+    use = f"{pattern.run_text} use {length:.3g} of {SECTOR} bytes of a sector"
+    return _Verdict("PC107", f"{use}: use more threads along x")
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
@@ -196,9 +191,9 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
         return _Verdict("PC102", text)
     member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)
     if stride <= _MAX_STRUCT_BYTES and (member_count or launch.has_row_stride(pattern)):
-        members = f"and {member_count + 1} members are accessed" if member_count else pitch
-        text = "let neighbouring lanes access consecutive elements, with one array per member"
-        return _Verdict("PC103", f", {members}: {text}, or use shared memory")
+        fact, part = (f"and {member_count + 1} members are accessed", "member") if member_count else (pitch, "column")
+        text = f"let neighbouring lanes access consecutive elements, with one array per {part}"
+        return _Verdict("PC103", f", {fact}: {text}, or use shared memory")
     if pitch:
         return _Verdict("PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory")
     return _Verdict("PC101", ": let neighbouring lanes access consecutive elements")

@@ -61,7 +61,7 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
 
 
 def _guess_row_bytes(pattern: Pattern) -> list[int]:
-    """Return up to six distances between neighbouring lanes, or starts of runs, the most frequent first."""
+    """Return the up to six most frequent distances, of a row or more, of neighbouring lanes or starts of runs."""
     distances = np.diff(pattern.addresses, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     run_distances = []

@@ -156,7 +156,7 @@ def _list_changes(lock: pins.Lock, launch_counts: Sequence[LaunchCounts], *, is_
 
 
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    """Find exceeded limits and faults of kernels that no waiver in the source suppresses."""
+    """Find exceeded limits, and warnings other than advice, that no waiver in the source suppresses."""
     directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
     findings = [finding for counts in launch_counts for finding in limits.check_limits(counts, directives)]
     findings += [warning for counts in launch_counts for warning in counts.warnings if not warning.is_advice]
@@ -221,7 +221,7 @@ def _name_causes(
 ) -> list[Diagnostic]:
     """Append the changed inputs to findings on changed counts and wrong kernels, as in "; k.cu, nvcc changed".
 
-    Findings stay unchanged if the lock file has no hashes of input files.
+    If no input changed, append the text of `_CAUSED`. Findings stay unchanged if the lock file has no hashes of files.
     """
     launch_of_label = {launch.label: launch for launch in launches}
     keys = {counts.launch.label: counts.key for counts in launch_counts}  # a launch that failed has no key

@@ -102,15 +102,14 @@ def load_or_compile(recipe: Recipe, compile_recipe: Callable[[Recipe], Compiled]
 
 
 def _read_entry(file: Path) -> _Entry | None:
-    """Read an entry; return None if a compiler changed, or a file cannot be read. Raise as `msgspec` if invalid."""
+    """Read an entry; None if a compiler changed, or an input cannot be read. Raise `OSError`, or as `msgspec`."""
     entry = msgspec.json.decode(file.read_bytes(), type=_Entry)
-    if entry.tools_state != _hash_tools(entry.layout):
-        return None
-    return entry if all(map(read_disk().is_readable, entry.layout.files)) else None
+    is_same_compiler = entry.tools_state == _hash_tools(entry.layout)
+    return entry if is_same_compiler and all(map(read_disk().is_readable, entry.layout.files)) else None
 
 
 def _find_entry_file(recipe: Recipe) -> Path | None:
-    """Return the cache file of a recipe, by a hash of all inputs except files; None for PTX, or without nvcc."""
+    """Return the cache file of a recipe, by a hash of all inputs except files; None for PTX, or if nvcc is missing."""
     try:
         if is_ptx(recipe.source):
             return None

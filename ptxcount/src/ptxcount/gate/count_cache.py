@@ -1,4 +1,4 @@
-"""Cached counts, valid while the PTX, the launch, its .npy files and ptxcount's code stay the same."""
+"""Cached counts, valid while the PTX, the launch, its .npy files, ptxcount, NumPy, nvcc and its flags are the same."""
 
 import hashlib
 import importlib.util
@@ -34,8 +34,6 @@ _ANONYMOUS = re.compile(r"(\d\d)(_GLOBAL__N_\w*)")
 
 
 class _Counts(TypedDict):
-    """Results of `compute_counts`."""
-
     kernel: str
     totals: dict[str, int]
     lines: list[dict[str, Any]]
@@ -92,11 +90,11 @@ def _hash_file(path: Path) -> str:
 
 @cache
 def hash_own_code() -> str:
-    """Hash the code of ptxcount, and NumPy's version, without the slow import of NumPy."""
+    """Hash the code of ptxcount, and NumPy's version if it is installed, without the slow import of NumPy."""
     spec = importlib.util.find_spec("numpy")
-    numpy_version = Path(spec.origin).with_name("version.py") if spec and spec.origin else Path()
+    numpy_version = [Path(spec.origin).with_name("version.py")] if spec and spec.origin else []
     digest = hashlib.sha256()
-    for path in (numpy_version, *sorted(Path(__file__).parents[1].rglob("*.py"))):
+    for path in (*numpy_version, *sorted(Path(__file__).parents[1].rglob("*.py"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

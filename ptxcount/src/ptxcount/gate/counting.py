@@ -24,7 +24,7 @@ class LaunchCounts(NamedTuple):
     """The counts of a launch, as numbers and texts that JSON can represent."""
 
     launch: Launch
-    #: File, C++ name, grid, block and arguments.
+    #: File, C++ name, grid, block, arguments and options.
     description: str
     #: `LaunchCounters.totals`, plus the bytes of the stack frame and of spills.
     totals: dict[str, int]

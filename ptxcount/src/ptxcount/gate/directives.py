@@ -80,9 +80,9 @@ class Directives:
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]
     ) -> Iterator[Diagnostic]:
-        """Yield the findings without a waiver; then a finding on each waiver without a reason, or without a finding.
+        """Yield the findings without a waiver; then a finding on each waiver without a reason, or with an unused code.
 
-        A waiver without a finding is reported only on ``counted_lines``: elsewhere, its launch may have failed.
+        An unused code is reported only on ``counted_lines``: elsewhere, its launch may have failed.
         """
         used_codes: set[tuple[Waiver, str]] = set()
         for finding in findings:

@@ -16,7 +16,7 @@ import msgspec
 from ..source.cuda_compiler import find_nvcc, read_rule, run_nvcc, split_flags
 from .count_cache import FLAG_VARIABLES, is_program
 
-#: Parts of options whose inputs are not tracked: option files, this machine's GPU, plug-ins.
+#: Parts of options whose inputs are not tracked, such as option files, this machine's GPU and plug-ins.
 _UNTRACKED = re.compile(r"optf|options-file|@|native|spec|plugin|wrapper|pch|module|dryrun|clean")
 #: Environment variables with include folders for gcc.
 _PATH_VARIABLES = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")
@@ -60,7 +60,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def query_layout(source: Path, flags: str, arch: str) -> Layout | None:
-    """Run nvcc to list the files and folders that it reads for a source; None if the list could be incomplete.
+    """Let nvcc list the files and folders that it reads for a source; None if it fails, or the list may be incomplete.
 
     Raises `PtxError` if nvcc does not run, and `KeyError` if nvcc's messages lack a setting.
     """
@@ -110,7 +110,7 @@ def _list_system_folders(folders: Iterable[str], compiler_options: Iterable[str]
 
 
 def find_names(content: bytes, *, is_system: bool) -> list[str] | None:
-    """Return the header names that a file may include, sorted; None if a macro may compute a name.
+    """Return the header names that a file may include, sorted; None if the file matches `_COMPUTED`.
 
     In the compilers' headers (``is_system``), macros may compute names: they use only texts of these headers.
     """
@@ -194,7 +194,7 @@ class Disk:
 
 
 def _join(folder: str, name: str) -> str:
-    """Join a folder and a name by a slash, ten times faster than `Path` does; double slashes stay."""
+    """Join a folder and a name, if relative, by a slash: ten times faster than `Path`; double slashes stay."""
     return name if name.startswith("/") or not folder else f"{folder}/{name}"
 
 

@@ -12,8 +12,8 @@ from .directives import DirectiveError, Directives, LineLimit
 from .launches import TableError
 
 _RELATIVE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x\s*ideal\s*")
-#: A count of accesses in ``totals()``: a prefix of space (not for global memory) and kind, then the amount, as in
-#: ``load_`` and ``sectors``, or ``shared_load_`` and ``wavefronts``.
+#: A count of accesses: a prefix of space (not for global memory) and kind (not for constant memory), then the amount,
+#: as in ``load_`` and ``sectors``, or ``shared_load_`` and ``wavefronts``.
 _COUNT = re.compile(r"((?:[a-z]+_)?(?:load|store|atomic|frame)_|constant_)(\w+)")
 #: Counts allowed in a limit on a line -> the name of their ideal, or empty.
 _IDEALS = {
@@ -25,7 +25,8 @@ _PER_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
 #: Counts that ``totals()`` lacks if the launch has no such accesses. A limit may name them: they are 0 then.
 _OPTIONAL_COUNTS = (
     "constant_requests", "constant_addresses",
-    *(f"cluster_{kind}_{name}" for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
+    *(f"{space}_{kind}_{name}" for space in ("local", "texture", "surface", "bulk", "cluster")
+      for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
 )  # fmt: skip
 
 
@@ -55,7 +56,7 @@ class _LineSum(NamedTuple):
 def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     """Yield a finding for each exceeded limit in the launch's table; raise `LaunchError` for an invalid limit.
 
-    A limit names a count of ``totals()``, or ``bank_conflicts`` for those of all shared accesses. The suffix
+    A limit names a count of `LaunchCounts.totals`, or ``bank_conflicts`` for those of all shared accesses. The suffix
     ``_per_request`` is allowed for counts of accesses that have requests.
     """
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _OPTIONAL_COUNTS}

@@ -18,7 +18,7 @@ def format_markdown(
 ) -> str:
     """Format the changes since a lock file as Markdown: a title, and a code block.
 
-    The block lists launches that failed, are new or are gone; then changed counts, the largest relative rise first.
+    The block lists launches that failed, are new or, if none failed, gone; then changed counts, by relative rise.
     ``release`` is the release of the current nvcc; empty without nvcc.
     """
     failed = [f"{failure.launch or failure.file}: {failure.message}" for failure in dict.fromkeys(failures)]

@@ -45,7 +45,7 @@ class Change(NamedTuple):
 
     For a line with unchanged text, ``file`` and ``line`` are its place, and ``places`` is empty. Otherwise ``places``
     lists the edited lines, and ``file`` and ``line`` are those of the edited line with the largest count. If lines were
-    only removed, ``places`` has one remaining line of the file instead.
+    only removed, ``places`` has one remaining line of the file instead, or without one, line 1.
     """
 
     file: str
@@ -219,7 +219,7 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
 def _describe_cost(
     name: str, before: Counts, now: Counts, lines: Iterable[dict[str, Any]], places: Sequence[Place]
 ) -> str:
-    """Describe a count per request, with the ideal of the lines at ``places``: " (4 to 8 per request, ideal 4)"."""
+    """Describe a count per request, with the ideal at ``places``: " (4 to 8 per request, ideal 4)"; "" for requests."""
     space, kind, unit = name.split(" ")
     requests = f"{space} {kind} requests"
     if name == requests or not now.get(requests):
@@ -239,8 +239,8 @@ def _describe_cost(
 def iter_changes(lines: Sequence[dict[str, Any]], pinned_lines: Lines) -> Iterator[Change]:
     """Yield the differences between the counts of a launch (``lines``) and its pinned counts.
 
-    Lines with the same text are compared with each other. All other lines are compared in total, without those of
-    `_list_edited`. Counts from ptxas are compared only if ``lines`` and ``pinned_lines`` have them.
+    Lines with the same text are compared with each other, and those that `_list_edited` returns in total. Counts from
+    ptxas are compared only if both ``lines`` and ``pinned_lines`` have them.
     """
     current_lines, places = pin_lines(lines)
     incomparable = MACHINE - (_find_spaces(current_lines) & _find_spaces(pinned_lines))

@@ -64,8 +64,6 @@ def _is_uniform(instruction: Instruction, *operands: Operand) -> bool:
 
 @dataclass(frozen=True)
 class _Atomic:
-    """An atomic instruction."""
-
     instruction: Instruction
     address: Operand
     operation: AtomicOperation

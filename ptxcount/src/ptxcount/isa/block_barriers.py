@@ -109,7 +109,7 @@ def _bind_reduction(instruction: Instruction) -> Step:
 
 @op("(trap|brkpt)", "=")
 def _raise_trap(opcode: str, chunk: Chunk) -> list[Array]:
-    """Raise `TrapError`; for a grid that is too large for the kernel's grid barrier, raise `LaunchError` for a trap."""
+    """Raise `TrapError`; but `LaunchError` for a ``trap`` if the grid is too large for the kernel's grid barrier."""
     max_resident_blocks = chunk.context.max_resident_blocks
     if opcode == "trap" and max_resident_blocks:
         raise LaunchError(

@@ -28,8 +28,6 @@ def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
 
 
 class _CarrySum(NamedTuple):
-    """A sum with carry."""
-
     #: Number of operands, and the function that reduces them to two summands.
     operands: int
     find_summands: Callable[..., tuple[Array, Array]]

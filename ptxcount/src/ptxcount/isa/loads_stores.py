@@ -170,8 +170,6 @@ def _make_count_reader(instruction: Instruction, operands: list[Operand], width:
 
 @dataclass(frozen=True)
 class _AsyncCopy:
-    """A ``cp.async`` from global to shared memory."""
-
     #: Bytes per thread that are stored: 4, 8 or 16.
     width: int
     read_target: Reader

@@ -120,40 +120,41 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
         raise unsupported(instruction, forms or f".{unknown[0]} is unknown here")
     _, (target, source) = split_name(instruction, 2)
     expect_count(instruction, 2)
-    _expect_half_form(instruction, names, target, source)
+    _refuse_undefined_half(instruction, names, target, source)
     rounding = find_modifier(instruction, ROUNDINGS) or "rn"
     if source.is_float and not target.is_float and rounding not in TO_INTEGER:
         raise unsupported(instruction, "a conversion to integers needs .rni, .rzi, .rmi or .rpi")
-    saturate = "sat" in names
-    flags = {name: name in names for name in ("ftz", "relu", "satfinite")}
+    flags = {name: name in names for name in ("ftz", "relu", "satfinite")} | {"saturate": "sat" in names}
     target_register, source_register = instruction.operands
-    is_exact = isinstance(target_register, Register) and target_register.type.size == target.size
+    # A sum stays one from words to words, without clamping, in a register of the target's size.
     is_of_words = not target.is_float and not source.is_float and min(target.size, source.size) >= 4
-    keeps_sum = is_exact and is_of_words and not saturate
+    fits_register = isinstance(target_register, Register) and target_register.type.size == target.size
+    keeps_sum = is_of_words and fits_register and "sat" not in names
 
     def convert_value(chunk: Chunk, value: Value) -> list[Value]:
         converted = convert_sum(value, source, target) if keeps_sum else None
         if converted is not None:
             return [converted]
-        return [convert(as_array(value, source), source, target, rounding, saturate=saturate, **flags)]
+        return [convert(as_array(value, source), source, target, rounding, **flags)]
 
     writes, reads = [(target_register, target)], [(source_register, source)]
     return make_step(instruction, writes, reads, convert_value, wider=True, sums=True)
 
 
-def _expect_half_form(instruction: Instruction, names: list[str], target: Type, source: Type) -> None:
+def _refuse_undefined_half(instruction: Instruction, modifiers: list[str], target: Type, source: Type) -> None:
     """Raise for undefined forms of bfloat16, and for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float."""
     to_half = target.size == 2 and target.is_float
-    if not {"relu", "satfinite"}.isdisjoint(names) and not (to_half and source.name == "f32"):
+    if not {"relu", "satfinite"}.isdisjoint(modifiers) and not (to_half and source.name == "f32"):
         raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
     if "bf16" not in (target.kind, source.kind):
         return
-    if "sat" in names:
+    if "sat" in modifiers:
         raise unsupported(instruction, ".sat does not exist for .bf16")
-    rounds_by_default = source.is_float and source.size == 2 and not names
-    becomes_whole = source.kind == "bf16" and not TO_INTEGER.keys().isdisjoint(names)
+    rounds_by_default = source.is_float and source.size == 2 and not modifiers
+    becomes_whole = source.kind == "bf16" and not TO_INTEGER.keys().isdisjoint(modifiers)
     roundings = ("rn", *MODES)
-    if to_half and not (rounds_by_default or becomes_whole) and {*roundings}.isdisjoint(names):
+    has_rounding = any(modifier in roundings for modifier in modifiers)
+    if to_half and not (rounds_by_default or becomes_whole or has_rounding):
         needed = join_modifiers(roundings)
         raise unsupported(instruction, f"from .{source.name} to .{target.name}, it needs one of {needed}")
 

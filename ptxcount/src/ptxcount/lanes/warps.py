@@ -68,9 +68,9 @@ def find_lane_stride(values: Array) -> int | None:
 
 
 def take_by_warp(elements: Array, leaders: Array, *, adjacent: bool) -> Array:
-    """Gather an element per thread, (blocks, threads), from the index of each warp's first lane, (blocks, warps).
+    """Gather an element for each thread, (blocks, threads), at its warp's index in ``leaders``, (blocks, warps).
 
-    ``adjacent``: the lanes of a warp read 32 adjacent elements; otherwise, all read the same element.
+    ``adjacent``: the lanes of a warp read 32 adjacent elements from the index on; otherwise, all read the same element.
     """
     if not adjacent:
         return elements.take(leaders).repeat(LANES, axis=1)

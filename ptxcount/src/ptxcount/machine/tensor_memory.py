@@ -154,7 +154,7 @@ class TensorMemory:
                 covered[row] = self._unfinished[row] | covered.get(row, False)
 
     def note_waits(self, rows: Array, offsets: Array) -> None:
-        """Mark the products and copies that mbarriers, given by block and offset, track as complete: threads waited."""
+        """Note that threads waited for mbarriers, given by block and offset: all that they track is complete."""
         if not self._covered:
             return
         for barrier in {*zip(rows.tolist(), offsets.tolist(), strict=True)}:

@@ -137,11 +137,11 @@ def format_costs(counters: LaunchCounters, words: Sequence[str], find_lines: Fin
 
 
 def _format_lines(costs: list[Cost], pictures: dict[int, Picture], find_lines: FindLines) -> Iterator[str]:
-    """Yield the lines of the summary: a total per unit, a share per array, and each cost, with its picture if any."""
+    """Yield the lines: a total per unit, a share per array, each cost with its picture, and the sums of small costs."""
     unit = array = ""
     totals, omitted = sum_costs(costs), Counter[str]()
     for n, cost in enumerate(costs):
-        if cost.amount < _MIN_SHARE * totals[cost.unit] and n not in pictures:
+        if cost.amount < _MIN_SHARE * totals[cost.unit]:
             omitted[cost.unit] += cost.amount
             continue
         if cost.unit != unit:

@@ -14,11 +14,11 @@ from ..util.architectures import MAX_THREADS, WARP
 #: Data members of the structs of a source, by the struct's name.
 Structs = Mapping[str, list[Member]]
 _THREAD = re.compile(r"\b(\w+)\s*=\s*((?:thread|block)Idx\s*\.\s*[xyz])\s*(?=[,;])")
-#: A loop that begins at a literal: its bound, and its step.
+#: A loop that begins at a literal: its counter, its condition, and its increment.
 _LOOP = re.compile(r"\bfor\s*\(\s*\w[\w\s]*\b(\w+)\s*=\s*\d+\w*\s*;([^;]*);([^;{}]*?)\)(?=\s*[^\s)])")
 _CONSTANT = re.compile(r"__constant__\s+([\w\s]+?)\s*\b(\w+)\s*((?:\[[^]]*\]\s*)*);")
-#: More elements than any array has.
-_WHOLE_ARRAY = 1 << 62
+#: Steps from block to block: one row, and more elements than any array has.
+ROW, _WHOLE_ARRAY = 1, 1 << 62
 #: Initialization of an mbarrier: ``init(&barrier, arrivals);``.
 _ARRIVALS = re.compile(r"\binit\(&[^,;]*,([^;]*)\);")
 #: An index, which may contain indices; and all that may follow an array's name: indices, members, an assignment.
@@ -53,7 +53,7 @@ def describe_element(kind: str, structs: Structs, types: Mapping[str, str] = TYP
 
 
 def _guess_width(lengths: list[int]) -> int:
-    """Guess the threads along x from the lengths of a shared array: [64] -> 64, and without padding, [32, 33] -> 32."""
+    """Guess the threads along x from a shared array's lengths: [64] -> 64, padded [32, 33] -> 32, [4, 48] -> 0."""
     if len(lengths) == 1:
         return lengths[0]
     rows, columns = lengths[-2:]
@@ -111,7 +111,7 @@ class KernelUses:
         return indices
 
     def find_tile(self, axis: str) -> int:
-        """Return the first constant N in an index ``blockIdx.x * N + threadIdx.x``; 0 if there is none."""
+        """Return the first constant N in ``blockIdx.x * N + threadIdx.x``, or with exchanged terms; else 0."""
         tile = (
             rf"blockIdx\.{axis}\*(\w+)\+threadIdx\.{axis}(?![%/*])|threadIdx\.{axis}\+blockIdx\.{axis}\*(\w+)(?![.\w])"
         )
@@ -123,11 +123,11 @@ class KernelUses:
         """Tell if the body uses ``threadIdx`` or ``blockDim`` along an axis."""
         return re.search(rf"\bthreadIdx\.{axis}|\bblockDim\.{axis}", self.body) is not None
 
-    def find_step(self, axis: str, block: tuple[int, ...]) -> int:
-        """Return the number of elements between the first elements of neighbouring blocks along an axis.
+    def find_step(self, axis: str, block: tuple[int, ...], pitch: int = 1) -> int:
+        """Guess the number of elements between the first elements of neighbouring blocks along an axis.
 
-        Return 0 if the text does not determine the number; 1 if the threads of a block loop over a row of their own;
-        `_WHOLE_ARRAY` if they loop over the array.
+        ``pitch`` stands for unknown factors of ``blockIdx``. If none is known, return `ROW` if the threads of a block
+        loop over a row of their own, `_WHOLE_ARRAY` if they loop over the array, else 0.
         """
         sizes = {f"blockDim.{letter}": size for letter, size in zip("xyz", block, strict=False)}
         # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
@@ -138,10 +138,10 @@ class KernelUses:
         for factors in filter(None, products):
             values = [sizes.get(factor) or evaluate_constant(factor, self.source) for factor in factors]
             if any(values):
-                return math.prod(filter(None, values))
+                return math.prod(value or pitch for value in values)
         names = {name for factors in products for name in factors}
         if any(re.search(rf"=threadIdx\.\w;[\w.]+<{re.escape(name)};", self.body) for name in names):
-            return 1
+            return ROW
         is_row = re.search(rf"=blockIdx\.{axis}[,;]", self.body) is not None
         loops_over_array = not (is_row or names.isdisjoint(self._loop_bounds))
         return _WHOLE_ARRAY if loops_over_array else 0
@@ -179,7 +179,7 @@ class KernelUses:
 
     @cached_property
     def iteration_counts(self) -> frozenset[str]:
-        """Names that bound only loops: no threads, and no factors of an index."""
+        """Names that bound only loops: no threads, and no factors of an index or of ``blockIdx``."""
         return frozenset(name for name in self._loop_bounds if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property
@@ -222,7 +222,7 @@ class KernelUses:
         return True
 
     def find_direction(self, name: str) -> str:
-        """Return "in", "out" or "in and out" for an array that is loaded, stored or both; else an empty text."""
+        """Return "in", "out" or "in and out" for an array; "" if it is unused, or another name may have its address."""
         directions = set[str]()
         for access in re.finditer(rf"(?<![.\w])(?<!->){name}\b{_ACCESS}", self.body):
             index, operator = access.groups()

@@ -26,7 +26,7 @@ FindLines = Callable[[str], "list[str] | None"]
 def format_json(counters: LaunchCounters, find_lines: FindLines = lambda name: None) -> str:
     """Format a launch as JSON: the keys of `LaunchCounters.totals`, and further keys.
 
-    ``caveats`` has costs that the counts leave out. ``findings`` has code, source and message of each finding.
+    ``caveats`` is `LaunchCounters.caveats`. ``findings`` has code, source and message of each finding.
     ``lines`` has the accesses of each source line; the line's text is empty unless ``find_lines`` may show it.
 
     Other keys are missing if they have no value. ``merged`` has the counts of shared memory after merging by ptxas,

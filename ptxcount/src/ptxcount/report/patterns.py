@@ -79,11 +79,17 @@ class Pattern:
         if is_dense and address_count == lane_count:
             return f"lanes at neighbouring elements in another order{within}"
         if self.run_length >= 2:
-            return f"groups of {self.run_length:.2g} lanes at consecutive elements"
+            return self.run_text
         if self.lane_stride == 0:
             lanes_text = f"{lane_count / address_count:.2g} lanes each"
             return f"sampled: {address_count / request_count:.2g} addresses, {lanes_text}"
         return "irregular addresses"
+
+    @property
+    def run_text(self) -> str:
+        """Runs of several lanes in words, such as "groups of 2 lanes at consecutive elements"."""
+        average = " on average" if self.run_length % 1 else ""
+        return f"groups of {self.run_length:.2g} lanes{average} at consecutive elements"
 
     @property
     def _starts_inside_sector(self) -> bool:
@@ -100,7 +106,7 @@ class Pattern:
         return bool(aligned.sum() < count_sectors(self.addresses, self.lanes, width).sum())
 
     def find_unit_at_stride(self, distance: int) -> str:
-        """Return the first of "execution", "warp", "block", "row of threads" with this stride in bytes; else ""."""
+        """Return the unit whose stride is ``distance``, "row of threads" if `shortest_distance` is, or ""."""
         strides = {"execution": self.execution_stride, "warp": self.warp_stride, "block": self.block_stride}
         for unit, stride in strides.items():
             if stride is not None and abs(stride) == distance:
@@ -110,7 +116,7 @@ class Pattern:
     def measure_offset(self, second: Pattern) -> int | None:
         """Return the common distance in bytes from this access to a second one, over lanes active in both.
 
-        Return None if the samples have different shapes, or no distance is common.
+        Only the first samples are compared. Return None if they have different shapes, or no distance is common.
         """
         first_sample, second_sample = self.access.samples[0], second.access.samples[0]
         if first_sample.lanes.shape != second_sample.lanes.shape:

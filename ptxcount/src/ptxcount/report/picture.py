@@ -70,17 +70,17 @@ def draw_access(access: Access) -> Picture | None:
 
 
 def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield one picture of a request to global memory. At best, distinct elements are packed in lane order."""
+    """Yield the picture of a request to global memory. Its ideal has the distinct elements packed in lane order."""
 
     def mark_sectors(places: Array) -> Grid:
         rows = places // SECTOR
         marked: Grid = (rows == np.unique(rows[lanes])[:, None]) & lanes
         return marked
 
-    _, first, order = np.unique(addresses[lanes], return_index=True, return_inverse=True)
-    ranks = first.argsort().argsort()  # of each distinct address, by the first lane with this address
+    active_addresses = addresses[lanes].tolist()
+    distinct_addresses = list(dict.fromkeys(active_addresses))
     packed = np.zeros(32, np.int64)
-    packed[lanes] = ranks[order] * width
+    packed[lanes] = [distinct_addresses.index(address) * width for address in active_addresses]
     yield Picture("sectors", mark_sectors(addresses), mark_sectors(packed))
 
 

@@ -21,7 +21,7 @@ from ..source.kernel_sources import is_ptx
 from ..source.names import cpp_name, parameter_types, source_name, split_list
 from ..util.architectures import STATIC_SHARED
 from ..util.grammar import count_noun
-from .kernel_uses import KernelUses, describe_element
+from .kernel_uses import ROW, KernelUses, describe_element
 from .launch_guess import guess_block, guess_dynamic_shared
 
 #: Guessed extent of an axis, for 1-D, 2-D and 3-D kernels. With a bounds check, it is no multiple of the block, to test
@@ -98,7 +98,7 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
 
 
 def _describe_bytes(parameter: Variable) -> str:
-    """Return "float" or "double" for a PTX parameter of such a type, else the size, as in "8 bytes"."""
+    """Return "float" or "double" for a PTX parameter of such a type, else as in "8 bytes" or "hidden 8 bytes"."""
     if parameter.element.kind == "f" and parameter.size == parameter.element.size > 2:
         return "float" if parameter.size == 4 else "double"
     return f"{'hidden ' if parameter.hidden else ''}{parameter.size or 8} bytes"
@@ -183,18 +183,16 @@ class _ArgumentGuesser:
 
     def guess_grid(self, block: tuple[int, ...]) -> str:
         """Guess the grid that covers the guessed extent, as a text such as "8,8"."""
-        step = self.uses.find_step("x", block)
         if self._declaration.planar or self._is_3d:
-            grid = [self._count_blocks(step or block[0]), 1]
+            grid = [self._count_blocks(self.uses.find_step("x", block) or block[0]), 1]
             if self._declaration.planar:
                 grid[1] = self._count_blocks(self.uses.find_step("y", block) or self._guess_rows(block))
             if self._is_3d:
                 grid.append(self._extent)
-        elif step == 1:  # a block for each row
-            grid = [self._extent]
         else:
-            elements = self._extent**2 if self._is_matrix else self._extent
-            grid = [-(-elements // (step or math.prod(block)))]
+            elements, pitch = (self._extent**2, self._extent) if self._is_matrix else (self._extent, 1)
+            step = self.uses.find_step("x", block, pitch)
+            grid = [self._extent if step == ROW else -(-elements // (step or math.prod(block)))]
         return ",".join(map(str, grid))
 
     def _count_blocks(self, step: int) -> int:

@@ -19,8 +19,6 @@ def _format_row(*cells: object) -> str:
 
 
 class _Section(NamedTuple):
-    """A section of the table, for one state space."""
-
     space: str
     #: Prefix of the space's keys in `LaunchCounters.totals`, such as ``shared_``.
     prefix: str
@@ -79,7 +77,7 @@ def format_table(counters: LaunchCounters) -> str:
 
 
 def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, totals: Mapping[str, int]) -> Iterator[str]:
-    """Yield the row of loads, stores, atomics or copies; and a second row if merging by ptxas changes their counts."""
+    """Yield the row of loads, stores, or if any, atomics or copies; and a second row if merging by ptxas changes it."""
     space, prefix, unit, _, last_total = section
     requests, count, last_count = (totals[f"{prefix}{kind}_{name}"] for name in ("requests", unit, last_total))
     if requests or kind in ("load", "store"):

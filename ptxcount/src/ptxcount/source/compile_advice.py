@@ -1,4 +1,4 @@
-"""Advice for errors of nvcc with a known fix: a missing header, a name that CUDA 13 removed."""
+"""Advice for errors of nvcc with a known fix, such as a missing header, or a name that CUDA 13 removed."""
 
 import importlib.util
 import os
@@ -60,7 +60,7 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return a fix for a known error in nvcc's messages, such as a pip command; empty if no fix is known.
 
     A missing header is searched for in the repository of ``source``, then in installed packages. ``root`` is the folder
-    from which nvcc runs, by default the current one: folders of the repository are given relative to it.
+    from which nvcc runs, by default the current one: the repository's folders in it are given relative to it.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())

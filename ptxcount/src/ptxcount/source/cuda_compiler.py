@@ -24,7 +24,7 @@ TIME_LIMIT = 300
 WHEEL = f"cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]=={RELEASE}"
 #: Name in the PTX of a source passed as text.
 TEXT_NAME = "source.cu"
-#: Characters removed from a file name that nvcc passes to a shell.
+#: Characters replaced in a file name that nvcc passes to a shell.
 _UNSAFE = re.compile(r"[^\w.]", re.ASCII)
 #: Text that nvcc's shell would execute: a backquote, ``\$``, or ``$(`` in a word that is no option. nvcc itself escapes
 #: quotes, and dollars in options.

@@ -45,7 +45,7 @@ class Declaration(NamedTuple):
     max_threads: int = 0
     #: True if the kernel is planar without ``blockDim.y``: a block may loop over the rows of a tile.
     tiled: bool = False
-    #: The code, without comments and directives.
+    #: The code, without comments, string literals and directives.
     body: str = ""
 
     def __str__(self) -> str:

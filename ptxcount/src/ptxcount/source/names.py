@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -43,9 +43,8 @@ def find_entry(ptx: str, name: str | None) -> str:
     return matches[0]
 
 
-def require_entry(entries: Iterable[str], entry: str) -> None:
+def require_entry(entries: Collection[str], entry: str) -> None:
     """Raise `LaunchError` if ``entry`` is not the mangled name of a kernel in ``entries``."""
-    entries = [*entries]
     if entry not in entries:
         raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
 
@@ -59,7 +58,7 @@ def matches_name(mangled: str, name: str) -> bool:
 
 
 def cpp_name(mangled: str) -> str:
-    """Return a kernel's C++ name without parameters: ``phys::blur<float>``."""
+    """Return a kernel's C++ name without return type and parameters: ``phys::blur<float>``."""
     full = demangle(mangled)
     return split_list(full[: len(full) - len(_find_parameters(full))], " ")[-1]
 

@@ -74,7 +74,7 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
 def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
     """Compile a ``@ct.kernel`` for these arguments, and read the PTX from the cubin.
 
-    Tensor maps may follow the arguments. Raises `LaunchError` for a wrong number of arguments or maps.
+    Tensor maps may follow the arguments; else cuTile's host code makes them. Raises `LaunchError` for a wrong number.
     """
     tile, compilation = import_tool("cuda.tile", kernel), import_tool("cuda.tile.compilation", kernel)
     annotations = kernel._annotated_function.parameter_annotations
@@ -103,7 +103,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
         if given_maps:
             raise LaunchError(f"{taken}, not {len(arguments)} arguments")
         problem = f"{taken}, but its host function, which makes maps, did not run"
-        remedy = "pass each map after the arguments, as ptxcount.TensorMap(array, box, swizzle), or count for sm_80"
+        remedy = 'pass each map after the arguments, as ptxcount.TensorMap(array, box, swizzle), or arch="sm_80"'
         raise LaunchError(f"{problem}; {remedy}")
     return AdaptedKernel(ptx, entry, [*flat, *maps])
 
@@ -111,7 +111,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
 def _constrain_arguments(
     arguments: Sequence[Any], annotations: Sequence[Any], tile: Any, compilation: Any
 ) -> tuple[list[Any], list[Any]]:
-    """Return cuTile's constraint for each argument; and the arguments of the PTX: arrays, their lengths, numbers."""
+    """Return cuTile's constraint for each argument; and the PTX's arguments: arrays, lengths, strides, numbers."""
     constraints: list[Any] = []
     flat: list[Any] = []
     for argument, annotation in zip(arguments, annotations, strict=False):

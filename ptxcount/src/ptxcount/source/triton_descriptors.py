@@ -23,9 +23,9 @@ def is_descriptor(argument: Any) -> bool:
 
 
 def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return arguments as Triton's launch passes them: each descriptor as its map or array, shape and strides.
+    """Return arguments as Triton's launch passes them: a descriptor becomes a map, and its shape and strides.
 
-    ``properties`` are the properties of the tensor maps that Triton's compiler returns, in order; empty for sm_80.
+    ``properties`` has the properties of each map; none for sm_80, where array, shape, strides and flags replace it.
     """
     remaining_properties = iter(properties)
     expanded: list[Any] = []
@@ -34,10 +34,13 @@ def expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[st
             expanded.append(argument)
             continue
         array = _view_elements(argument)
-        sizes = [np.int64(n) for n in (*argument.shape, *argument.strides)]
+        strides = [*map(np.int64, argument.strides)]
         flags = [np.bool_(argument.padding == "nan"), np.bool_(getattr(argument, "round_f32_to_tf32", False))]
-        expanded += [_make_map(array, next(remaining_properties), flags)] if properties else [array, *sizes, *flags]
-        expanded += [*map(np.int32, argument.shape), *sizes[len(argument.shape) :]]
+        if properties:
+            expanded.append(_make_map(array, next(remaining_properties), flags))
+        else:
+            expanded += [array, *map(np.int64, argument.shape), *strides, *flags]
+        expanded += [*map(np.int32, argument.shape), *strides]
     return expanded
 
 

@@ -115,7 +115,7 @@ class KernelFaultError(PtxError):
 
 
 class OutOfBoundsError(KernelFaultError):
-    """An access outside every array, or outside shared, local or tensor memory; or a tile with an invalid start."""
+    """An access outside of arrays, or of shared, local or tensor memory; or a tensor copy with an invalid start."""
 
     kind = "access out of bounds"
 

@@ -85,21 +85,23 @@ class MapFields:
             return f"element strides are {self.steps[::-1]}; give a number from 1 to 8 for each axis of {shape}"
         if self.swizzle not in SWIZZLES:
             return f"swizzle is {self.swizzle}; allowed are {', '.join(map(str, SWIZZLES))}"
-        return self._find_problem_of_rows(rank, shape, size)
-
-    def _find_problem_of_rows(self, rank: int, shape: tuple[int, ...], size: int) -> str:
-        """Return the first violated condition of the box or the column, or of the bytes in a row of either."""
         if self.column:
-            problem = self._find_problem_of_column(self.column, rank, shape)
-            name, width = f"{count_noun(self.column.channels, 'channel')} of a pixel", size * self.column.channels
-        else:
-            problem = self._find_problem_of_box(rank, shape, size)
-            name, width = f"box {self.box[::-1]}", size * self.box[0] if self.box else 0
-        span = self.swizzle if not self.interleave else 0
-        if not problem and (width % 16 or (span and width > span)):
+            return self._find_problem_of_column(self.column, rank, shape) or self._find_problem_of_row()
+        return self._find_problem_of_box(rank, shape, size) or self._find_problem_of_row()
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of a row of the box, or of a pixel of the column."""
+        return self.dtype.itemsize * (self.column.channels if self.column else self.box[0])
+
+    def _find_problem_of_row(self) -> str:
+        span, width = self.swizzle if not self.interleave else 0, self._row_bytes
+        if width % 16 or (span and width > span):
+            channels = self.column and count_noun(self.column.channels, "channel")
+            name = f"{channels} of a pixel" if channels else f"box {self.box[::-1]}"
             most = f" and at most {span}, the span of the swizzle" if span else ""
             return f"{name}: a row has {count_noun(width, 'byte')}; it must have a multiple of 16{most}"
-        return problem
+        return ""
 
     def _find_problem_of_box(self, rank: int, shape: tuple[int, ...], size: int) -> str:
         box = self.box[::-1]
@@ -184,7 +186,7 @@ class MapFields:
 
         Rows are at least a swizzle span apart (CUDA guide).
         """
-        row = self.dtype.itemsize * (self.column.channels if self.column else self.box[0])
+        row = self._row_bytes
         return np.asarray(offsets // row * max(row, self.swizzle) + offsets % row)
 
     def swizzle_addresses(self, addresses: Array) -> Array:

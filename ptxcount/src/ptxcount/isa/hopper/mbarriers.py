@@ -68,9 +68,9 @@ def update_barriers(chunk: Chunk, name: str, place: Value, operand: Array) -> Ar
     values = [spread(operand, chunk.shape)[active_threads]]
     previous = np.zeros(chunk.shape, np.uint64)
     chunk.has_written, chunk.spins = True, 0
-    for units, index, _ in chunk.shared.find_atomic_cells(place, 8, chunk.active, chunk.make_reporter(), chunk.shape):
-        operation = AtomicOperation(_OPERATIONS[name], frozenset())
-        previous[active_threads] = apply_operation(operation, units, index, values, returns=True)
+    ((words, index, _),) = chunk.shared.find_atomic_cells(place, 8, chunk.active, chunk.make_reporter(), chunk.shape)
+    operation = AtomicOperation(_OPERATIONS[name], frozenset())
+    previous[active_threads] = apply_operation(operation, words, index, values, returns=True)
     return previous
 
 
@@ -178,19 +178,18 @@ def _bind_wait(instruction: Instruction) -> Step:
     has_parity, place = "parity" in instruction.modifiers, _make_mbarrier_reader(instruction, barrier)
 
     def test_phase(chunk: Chunk, old: Array) -> list[Array]:
-        words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(chunk.active, chunk.shape))
-        for units, index, _ in chunk.shared.find_atomic_cells(
-            place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape
-        ):
-            words[active_threads] = units[index]
+        address, active = place(chunk), chunk.active
+        words, active_threads = np.zeros(chunk.shape, np.uint64), np.nonzero(spread(active, chunk.shape))
+        ((units, index, _),) = chunk.shared.find_atomic_cells(address, 8, active, chunk.make_reporter(), chunk.shape)
+        words[active_threads] = units[index]
         is_complete = (words >> _PHASE) != (old & 1 if has_parity else old >> _PHASE)
-        chunk.spins += _POLL if (chunk.active & ~is_complete).any() else 0
+        chunk.spins += _POLL if (active & ~is_complete).any() else 0
         if not chunk.barrier_waits.size:
             chunk.barrier_waits = np.full(chunk.shape, -1)  # no thread waits
-        addresses = spread(dense(place(chunk)).astype(np.int64), chunk.shape)
+        addresses = spread(dense(address).astype(np.int64), chunk.shape)
         chunk.barrier_waits[active_threads] = np.where(is_complete, -1, addresses)[active_threads]
-        if (chunk.active & is_complete).any():  # ordered after the accesses of arrived threads
-            chunk.note_waits(chunk.active & is_complete, place(chunk))
+        if (active & is_complete).any():  # ordered after the accesses of arrived threads
+            chunk.note_waits(active & is_complete, address)
         return [is_complete]
 
     return make_step(instruction, [(first, _PRED)], [(state, _U32 if has_parity else _U64)], test_phase)

@@ -124,7 +124,7 @@ class BulkCopy:
         width = fields.dtype.itemsize
         if start[0] * width % 16:
             place = f"byte {start[0] * width} of a row (coordinate {start[0]})"
-            text = f"the tile starts at {place}; it must start at a multiple of 16"
+            text = f"the copy starts at {place}; it must start at a multiple of 16"
             self._report(MisalignedError, (0, 0), text, fields.address)
         stray = fields.explain_wrong_start(start, shifts)
         if self._is_store:

@@ -178,7 +178,7 @@ class _Product:
         return np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
     def _load_a(self, blocks: Array) -> Array:
-        """Load the stored elements of A in each block, (blocks, parts or 1, rows, stored K)."""
+        """Load A as stored, without zeros of a sparse A: (blocks, parts, rows, K), or one part from shared memory."""
         form, idesc = self._form, self._idesc
         if form.from_tensor_memory:
             if idesc.transposed[0]:

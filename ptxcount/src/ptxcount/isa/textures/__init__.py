@@ -1,8 +1,8 @@
 """Textures and surfaces, and the elements that a fetch reads (CUDA guide, Texture Fetching).
 
 Float coordinates first become fixed point with 8 fractional bits, like on the GPU. They are rounded for linear
-filtering and gathers, else truncated. The weights of linear filtering have 8 fractional bits (measured on an H200). In
-two dimensions, the product of the weights along x and y is rounded to 8 bits, and the three other weights are
+filtering and gathers, else rounded down. The weights of linear filtering have 8 fractional bits (measured on an H200).
+In two dimensions, the product of the weights along x and y is rounded to 8 bits, and the three other weights are
 remainders. Weighted elements are summed in float64 and rounded once.
 """
 
@@ -45,7 +45,7 @@ class Tap(NamedTuple):
     #: Index in the array.
     place: Array
     weight: Array
-    #: Masks of threads whose element is in bounds, and of threads that read it.
+    #: Masks of threads whose element is not a zero out of bounds, and of threads that read it.
     inside: Array
     read: Array
 

@@ -110,7 +110,7 @@ def _record_requests(
 
 @binds("tex", "tld4")
 def _bind_fetch(instruction: Instruction) -> Step:
-    """Bind ``tex{.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}`` and ``tld4.{r,g,b,a}.2d.v4.dtype.f32``.
+    """Bind ``tex{.base,.level,.grad}.geometry.v4.dtype.ctype d, [t, c]{, level}`` and ``tld4.channel.2d.v4.dtype.f32``.
 
     Textures have one level here, so a fetch from any level reads the first.
     """
@@ -185,7 +185,7 @@ class _Fetch:
 
 
 def _load_texel(chunk: Chunk, base: int, texture: Texture, tap: Tap, mask: Array) -> list[Array]:
-    """Load one array per channel of the texel of each thread in ``mask``; zeros out of bounds."""
+    """Load one array per channel of the texel of each thread in ``mask``; zeros outside of `Tap.inside`."""
     report, inside = chunk.make_reporter(), mask & tap.inside
     inside = ALL_THREADS if inside.all() else inside
     place = spread(np.asarray(base + tap.place * texture.element), chunk.shape)
@@ -260,21 +260,19 @@ class _SurfaceAccess:
             axes = [*axes[1:], axes[0]]  # x first, the layer last
         handles = as_array(self.read_handle(chunk), _U64)
         for surface, base, mask in _iter_bound(chunk, handles, Surface, self.geometry):
-            pitch, extents = surface.extents[-1] * surface.element, surface.extents[::-1]
-            limits = [pitch - width, *(extent - 1 for extent in extents[1:])]
-            outside = np.zeros((1, 1), bool)
-            for axis, limit in zip(axes, limits, strict=True):
+            lengths = [surface.extents[-1] * surface.element, *surface.extents[-2::-1]]
+            limits = [lengths[0] - width, *(length - 1 for length in lengths[1:])]
+            outside, offset, stride = np.zeros((1, 1), bool), np.zeros((1, 1), np.int64), 1
+            for axis, limit, length in zip(axes, limits, lengths, strict=True):
                 outside = outside | (axis < 0) | (axis > limit)
+                offset = offset + np.clip(axis, 0, limit) * stride
+                stride *= length
             if self.clamp_mode == "trap":
                 self._check_bounds(chunk, surface, axes, mask & outside)
-            x, *others = (np.clip(axis, 0, limit) for axis, limit in zip(axes, limits, strict=True))
-            row = np.zeros((1, 1), np.int64)
-            for axis, extent in reversed([*zip(others, extents[1:], strict=True)]):
-                row = row * extent + axis
-            offset = row * pitch + x
             access = chunk.find_counters("surface", self.action, width)
             _record_requests(chunk, access, _OCTET, mask, [surface.find_offset(offset, layered=layered)])
-            yield spread(base + offset, chunk.shape), mask & ~outside if self.clamp_mode == "zero" else mask
+            accessing = mask & ~outside if self.clamp_mode == "zero" else mask
+            yield spread(base + offset, chunk.shape), accessing
 
     def _check_bounds(self, chunk: Chunk, surface: Surface, axes: list[Array], faulting: Array) -> None:
         if not faulting.any():
