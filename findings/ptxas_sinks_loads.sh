@@ -2,7 +2,7 @@
 # Guess: a load without a guard is executed by all lanes, though only a guarded store uses its value.
 # What happens: at the end of a kernel ptxas lets the other lanes exit first: the load runs in those that store. So it
 # does after a branch, whose instructions the load joins. Of two guarded stores the last one's load moves alone. With
-# an addition in between the load stays.
+# an addition of another register in between the load stays.
 # Version: ptxas and nvdisasm 13.5.37 (nvidia-cuda-nvcc, nvidia-cuda-nvdisasm), sm_80, sm_90 and sm_100.
 # Why it matters: a reduction whose warps all read the sum from shared memory, and whose first thread stores it, makes
 # one request a block, not one a warp. Counts of its PTX are too high, and so are estimates from source. Met in

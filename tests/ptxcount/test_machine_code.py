@@ -6,13 +6,17 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ptxcount.engine.executable import prepare_executable
+from ptxcount.engine.sunk_loads import find_sunk_loads
 from ptxcount.ptx.parser import parse
 from ptxcount.ptx.program import TYPES
 from ptxcount.source.cuda_compiler import find_nvcc
 from tests.ptxcount.machine_code_kernels import KERNELS, kernel
+from tests.ptxcount.snippets import execute_snippet, module
+from tests.ptxcount.sunk_kernels import write_kernels
 
 #: Kind and bytes of an access to shared memory -> number of accesses.
 Accesses = Counter[tuple[str, int]]
@@ -30,20 +34,28 @@ def nvdisasm() -> Path:
     return path
 
 
-def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
-    """Return the accesses to shared memory in the machine code of each kernel."""
+def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, list[str]]:
+    """Return the lines of machine code of each kernel."""
     source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
     source.write_text(text)
     words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90", str(source), "-o", str(cubin)]
     subprocess.run(words, check=True, capture_output=True, text=True)
     done = subprocess.run([str(nvdisasm), "-c", str(cubin)], check=True, capture_output=True, text=True)
-    kernels: dict[str, Accesses] = {}
-    name = ""
+    kernels: dict[str, list[str]] = {}
+    lines: list[str] = []
     for line in done.stdout.splitlines():
         if section := _SECTION.match(line):
-            name = section[1]
-            kernels[name] = Counter()
-        for match in _SASS.finditer(line):
+            lines = kernels[section[1]] = []
+        lines.append(line)
+    return kernels
+
+
+def count_accesses(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
+    """Count the accesses to shared memory in the machine code of each kernel."""
+    kernels: dict[str, Accesses] = {}
+    for name, lines in disassemble(text, nvdisasm, folder).items():
+        kernels[name] = Counter()
+        for match in _SASS.finditer("\n".join(lines)):
             width = next((_WIDTHS[word] for word in match[2].split(".") if word in _WIDTHS), 4)
             kernels[name]["load" if match[1] == "LDS" else "store", width] += 1
     return kernels
@@ -69,7 +81,7 @@ def predict(text: str) -> dict[str, Accesses]:
 
 def test_accesses_merge_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
-    predicted, expected = predict(text), disassemble(text, nvdisasm, tmp_path)
+    predicted, expected = predict(text), count_accesses(text, nvdisasm, tmp_path)
     assert [code for n, code in enumerate(KERNELS) if predicted[f"k{n}"] != expected[f"k{n}"]] == []
 
 
@@ -82,4 +94,33 @@ def test_subsets_and_orders_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path
     text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(codes))
     predicted = predict(text)
     assert len(predicted) == len(choices)
-    assert predicted == disassemble(text, nvdisasm, tmp_path)
+    assert predicted == count_accesses(text, nvdisasm, tmp_path)
+
+
+def test_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
+    """In machine code, sunk loads follow the exit of the threads that do not store."""
+    kernels = write_kernels()
+    text = _HEADER + "".join(kernels.values())
+    program, wrong = parse(text), []
+    for name, lines in disassemble(text, nvdisasm, tmp_path).items():
+        exits = [index for index, line in enumerate(lines) if re.search(r"@!?P\d\s+EXIT", line)]
+        after_exit = lines[exits[0] :] if exits else []
+        executable = prepare_executable(program, name)
+        sunk = find_sunk_loads(executable.entry.instructions, executable.flow.blocks)
+        if len(sunk) != sum("LDS" in line for line in after_exit):
+            wrong.append(kernels[name].splitlines()[-2])
+    assert wrong == []
+
+
+def test_sunk_load_counts_for_the_storing_threads() -> None:
+    """One of 96 threads stores the sum, and only its warp loads it, once in each of four blocks."""
+    body = """
+        ld.param.u64 %rd1, [p0]; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 4, %rd1; mov.u32 %r2, s;
+        setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u32 [%r2], 7; bar.sync 0;
+        ld.shared.u32 %r3, [%r2]; add.u32 %r4, %r3, 1; @%p1 st.global.u32 [%rd1], %r4;
+    """
+    out = np.zeros(4, np.uint32)
+    text = module(body, 1, ".shared .align 4 .b8 s[4];")
+    counters = execute_snippet(text, [out], threads=96, blocks=4)
+    assert out.tolist() == [8] * 4
+    assert (counters.shared_loads.requests, counters.merged["load"]) == (3 * 4, (4, 4))

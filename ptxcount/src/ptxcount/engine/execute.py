@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..counting.access import Access
 from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
@@ -56,14 +57,17 @@ def execute_kernel(
     if time_limit is not None:
         context.time_limit, context.deadline = time_limit, time.monotonic() + time_limit
         context.progress.limit = float("inf")
-    context.merged = {group.instructions[0]: MergedCounter(group) for group in kernel.mergeable_groups}
+    merged = [MergedCounter(group) for group in kernel.mergeable_groups]
+    for counter in merged:
+        for identity, record in counter.recorders.items():
+            context.merged.setdefault(identity, []).append(record)
     with np.errstate(all="ignore"):
         _run_chunks(kernel, context)
+    _count_merged(kernel, context, merged)
     return _collect_counters(kernel, context, distinct=launch.distinct)
 
 
 def _collect_counters(kernel: Executable, context: Context, *, distinct: bool) -> LaunchCounters:
-    _count_merged(kernel, context)
     counters = context.counters
     counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
     counters.arrays = [*context.memory.arrays(), *context.constants.arrays(), *_iter_shared_arrays(kernel, context)]
@@ -115,16 +119,15 @@ def _run_until_all_wait(schedules: deque[Schedule]) -> None:
             vain_turns = 0
 
 
-def _count_merged(kernel: Executable, context: Context) -> None:
+def _count_merged(kernel: Executable, context: Context, merged: Sequence[MergedCounter]) -> None:
     """Count the requests and wavefronts of shared memory after merging by ptxas, also of accesses without a group."""
     grouped = {identity for group in kernel.mergeable_groups for identity in group.instructions}
-    unmerged = [
-        access
-        for (identity, space, _), access in context.accesses.items()
-        if identity not in grouped and space == "shared"
-    ]
-    for kind in sorted({merged.kind for merged in context.merged.values()}):
-        accesses = [candidate for candidate in (*context.merged.values(), *unmerged) if candidate.kind == kind]
+    counted: list[MergedCounter | Access] = [*merged]
+    for (identity, space, _), access in context.accesses.items():
+        if identity not in grouped and space == "shared":
+            counted.append(access)
+    for kind in sorted({counter.kind for counter in merged}):
+        accesses = [access for access in counted if access.kind == kind]
         context.counters.merged[kind] = (
             sum(access.requests for access in accesses),
             sum(access.wavefronts for access in accesses),

@@ -4,7 +4,7 @@ Loads whose addresses differ only by a constant offset (`address_sums`) become o
 bytes; so do stores. ptxas must be able to prove that the merged access is aligned to its size (`find_residues`). No
 instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, except elements
 that nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with
-sign extension are not merged.
+sign extension are not merged. Loads for a kernel's last store may count for its threads alone (`sunk_loads`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..ptx.flow import BasicBlock
 from ..ptx.program import TYPES, Instruction, Operand
 from .dominators import Dominators
 from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks_stores, find_accesses
+from .sunk_loads import find_sunk_loads
 
 #: Maximum elements and bytes of a merged access.
 _MAX_ELEMENTS, _MAX_BYTES = 4, 16
@@ -46,6 +47,8 @@ class MergeableGroup:
     #: The ``id`` of each instruction, and its access, in the order of execution (`Dominators.order`).
     instructions: list[int] = field(default_factory=list)
     accesses: list[SharedAccess] = field(default_factory=list)
+    #: The ``id`` of the store whose threads alone load (`sunk_loads`); None if all threads load.
+    store: int | None = None
 
     def add_access(self, identity: int, access: SharedAccess) -> None:
         """Add the access of the instruction with this ``id``. A vector access shows how the address is aligned."""
@@ -106,7 +109,7 @@ class MergeableGroup:
 def find_mergeable(
     code: Sequence[Instruction], blocks: Sequence[BasicBlock], addresses: Mapping[str, int]
 ) -> list[MergeableGroup]:
-    """Find groups of mergeable accesses to shared memory, and single accesses of more than 4 bytes.
+    """Find groups of mergeable accesses to shared memory, and single ones of more than 4 bytes or of sunk loads.
 
     ``addresses`` has the byte address of each variable in shared memory by name.
     """
@@ -115,7 +118,11 @@ def find_mergeable(
         return []
     finder = _MergeFinder(code, blocks, accesses, find_residues(code, addresses))
     groups = [*finder.find_store_groups(), *finder.find_load_groups()]
-    return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD]
+    sunk = find_sunk_loads(code, blocks)
+    for group in groups:
+        stores = {sunk.get(identity) for identity in group.instructions}
+        group.store = stores.pop() if len(stores) == 1 else None
+    return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD or group.store]
 
 
 class _MergeFinder:
@@ -211,13 +218,28 @@ def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
 
 
 class MergedCounter:
-    """Counts requests and wavefronts of merged accesses, whenever the group's first instruction is executed."""
+    """Counts requests and wavefronts of merged accesses, whenever the group's first instruction is executed.
+
+    If the group has a `store`, they are counted when this store is executed, for the threads that store.
+    """
 
     def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
         first = group.accesses[0].offset
         #: Offset from the address of the first instruction, and bytes, of each merged access.
         self._accesses = [(start - first, width) for start, width in group.list_accesses()]
+        self._address: Value | None = None
+        #: Functions to call at an instruction, with the chunk and the address, by the instruction's ``id``.
+        self.recorders: dict[int, Callable[[Chunk, Value], None]] = {group.instructions[0]: self.record}
+        if group.store is not None:
+            self.recorders = {group.instructions[0]: self._keep_address, group.store: self._record_kept}
+
+    def _keep_address(self, chunk: Chunk, address: Value) -> None:
+        self._address = address
+
+    def _record_kept(self, chunk: Chunk, address: Value) -> None:
+        if self._address is not None:
+            self.record(chunk, self._address)
 
     def record(self, chunk: Chunk, first_address: Value) -> None:
         """Count one execution by the active threads of a chunk; the address is that of the first instruction."""

@@ -208,9 +208,8 @@ class Chunk:
             self.find_counters("shared", "load", width).record(address, active, self.shape, cost)
         counters = self.find_counters(space, kind, width, is_matrix=is_matrix)
         counters.record(address, active, self.shape, cost, is_replay)
-        merged = self.context.merged.get(id(self.instruction))
-        if merged is not None and not has_remote:
-            merged.record(self, address)
+        for record_merged in () if has_remote else self.context.merged.get(id(self.instruction), ()):
+            record_merged(self, address)
 
     def record_polling(
         self,
