@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Guess: clang copies a float4 of CUDA's headers with one access of 16 bytes, as nvcc does: it is
+# Guess: clang copies a float4 of CUDA's headers with one access of 16 bytes, as nvcc does. It is
 # aligned to 16. A change of one component on the way changes no access.
 # What happens: a plain copy is two loads and two stores of 8 bytes. With one component changed it
 # is four of 4 bytes. Only with all four changed it is one of 16. nvcc makes one of 16 of each.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Guess: clang's __ldg() reads through the read-only path, of any type: `ld.global.nc`.
-# What happens: of scalars alone. A float4, an int4 or a uchar4 is read by a plain `ld.global`, of
-# the right width, and so is __ldg(source).x. A `const float4 *__restrict__` whose components are
-# used is read by `.nc` without __ldg(). If it is only copied, it is not.
+# What happens: of scalars alone. A float4, an int4 or a uchar4 is read by a plain `ld.global` of
+# the right width. So is __ldg(source).x. A `const float4 *__restrict__` whose components are used
+# is read by `.nc` without __ldg(). If it is only copied, it is not.
 # Version: Debian's clang 22.1.8 (on Debian 12, with its g++ 12), headers of CUDA 13.5.37, ptxas and
 # nvdisasm 13.5.37, sm_90.
-# Why it matters: __ldg() is written to ask for this path. Machine code has LDG without .CONSTANT,
-# and a benchmark of the two ways to load compares a way with itself. nvcc keeps .nc for each.
+# Why it matters: __ldg() is written to ask for this path. Machine code has LDG without .CONSTANT. A
+# benchmark of the two ways to load compares one with itself. With nvcc each keeps .nc.
 set -eu
 
 work=$(mktemp -d)

@@ -4,8 +4,8 @@
 # What happens: clang makes generic ones of them: ATOM, in shared memory, too, and the old value
 # comes back though it is unused. Of a float it is code for each of three memories. Without a scope
 # clang's are as nvcc's.
-# Version: Debian's clang 22.1.8 (on Debian 12, with its g++ 12), nvcc and headers of CUDA 13.5.37,
-# ptxas and nvdisasm 13.5.37, sm_90.
+# Version: Debian's clang 22.1.8 (on Debian 12, with its g++ 12); nvcc, ptxas, nvdisasm and headers
+# of CUDA 13.5.37; sm_90.
 # Why it matters: the narrower scope is chosen to be cheaper. Here it returns values, and metrics
 # that count RED and ATOMS are 0. The histogram's ATOMS.POPC, which counts lanes at once, is lost.
 set -eu

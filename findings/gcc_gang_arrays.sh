@@ -2,12 +2,12 @@
 # Guess: an array that is private to an OpenACC gang is in shared memory, the memory of a block. It
 # is written by STS and read by LDS, and local memory is not used.
 # What happens: it is there, but its accesses are generic: ST and LD. An unused copy of the array
-# stays in local memory. Before each vector loop every lane overwrites its copy with lane 0's: a
-# load, two shuffles and a store for each 8 bytes.
+# stays in local memory. Before each vector loop every lane overwrites its copy with lane 0's. That
+# is a load, two shuffles and a store for each 8 bytes.
 # Version: GCC 12.2.0-14+deb12u1 with Debian 12's offloading compiler for nvptx; ptxas and nvdisasm
 # 13.5.37, sm_80.
-# Why it matters: for a tile of 256 floats that is filled and read, a lane moves 64 bytes of shared
-# memory and 4096 of local memory. Metrics that count LDS and STS are 0.
+# Why it matters: take a tile of 256 floats that is filled and read. For it a lane moves 64 bytes of
+# shared memory and 4096 of local memory. Metrics that count LDS and STS are 0.
 set -eu
 
 work=$(mktemp -d)

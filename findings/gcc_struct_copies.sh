@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Guess: a copy of a struct of 5 floats is 5 accesses of 4 bytes in a loop that GCC offloads, as a
-# copy of one of 4 floats is four. The size decides, not how the members are declared.
+# Guess: in a loop that GCC offloads, a copy of a struct of 5 floats is 5 accesses of 4 bytes. One of
+# 4 floats is four. The size decides, not how the members are declared.
 # What happens: what takes more than four accesses is a call of memcpy() of GCC's C library, for
 # each element. It copies single bytes below 32 bytes. From 32 on it copies 8 bytes at once, if both
 # addresses are multiples of 8, and else bytes. So is a struct of 16 bytes that holds an array.
 # Version: GCC 12.2.0-14+deb12u1 with Debian 12's offloading compiler for nvptx, OpenACC; ptxas and
 # nvdisasm 13.5.37, sm_80.
-# Why it matters: 5 floats are 20 loads of a byte, each 20 bytes apart: 20 sectors a request, 400
-# instead of 100. Of a struct of 9 floats every other lane copies bytes.
+# Why it matters: 5 floats are 20 loads of a byte, 20 bytes apart. Each request touches 20 sectors,
+# 400 in all instead of 100. Of a struct of 9 floats every other lane copies bytes.
 set -eu
 
 work=$(mktemp -d)

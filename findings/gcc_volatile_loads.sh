@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Guess: a read of a `volatile float` is a load each time, in a region that GCC offloads as on a
-# CPU, and a write is a store. `acc atomic read` is a load, too.
-# What happens: PTX has two loads of two reads, but plain ones, without `.volatile` or `.relaxed`.
-# ptxas makes one of them, and of unused ones none. Of two stores the first is removed. Only an
-# __atomic_fetch_add() of 0 reaches memory each time.
+# Guess: in a region that GCC offloads, each read of a `volatile int` is a load, and each write is a
+# store. `acc atomic read` is a load, too.
+# What happens: two reads are two loads in PTX, but plain ones, without `.volatile` or `.relaxed`.
+# ptxas makes one of them. Unused ones it removes, as the first of two stores. Additions of 0 by
+# __atomic_fetch_add() stay.
 # Version: GCC 12.2.0-14+deb12u1 with Debian 12's offloading compiler for nvptx, OpenACC; ptxas and
 # nvdisasm 13.5.37, sm_80.
 # Why it matters: `volatile` keeps the loads of a benchmark, and does so with nvcc and clang. Here a

@@ -2,8 +2,8 @@
 # Guess: `#pragma omp atomic` is one atomic addition for a float or a double, as for an int: `+=`
 # and `-=`, by each compiler. PTX has an instruction for each type.
 # What happens: GCC makes one of int alone. Of float and double it makes a load and a loop of
-# compare-and-swap, in OpenACC and at the end of a reduction, too. clang makes one of `+=` of each
-# type, but of `-=` of float and double the loop. `+= -2` is one.
+# compare-and-swap. So it does in OpenACC and at the end of a reduction. With clang `+=` is one of
+# each type, but `-=` of float and double is the loop. `+= -2` is one.
 # Version: GCC 12.2.0-14+deb12u1 with Debian 12's offloading compiler for nvptx, sm_80, and the
 # clang 22.1.8 of ziglang 0.17.1, sm_90.
 # Why it matters: who meets another at an address goes round the loop again. So the numbers of
