@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Guess: in a loop that GCC offloads, a copy of a struct of 5 floats is 5 accesses of 4 bytes. One of
-# 4 floats is four. The size decides, not how the members are declared.
+# Guess: in a loop that GCC offloads, a copy of a struct of 5 floats is 5 accesses of 4 bytes. One
+# of 4 floats is four. The size decides, not how the members are declared.
 # What happens: what takes more than four accesses is a call of memcpy() of GCC's C library, for
 # each element. It copies single bytes below 32 bytes. From 32 on it copies 8 bytes at once, if both
 # addresses are multiples of 8, and else bytes. So is a struct of 16 bytes that holds an array.

@@ -2,7 +2,7 @@
 # Guess: in a region that GCC offloads, each read of a `volatile int` is a load, and each write is a
 # store. `acc atomic read` is a load, too.
 # What happens: two reads are two loads in PTX, but plain ones, without `.volatile` or `.relaxed`.
-# ptxas makes one of them. Unused ones it removes, as the first of two stores. Additions of 0 by
+# ptxas makes one of them. It removes unused ones, and the first of two stores. Additions of 0 by
 # __atomic_fetch_add() stay.
 # Version: GCC 12.2.0-14+deb12u1 with Debian 12's offloading compiler for nvptx, OpenACC; ptxas and
 # nvdisasm 13.5.37, sm_80.
