@@ -41,7 +41,7 @@ nvptx-none-as -o copies.ptx copies.xnvptx-none.mkoffload.s
 ptxas -v -arch=sm_80 copies.ptx -o copies.cubin >ptxas.txt 2>&1
 for name in struct_copy vector_copy struct_product vector_product; do
   # Besides those of the loop there are an LD.E of the length and three LD.E.64 of pointers.
-  echo "$name:$(sed -n "/'$name/{n; s/ bytes stack.*//p}" ptxas.txt | tr -s ' ') bytes of frame," \
+  echo "$name: $(sed -n "/'$name/,/stack/s/ bytes stack.*//p" ptxas.txt | xargs) bytes of frame," \
     "$(nvdisasm -c copies.cubin | sed -n "/^\.text\.$name/,/^\.text/p" |
       grep -oE '\b(LD|ST)[SLG]?\.[A-Z0-9.]*' | LC_ALL=C sort | uniq -c | xargs)"
 done | tee seen
