@@ -135,6 +135,19 @@ def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_tolerance_of_the_largest_value_is_finite(dtype: str) -> None:
+    """No finite value is above the largest, so the distance to the value below it is the unit in the last place."""
+    infinity, zero = np.array([np.inf, 0.0], dtype)
+    largest = np.nextafter(infinity, zero)
+    second = np.nextafter(largest, zero)
+    third = np.nextafter(second, zero)
+    actual = np.array([largest, second, third, zero, -largest, infinity, np.nan], dtype)
+    with np.errstate(over="ignore"):  # -largest - largest
+        near = UlpTolerance(dtype, 1.0).is_near(actual, np.full(len(actual), largest, np.float64))
+    assert near.tolist() == [True, True, False, False, False, False, False]
+
+
 def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, message: str, behind: int = POISON) -> None:
     raw = np.concatenate([values.astype(np.float16).reshape(-1).view(np.uint8), np.full(GUARD, POISON, np.uint8)])
     raw[-1] = behind
