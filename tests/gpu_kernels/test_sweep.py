@@ -127,9 +127,9 @@ def test_sweep_is_shared_if_a_kernel_uses_shared_memory() -> None:
 
 
 def test_counted_dtypes_are_the_supported_ones() -> None:
+    """Kernels that list no dtypes only move data: MOVED has one dtype per item size. MIXED kernels are exceptions."""
     for name, dtypes in registry.current_suite().dtypes.items():
-        assert dtypes == set(KERNELS[name].dtypes or dtypes), name
-        assert KERNELS[name].dtypes or name in MIXED or dtypes == set(MOVED)
+        assert name in MIXED or dtypes == set(KERNELS[name].dtypes or MOVED), name
 
 
 def test_every_launch_is_valid() -> None:

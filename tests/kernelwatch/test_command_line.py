@@ -61,7 +61,8 @@ def test_commands_need_a_project(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main.main(words.split()) == (main.STOP_BISECT if words == "judge x" else 2)
-    message = f"no asv.conf.json in {tmp_path} or above; run kernelwatch init, or set KERNELWATCH_ROOT"
+    advice = "run kernelwatch init, or set KERNELWATCH_ROOT to the project's folder"
+    message = f"no asv.conf.json in {tmp_path} or above; {advice}"
     assert capsys.readouterr().err == f"kernelwatch {words.partition(' ')[0]}: {message}\n"
 
 

@@ -69,7 +69,7 @@ __global__ void wide(float4* to, const __half* half, __nv_bfloat162* pair, __hal
     "own/folder/inner.h": "",
     "undefined.h": "__global__ void undefined(real* x) { }",
     "mark.cu": "\ufeff__global__ void __launch_bounds__(64) marked(float* x) { x[0] = MORE; }",
-    "mark.py": "\ufeffA = '__global__ void marked_text(float* x) { x[0] = 1; }'",
+    "mark.py": "\ufeffA: str = '__global__ void marked_text(float* x) { x[0] = 1; }'",
     "refused.cu": "#include <nowhere.h>\n__global__ void refused(float* x) {}",
     "extra.cu": "#include <cublas_v2.h>\n__global__ void extra(float* x) {}",
     "src/package/texts.py": "A = '''\n__global__ void in_a_text(float* x) {}'''\n"

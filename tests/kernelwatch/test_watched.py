@@ -88,29 +88,36 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
         watched._check_place(kernel, caller)
 
 
+COUNT, ASV, RUN = "kernelwatch count x n=1 float32", "asv run HEAD^!", "kernelwatch run"
+
+
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("line", "message", "commands"),
     [
-        ("def (", "3: SyntaxError: invalid syntax"),
-        ("import nothing_there", "3: ModuleNotFoundError: No module named 'nothing_there'"),
-        ("Kernel('a', [], 32, over=('n',), text='x')", "3: ArgumentError: a: there is no output; use outputs"),
-        ("__import__('json').loads('')", "3: JSONDecodeError: Expecting value"),
-        ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name your suite in "),
+        ("def (", "FILE:3: SyntaxError: invalid syntax", (COUNT, ASV, RUN)),
+        ("import nothing_there", "FILE:3: ModuleNotFoundError: No module named 'nothing_there'", (COUNT,)),
+        (
+            "Kernel('a', [], 32, over=('n',), text='x')",
+            "FILE:3: ArgumentError: a: there is no output; use outputs",
+            (COUNT,),
+        ),
+        ("__import__('json').loads('')", "FILE:3: JSONDecodeError: Expecting value", (COUNT,)),
+        ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name your suite in ", (COUNT, ASV)),
         (
             "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
-            "3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
+            "FILE:3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
+            (COUNT,),
         ),
     ],
 )
-def test_broken_suite_is_one_line(line: str, message: str, repository: Path) -> None:
+def test_broken_suite_is_one_line(line: str, message: str, commands: tuple[str, ...], repository: Path) -> None:
     init.main([])
-    (repository / "benchmarks" / "kernels.py").write_text(f"from kernelwatch import Kernel\n\n{line}\n")
+    file = repository / "benchmarks" / "kernels.py"
+    file.write_text(f"from kernelwatch import Kernel\n\n{line}\n")
     commits.commit(commits.set_identity(repository))
-    commands = [["kernelwatch", "count", "x n=1 float32"]]
-    if line in ("def (", "SUITE = None"):  # an error of Python, and one of the library
-        commands += [["asv", "run", "HEAD^!"], *([["kernelwatch", "run"]] if line == "def (" else [])]
-    for words in commands:
-        done = subprocess.run([sys.executable, "-m", *words], cwd=repository, capture_output=True, text=True)
+    for command in commands:
+        words = [sys.executable, "-m", *command.split()]
+        done = subprocess.run(words, cwd=repository, capture_output=True, text=True)
         assert done.returncode
         (error,) = (done.stdout + done.stderr).splitlines()
-        assert (f"{repository}/benchmarks/kernels.py:{message}" if message[0] == "3" else message) in error
+        assert message.replace("FILE", str(file)) in error

@@ -87,6 +87,16 @@ def test_key_depends_on_uncommitted_acknowledgements(root: Path) -> None:
     assert (changed_keys[first[0]] == first[1], changed_keys[second[0]] == second[1]) == (True, False)
 
 
+def test_key_of_an_unknown_commit_depends_on_its_results(root: Path) -> None:
+    """Git may lack a commit that was rebased, or that a shallow clone does not have."""
+    unknown = "d" * 40
+    _store_results(root, unknown)
+    keys = commit_cache.compute_keys(History("gpu", root), root)
+    (root / "results" / "gpu" / f"{unknown[:8]}-x.runs.jsonl").touch()
+    changed_keys = commit_cache.compute_keys(History("gpu", root), root)
+    assert [commit for commit in keys if changed_keys[commit] != keys[commit]] == [unknown]
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x81\xa1a", None])
 def test_cached_commits_are_not_read_again(damage: bytes | None, root: Path, tmp_path: Path) -> None:
     """The history may grow. With a damaged or unwritable cache, all commits are read again."""

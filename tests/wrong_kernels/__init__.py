@@ -52,5 +52,5 @@ WRITING: list[tuple[Kernel, dict[str, int], str]] = [
 #: (kernel, its arguments, pattern of the measuring process's error) for kernels that destroy their context or hang.
 FAULTY: list[tuple[Kernel, dict[str, int], str]] = [
     (_like("offset_copy", f"offset_copy_{fault}", "faulty.cu"), {"size": 1000, "offset": 3}, message)
-    for fault, message in (("illegal_address", "illegal|process stopped"), ("endless", "took longer than"))
+    for fault, message in (("illegal_address", "illegal|closed the connection"), ("endless", "took longer than"))
 ]

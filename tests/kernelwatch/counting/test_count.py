@@ -52,13 +52,14 @@ def test_lines_match_nsight_compute(row: dict[str, str]) -> None:
     assert totals[f"{row['access']}_lines"] == int(row["set_accesses"])
 
 
-def test_listing_agrees_with_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_listing_marks_bank_conflicts_and_prints_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["transpose_read_write_coalesced_unpadded", "rows=64", "columns=64"]) == 0
     lines = capsys.readouterr().out.splitlines()
     marked = [line for line in lines if line.startswith(">>")]
     assert len(marked) == 2
     assert "tile[threadIdx.x][threadIdx.y] = input[row * columns + column];" in marked[0]
     assert "shared store: 32.00 wavefronts per request, 1.00 without bank conflicts" in marked[1]
+    # 64 * 64 elements are loaded by 128 warps, each 128 contiguous bytes: four sectors of one line.
     for unit, row in (("sectors", "load 128 512 4.00 4.00"), ("lines", "load 128 128 1.00 1.00")):
         heading = next(place for place, line in enumerate(lines) if line.split()[:3] == ["global", "requests", unit])
         assert lines[heading + 1].split() == row.split()

@@ -43,32 +43,31 @@ def test_wrong_kernels_are_rejected(
         measure_launch(small_l2_gpu, Launch(kernel.name, arguments=arguments), session)
 
 
-#: First byte of the guard.
-END = 1 << 20
 TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
-#: Launch, array, byte of the array (negative: from its end), and the error without the buffer. A guard of at least 512
-#: bytes ends at a multiple of 512: of 955 or 944 bytes. In pieces, 4097 and 16 * 2003 - 1 are next to a border.
-FLIPPED: list[tuple[str, str, int, str]] = [
+#: Launch, array, byte of the array (negative: from its end) or of the guard, and the error without the buffer. A guard
+#: has at least 512 bytes and ends at a multiple of 512: 955 bytes after 97 * 101, and 944 after 16 * 97 * 101. In
+#: pieces, bytes 4097 and 16 * 2003 - 1 are next to a border.
+FLIPPED: list[tuple[str, str, str, int, str]] = [
     *(
-        (f"{TRANSPOSE} {dtype}", "output", byte, f"element [{row}, {column}] is")
+        (f"{TRANSPOSE} {dtype}", "output", "content", byte, f"element [{row}, {column}] is")
         for dtype, size, positions in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
         for byte in positions
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
     *(
-        (f"{TRANSPOSE} {dtype}", "output", END + byte, f"the first wrong byte is {byte} bytes after the end")
+        (f"{TRANSPOSE} {dtype}", "output", "guard", byte, f"the first wrong byte is {byte} bytes after the end")
         for dtype, guard in (("int8", 955), ("complex128", 944))
         for byte in (0, guard - 1)
     ),
     *(
-        (f"add_uncoalesced size={size} float64", array, byte, expected_message)
+        (f"add_uncoalesced size={size} float64", array, part, byte, expected_message)
         for size in (1000, 15000)
         for array in "ab"
-        for byte, expected_message in (
-            (0, "element [0] is"),
-            (16 * 2003 - 1, f"element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
-            (-1, f"element [{size - 1}] is"),
-            (END + 500, "the first wrong byte is 500 bytes after the end"),
+        for part, byte, expected_message in (
+            ("content", 0, "element [0] is"),
+            ("content", 16 * 2003 - 1, f"element [{(16 * 2003 - 1) % (8 * size) // 8}] is"),
+            ("content", -1, f"element [{size - 1}] is"),
+            ("guard", 500, "the first wrong byte is 500 bytes after the end"),
         )
     ),
 ]
@@ -76,10 +75,10 @@ FLIPPED: list[tuple[str, str, int, str]] = [
 
 @pytest.mark.parametrize("is_in_pieces", [False, True])
 @pytest.mark.parametrize("in_last_buffer", [False, True])
-@pytest.mark.parametrize(("text", "name", "place", "message"), FLIPPED)
+@pytest.mark.parametrize(("text", "name", "part", "byte", "message"), FLIPPED)
 def test_flipped_bits_are_found(
-    text: str, name: str, place: int, message: str, in_last_buffer: bool, is_in_pieces: bool, small_l2_gpu: FakeGpu,
-    monkeypatch: pytest.MonkeyPatch,
+    text: str, name: str, part: str, byte: int, message: str, in_last_buffer: bool, is_in_pieces: bool,
+    small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Any output, input and guard is checked, in the first and the last buffer, and in repetitions of a block."""
     session = Session()
@@ -95,8 +94,8 @@ def test_flipped_bits_are_found(
         once(self, job)
         array = next(job_array for job_array in job.arrays if job_array.name == name)
         index = self.rotation.sets - 1 if in_last_buffer else 0
-        byte = array.nbytes + place - END if place >= END else place % array.nbytes
-        small_l2_gpu.view(self.rotation.address(array, index))[byte] ^= 64
+        place = array.nbytes + byte if part == "guard" else byte % array.nbytes
+        small_l2_gpu.view(self.rotation.address(array, index))[place] ^= 64
 
     monkeypatch.setattr(TimedJob, "launch_on_all_sets", flip)
     with pytest.raises(WrongOutputError) as raised:
@@ -133,6 +132,19 @@ def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float
     """A unit in the last place of float16 is 2**-10 from 1 to 2, and 2**-7 from 8 to 16."""
     message = "" if near else r"element \[0, 0\] is .* units in the last"
     _check_near(np.array([[actual]]), np.array([[expected]]), ulp, message)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_tolerance_of_the_largest_value_is_finite(dtype: str) -> None:
+    """No finite value is above the largest, so the distance to the value below it is the unit in the last place."""
+    infinity, zero = np.array([np.inf, 0.0], dtype)
+    largest = np.nextafter(infinity, zero)
+    second = np.nextafter(largest, zero)
+    third = np.nextafter(second, zero)
+    actual = np.array([largest, second, third, zero, -largest, infinity, np.nan], dtype)
+    with np.errstate(over="ignore"):  # -largest - largest
+        near = UlpTolerance(dtype, 1.0).is_near(actual, np.full(len(actual), largest, np.float64))
+    assert near.tolist() == [True, True, False, False, False, False, False]
 
 
 def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, message: str, behind: int = POISON) -> None:

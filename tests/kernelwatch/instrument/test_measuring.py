@@ -74,8 +74,9 @@ def test_process_serves_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_process_survives_an_invalid_job(tmp_path: Path) -> None:
+    """Only the connection ends."""
     with serve_session(Session(), tmp_path) as address:
-        with pytest.raises(MeasuringError, match="the measuring process stopped"):
+        with pytest.raises(MeasuringError, match="the measuring process closed the connection"):
             request_outcome(address, job(grid="wide"))
         assert request_outcome(address, job()).samples == (1.0, 2.0)
 
@@ -145,7 +146,7 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_companion"),
+    ("changes", "is_same"),
     [
         ({}, True),
         ({"cubin": b"other code"}, True),
@@ -157,13 +158,13 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
         ({"samples": 3}, False),
     ],
 )
-def test_companion_is_the_same_launch(changes: dict[str, Any], is_companion: bool, tmp_path: Path) -> None:
-    """The jobs of two commits may differ in code and reference, but not in settings."""
+def test_same_jobs_share_buffers(changes: dict[str, Any], is_same: bool, tmp_path: Path) -> None:
+    """The jobs of two commits are the same if name and settings are equal; code and reference may differ."""
     own_job, partner_job = job(package_digest="ours"), job(**{"package_digest": "theirs", **changes})
     for place, turn_job in enumerate((own_job, partner_job)):
         (tmp_path / f"{place}.jsonl").write_bytes(msgspec.json.encode(turn_job) + b"\n")
     interleaved = server.InterleavedJobs(tmp_path)
-    assert interleaved.find_same_jobs(own_job) == ([partner_job] if is_companion else [])
+    assert interleaved.find_same_jobs(own_job) == ([partner_job] if is_same else [])
     assert interleaved.find_same_jobs(job(package_digest="a third")) == []
     assert interleaved.find_packages(own_job) == {"ours", "theirs"}
     assert interleaved.find_packages(job(package_digest="a third")) == {"a third"}

@@ -124,6 +124,15 @@ def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tm
     )
 
 
+def test_undecided_review_ends_undecided(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Two samples are too few to judge a change of 50 %."""
+    good, bad = commit(begin(tmp_path)), commit(tmp_path)
+    times = {good: samples(1.0, count=2), bad: samples(1.5, count=2)}
+    write(tmp_path, {name: {BENCHMARK: {CASE: time}} for name, time in times.items()})
+    assert commands.bisect([TIME, good, bad, "--machine", "gpu"], tmp_path) == 125
+    assert capsys.readouterr().out.startswith("UNDECIDABLE  1 of 1 numbers are undecided: ")
+
+
 @pytest.mark.parametrize(
     ("good", "value", "bad", "code"),
     [

@@ -89,7 +89,8 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
     "neither copy nor machine code changed": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
     "the copy changed": (
-        1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED, "the copy changed as much (ratio relative to the copy: 1.000)",
+        1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED,
+        "a plain copy, timed beside the kernel, changed as much (kernel / copy: 1.000 times base)",
     ),
     "copy and machine code changed": (1.1, (1.2, 1.2), "ab", TOGETHER, SLOW, ""),
     "the copy changed, unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),

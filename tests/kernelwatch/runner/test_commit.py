@@ -40,7 +40,10 @@ class FakeProcess:
     """A fake process of a commit, which sends given messages and keeps the received task."""
 
     def __init__(self, *messages: Any, suite: list[dict[str, Any]] = SUITE, problem: str = "") -> None:
-        self.messages, self.discovery, self.problem = messages, Discovery(suite, GROUPS), problem
+        self.messages, self.discovery, self._problem = messages, Discovery(suite, GROUPS), problem
+
+    def wait(self) -> str:
+        return self._problem
 
     def send_task(self, task: Task) -> None:
         self.task = task

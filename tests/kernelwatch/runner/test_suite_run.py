@@ -248,7 +248,7 @@ def begin():
 
 @pytest.mark.parametrize(("does", "error", "ending"), ENDS.values(), ids=ENDS)
 def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_path: Path) -> None:
-    """A failure at the start raises an error with its message or stderr. Later, `problem` has stderr's last line."""
+    """A failure at the start raises an error with its message or stderr. Later, `wait` returns stderr's last line."""
     words, pipe = [sys.executable, "-c", BEGINS + does], subprocess.PIPE
     with (
         (tmp_path / "log").open("wb") as log,
@@ -258,4 +258,4 @@ def test_failing_process_is_explained(does: str, error: str, ending: str, tmp_pa
         child = commit_process.CommitProcess(begun, tmp_path / "log")
         with pytest.raises(PackageError, match=f"^the commit's process {ending}$") if ending else nullcontext():
             child.write_jobs(5)
-        assert child.problem == (ending and f"the commit's process {ending}")
+        assert child.wait() == (ending and f"the commit's process {ending}")

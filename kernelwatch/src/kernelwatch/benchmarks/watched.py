@@ -63,9 +63,11 @@ class Watched(kw.CountedWithShared):
     module_names: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, frame: FrameType | None = None) -> None:
-        """Create SUITE, the timed classes with their copy ratios, and one compiled class for all kernels.
+        """Check the class, register its kernel, and set `module_names`.
 
-        Add them to the module of the class statement. If `watch` gives its caller's `frame`, only set `module_names`.
+        The names are those of the class, its timed classes with their copy ratios, SUITE, and one compiled class for
+        all kernels. Define them in the module of the class statement; if `watch` passes its caller's `frame`, the
+        caller does this.
         """
         kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
         axes = cls.read_axes()

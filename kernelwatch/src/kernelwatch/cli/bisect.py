@@ -32,8 +32,8 @@ exit codes:
   0    found: the commit is printed
   1    the review sees no difference between GOOD and BAD, or no commit between them touches the measured code
   2    cannot search: the metric or a commit is unknown, a commit has no number, or the command failed unexpectedly
-  125  undecided: some commits do not compile or were not timed, and the culprit is among the printed commits,
-       or no single commit made the change
+  125  undecided: the review of GOOD and BAD is undecided; or some commits do not compile or were not timed, and the
+       culprit is among the printed commits; or no single commit made the change
 
 docs/find-the-commit.md of kernelwatch explains the search.
 """,

@@ -89,7 +89,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         if needs_project and not project_root.find_project(folder):
             from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- imports all of ptxcount
 
-            advice = f"run kernelwatch init, or set {project_root.VARIABLE}"
+            advice = f"run kernelwatch init, or set {project_root.VARIABLE} to the project's folder"
             raise KernelwatchError(f"no {project_root.CONFIG_FILE} in {folder} or above; {advice}")
         module, function = _PLACES[name].split(":")
         with interruptible_import(f"kernelwatch {name}"):

@@ -43,7 +43,7 @@ docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.
     branches = [pair for history in histories for pair in history.graph.branches.items()]
     if unknown := {commit for commit, branch in branches if branch == UNKNOWN}:
         listed = format_commits(sorted(unknown))
-        fetch = "git fetch --unshallow --all" if git.is_shallow(root) else "git fetch --all"
+        fetch = "git fetch --unshallow && git fetch --all" if git.is_shallow(root) else "git fetch --all"
         print(f"left out: results of {listed}, which this repository does not have; run: {fetch}", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))

@@ -106,7 +106,7 @@ def _machines_by_worker(client: Client) -> dict[str, str]:
 
 
 def _find_machine(client: Client) -> tuple[str, list[str]]:
-    """Wait for a worker; return the name of the workers' machine in results, a kind of GPU, and their addresses.
+    """Wait for a worker; return the machine's name in results, which names a kind of GPU, and the workers' addresses.
 
     Raises FleetError if no worker connects within WORKER_LIMIT, or the workers have different kinds of GPUs.
     """

@@ -162,7 +162,9 @@ def _receive_answer(channel: Channel) -> Answer:
     try:
         answer: Answer = channel.receive(Answer, JOB_LIMIT + START_LIMIT)
     except (EOFError, ConnectionError):
-        raise MeasuringError("the measuring process stopped; the run printed why on standard error") from None
+        raise MeasuringError(
+            "the measuring process closed the connection; the run printed why on standard error"
+        ) from None
     return answer
 
 

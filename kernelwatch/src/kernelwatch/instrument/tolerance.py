@@ -37,8 +37,9 @@ class UlpTolerance(NamedTuple):
         The result is false for NaN and for infinities, even if both elements are equal. `expected` is float64.
         """
         scale = np.maximum(np.abs(expected), 1.0).astype(actual.dtype)
-        above = np.nextafter(scale, scale.dtype.type(np.inf)).astype(np.float64)
-        near: NDArray[np.bool_] = np.abs(actual.astype(np.float64) - expected) <= self.ulp * (above - scale)
+        half = scale / 2  # the largest finite value has no successor, half of it has
+        above = np.nextafter(half, half.dtype.type(np.inf)).astype(np.float64)
+        near: NDArray[np.bool_] = np.abs(actual.astype(np.float64) - expected) <= self.ulp * 2 * (above - half)
         return near
 
 

@@ -91,7 +91,7 @@ class KernelCode:
     def compile_module(self, dtype: DTypeLike, flags: str = FLAGS, *, arch: str, lines: bool = False) -> PtxModule:
         """Compile the kernel to PTX, with source lines if `lines`, and find its entry point.
 
-        A source that is PTX is not compiled. `compile_cubin` lists the exceptions.
+        A source that is PTX is not compiled. Raises the errors of `compile_cubin`.
         """
         options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
         source, entry = self.load_source(dtype, arch), dtypes.fill_types(self.entry, dtype)

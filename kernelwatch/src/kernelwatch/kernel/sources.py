@@ -144,7 +144,9 @@ def load_file(name: str, include: Sequence[str]) -> KernelSource:
     path = next(filter(Path.is_file, paths), None)
     if path is None:
         place = "the measured commit" if os.environ.get(CHECKOUT) else checkout_folder()  # its folder is temporary
-        raise UnknownKernelError(f"there is no file {name} in the installed package or in {place}; correct file=")
+        raise UnknownKernelError(
+            f"there is no file {name} in the installed package or in {place}; correct file= of Kernel"
+        )
     root = path.parents[len(inner_parts)]  # the folder to which `name` is relative
     include_folders = [parent / folder for parent in (root, checkout_folder()) for folder in include]
     text = path.read_text(encoding="utf-8", errors="replace")

@@ -137,19 +137,19 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
         return is_counted and timed_evidence.issuperset((group.kernel, difference) for difference in group.evidence)
 
     exact = [group for group in exact if group.numbers and not repeats_timed(group)]
-    flag_sets = {(kernel, flags) for kernel, flags, _ in by_group}
-    merged = (_merge_alike(groups, flag_sets) for groups in (exact, foreign))
+    kernels_and_flags = {(kernel, flags) for kernel, flags, _ in by_group}
+    merged = (_merge_alike(groups, kernels_and_flags) for groups in (exact, foreign))
     return [group for groups in (timed, *merged) for group in sorted(groups, key=lambda group: group.sort_key)]
 
 
-def _merge_alike(groups: Iterable[ChangeGroup], flag_sets: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
-    """Merge the groups of each kernel with equal evidence; `flag_sets` has pairs of a kernel and a set of its flags."""
+def _merge_alike(groups: Iterable[ChangeGroup], kernels_and_flags: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
+    """Merge groups of a kernel with equal evidence, and join their flags; all flags of a kernel become ANY_FLAGS."""
     alike: dict[tuple[str, tuple[str, ...]], list[ChangeGroup]] = defaultdict(list)
     for group in groups:
         alike[group.kernel, group.evidence].append(group)
     for (kernel, _), members in alike.items():
         own_flags = sorted({group.flags for group in members})
-        all_flags = sorted(flags for name, flags in flag_sets if name == kernel and flags)
+        all_flags = sorted(flags for name, flags in kernels_and_flags if name == kernel and flags)
         text = ANY_FLAGS if len(own_flags) > 1 and own_flags == all_flags else ", ".join(own_flags)
         times = {row.name: row for group in members for row in group.times}
         numbers = tuple(row for group in members for row in group.numbers)

@@ -48,7 +48,10 @@ class ReasonKind(Enum):
     INTERVAL = "the interval of the ratio, {:.3f} to {:.3f}, does not exclude 1"
     THROTTLED = "the GPU was throttled or shared {}"
     SEVERAL_GPUS = "measured on different GPUs"
-    COPY = "the copy changed as much (ratio relative to the copy: {:.3f}); the machine changed, not the kernel"
+    COPY = (
+        "a plain copy, timed beside the kernel, changed as much (kernel / copy: {:.3f} times base); "
+        "the machine changed, not the kernel"
+    )
     UNCHANGED = "machine code unchanged"
     REUSED = "same machine code, not measured again"
     TIMES = "times: {}"

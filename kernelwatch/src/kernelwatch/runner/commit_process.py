@@ -69,12 +69,11 @@ class CommitProcess:
         `index` is that of the commit in the run. Raises PackageError if the process fails.
         """
         self.send_task(Task(interleaved_index=index))
-        if problem := self.problem:
+        if problem := self.wait():
             raise PackageError(problem)
 
-    @property
-    def problem(self) -> str:
-        """The exit code and last log line of a failed process, else empty. Reading it waits for the process's end."""
+    def wait(self) -> str:
+        """Wait for the process's end; return the exit code and last log line if it failed, else an empty text."""
         code = self._process.wait()
         last_line = (self._read_log() or [""])[-1]
         return f"the commit's process ended with exit code {code}: {last_line}" if code else ""

@@ -55,7 +55,10 @@ def _discover_benchmarks(folder: str) -> Discovery:
 
 @contextmanager
 def _faster_discovery() -> Iterator[None]:
-    """Let asv_runner read each function once, not for each benchmark, and compute no hash that it does not list."""
+    """Let asv_runner read each function once, not for each benchmark.
+
+    Its slow hash of tokens is only an alternative version, which discovery does not list; `str` replaces it.
+    """
     read_lines, hash_tokens = inspect.getsourcelines, _base.code_fingerprint
     lines_by_place = dict[tuple[str, int], tuple[list[str], int]]()
 

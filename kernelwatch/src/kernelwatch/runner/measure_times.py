@@ -41,8 +41,8 @@ def measure_task(
 ) -> None:
     """Measure the task's times and send the outcomes; with an `interleaved_index`, only write the jobs.
 
-    `address` is the socket of the measuring process. If this process can measure, call `start_counting` once all timed
-    kernels are compiled; otherwise skip all times.
+    `address` is the socket of the measuring process, None without a GPU. If the measuring process has a device, call
+    `start_counting` once all timed kernels are compiled; otherwise skip all times.
     """
     if task.interleaved_index is not None:
         write_jobs(str(address), task.interleaved_index)
@@ -53,7 +53,7 @@ def measure_task(
     try:
         ready = None if address is None else client.query_device(address)
         if ready is None:
-            device.process_context()
+            device.process_context()  # raises the reason if it is this machine, such as a missing driver
             raise NotImplementedError("the measuring process cannot use the GPU; the run printed why on standard error")
     except NotImplementedError as error:
         for configuration, _, _ in selected:
@@ -206,15 +206,15 @@ class TimeMeasurement:
         )
 
     def _ask_for_outcome(self, key: ConfigurationKey, later: Sequence[ConfigurationKey]) -> JobOutcome:
-        """Measure a configuration; meanwhile, write the references of later ones."""
+        """Measure a configuration. When its job is made, begin to write the references of later ones."""
         description = self._cached_description(key)
 
-        def describe(ready: Ready) -> Job:
+        def make_job(ready: Ready) -> Job:
             job = description.make_job(ready)
             self._references.look_ahead(job.reference, self._iter_references(later, ready))
             return job
 
-        return client.request_outcome(self._address, describe, description.reference, self._references.write)
+        return client.request_outcome(self._address, make_job, description.reference, self._references.write)
 
     def _iter_references(self, keys: Sequence[ConfigurationKey], ready: Ready) -> Iterator[tuple[str, Reference]]:
         for key in keys:

@@ -109,18 +109,18 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield a Python module's named strings with kernels; and a message for an unnamed one, or for a syntax error."""
+    """Yield the strings with kernels that a module assigns to a name; and a message for others and a syntax error."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         yield f"{file}:{error.lineno}: Python cannot parse it: {error.msg}"
         return
     module = ".".join(PurePosixPath(file.removeprefix("src/")).with_suffix("").parts)
-    assigned = [statement for statement in tree.body if isinstance(statement, ast.Assign)]
+    assigned = [statement for statement in tree.body if isinstance(statement, ast.Assign | ast.AnnAssign)]
     names = {
         id(statement.value): target.id
         for statement in assigned
-        for target in statement.targets
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
         if isinstance(target, ast.Name)
     }
     for node in (child for child in ast.walk(tree) if isinstance(child, ast.Constant)):

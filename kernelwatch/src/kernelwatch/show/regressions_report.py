@@ -40,7 +40,7 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
     `fence` is the line before and after a code block in Markdown; empty for a terminal.
     """
     if not regressions:
-        return "No regressions and no drifts: each was fixed or acknowledged.\n"
+        return "No regression and no drift is open.\n"
     drifts = sum(regression.is_drift for regression in regressions)
     count = f"{count_noun(len(regressions) - drifts, 'regression')}, {count_noun(drifts, 'drift')}"
     sections = (

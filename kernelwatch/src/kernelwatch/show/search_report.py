@@ -51,7 +51,7 @@ def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
         words = ("--stat=90,60,12", "--diff-merges=first-parent", form, outcome.culprit)
         summary = git.text(root, "-c", "core.quotePath=false", "show", *words)
         yield from (f"  {plain(line)}".rstrip() for line in summary.splitlines())
-    elif outcome.suspects:
+    elif outcome.exit_code == 125:
         yield f"UNDECIDABLE  {outcome.reason}"
         yield from (f"  {format_commit(suspect)}" for suspect in outcome.suspects)
     else:

@@ -168,16 +168,19 @@ def _strip_code(description: Any) -> Any:
 
 
 def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
-    """Copy asv's descriptions of a machine and of the benchmarks from `source` into `folder` if they differ.
+    """Copy asv's descriptions of a machine and of the benchmarks from `source` into `folder`.
 
-    Raises UnreadableError if a description is not readable, or `folder` describes another machine by this name.
+    The machine's is copied if it is missing, the benchmarks' if they differ in more than `_strip_code` removes. Raises
+    UnreadableError if a description is not readable, or `folder` describes another machine by this name.
     """
-    for name in (f"{machine}/machine.json", reading.BENCHMARKS_FILE):
-        new, path = reading.parse_json(source / name), folder / name
-        if path.exists() and name != reading.BENCHMARKS_FILE and reading.parse_json(path) != new:
-            raise reading.UnreadableError(
-                f"{source / name}: describes another machine than {path}; choose another name, --machine NAME"
-            )
-        if not path.exists() or _strip_code(reading.parse_json(path)) != _strip_code(new):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write.write(path, (source / name).read_bytes())
+    new, path = (place / machine / "machine.json" for place in (source, folder))
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_write.write(path, reading.read_content(new))
+    elif reading.parse_json(path) != reading.parse_json(new):
+        raise reading.UnreadableError(
+            f"{new}: describes another machine than {path}; choose another name, --machine NAME"
+        )
+    new, path = (place / reading.BENCHMARKS_FILE for place in (source, folder))
+    if not path.exists() or _strip_code(reading.parse_json(path)) != _strip_code(reading.parse_json(new)):
+        atomic_write.write(path, reading.read_content(new))

@@ -107,8 +107,8 @@ def _compile_cached(
 ) -> nvcc_call.NvccOutput:
     """Return nvcc's output for `target`, "ptx" or "cubin".
 
-    `key_parts` must have everything else on which the output depends, such as options. nvcc's warnings are issued as
-    CompilerWarning, also for cached outputs.
+    The cache's key has the text, target, arch, compiler and `key_parts`. So `key_parts` must have the options, and the
+    texts of included files. nvcc's warnings are issued as CompilerWarning, also for cached outputs.
     """
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")

@@ -50,9 +50,10 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
     identity = history.machine, str(history.compiler), digest_code(root)
     common = digest_texts(*identity, *map(digest_file, shared), *files.get("", ()))
     commits = history.list_commits()
-    parents_by_commit = history.graph.parents or {
+    parents_by_commit = dict(history.graph.parents) or {
         commit: [older] if older else [] for older, commit in itertools.pairwise(["", *commits])
     }
+    parents_by_commit |= {commit: [] for commit in commits if commit not in parents_by_commit}  # unknown to git
     lineage: dict[str, str] = {}
     for commit, parents in parents_by_commit.items():
         inherited = (lineage.get(parent, "") for parent in parents)
@@ -60,6 +61,6 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
     head = git.try_text(root, "rev-parse", "HEAD")
     acknowledged = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
     return {
-        commit: digest_texts(common, lineage.get(commit, commit), acknowledged if commit == head else "")
+        commit: digest_texts(common, lineage[commit], acknowledged if commit == head else "")
         for commit in commits
     }

@@ -70,7 +70,7 @@ def format_touching(count: int) -> str:
 
 
 def describe_branch(branch: str) -> str:
-    """Describe the branch of a commit that is not on the published line, as in "on side"."""
+    """Return "on BRANCH" for a name in `CommitGraph.branches`, but "merged" and "unknown to git" as they are."""
     return branch if branch in (MERGED, UNKNOWN) else f"on {branch}"
 
 

@@ -26,10 +26,10 @@ class SearchOutcome:
     """The arguments and the outcome of a search.
 
     `matched` is the number of configurations that METRIC matches. `commits` are those after `good` that touch the
-    package, oldest first. `change` is the row of the searched number, None if no configuration differs. `log` has
-    (commit, verdict) for each commit that was judged. One of `suspects` is the culprit. If `culprit` is empty, `reason`
-    says why. `review` compares the culprit with its parent. `lines` are the changed source lines of the launch
-    `counted`.
+    package, oldest first. `change` is the row of the searched number, None if no configuration differs. `undecided` is
+    the number of configurations for which the review of `good` and `bad` is undecided. `log` has (commit, verdict) for
+    each commit that was judged. One of `suspects` is the culprit. If `culprit` is empty, `reason` says why. `review`
+    compares the culprit with its parent. `lines` are the changed source lines of the launch `counted`.
     """
 
     metric: str
@@ -38,6 +38,7 @@ class SearchOutcome:
     matched: int
     commits: list[str]
     change: Row | None = None
+    undecided: int = 0
     log: list[tuple[str, str]] = field(default_factory=list)
     suspects: list[str] = field(default_factory=list)
     culprit: str = ""
@@ -50,7 +51,10 @@ class SearchOutcome:
     @property
     def exit_code(self) -> int:
         """0: found; 1: no difference, or no commit that touches the package; 125: undecided, as in `git bisect run`."""
-        return 0 if self.culprit else 125 if self.suspects else 1
+        if self.culprit:
+            return 0
+        is_review_undecided = self.change is None and self.undecided > 0
+        return 125 if self.suspects or is_review_undecided else 1
 
 
 def is_different(row: Row) -> bool:
@@ -81,6 +85,7 @@ def search_culprit(
         numbers = replace(numbers, machine=review.machine)
     outcome.change = next(filter(is_different, rows), None)
     doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
+    outcome.undecided = len(doubts)
     if outcome.change is None:
         doubt = f"{len(doubts)} of {len(rows)} numbers are undecided: {doubts[0].judgement.reason}" if doubts else ""
         outcome.reason = doubt or f"the review's verdict is SAME (numbers compared: {len(rows)})"
