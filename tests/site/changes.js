@@ -43,6 +43,12 @@ testPages('a heat map has no empty head', async function (page) {
     assert.deepEqual(heads, ['d']);
 });
 
+testPages('the change of a cell is rounded', async function (page) {
+    await openPage(page, 'compare.html');
+    assert.deepEqual(await page.evaluate(() => [[353.9, 385.7], [1000, 1000.4], [100, 96.04], [2, 2.4567], [1, 5.126], [0, 28], [3, 3]].map(
+        ([base, head]) => formatChange({base, head}))), ['+9.0', '+0.0', '−4.0', '+22.8', '+413', '→28', '0']);
+});
+
 testPages('Compare shows the machine and commits that a link names', async function (page) {
     await openPage(page, `commit/${second}.html`);
     await page.getByRole('link', {name: 'Both commits compared here'}).last().click();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import itertools
 import json
@@ -9,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from asv._stats import get_weight
 from asv.benchmarks import Benchmarks
 from asv.config import Config
 from asv.graph import GraphSet
@@ -18,7 +20,9 @@ from asv.results import Results
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.store import git, reading
+from kernelwatch.store.cubins import CubinHashes
 from kernelwatch.store.folders import list_machines
+from kernelwatch.suite import launch_facts
 
 TIME = "time_transpose.Transpose.time_back_to_back"
 CONF = Config.load(str(ROOT / "asv.conf.json"))
@@ -61,7 +65,10 @@ def test_page_leaves_out_repeated_configurations(name: str, *, is_listed: bool) 
 
 @pytest.mark.history
 def test_page_is_short(tmp_path: Path) -> None:
-    """Asv's page has at most 60 rows, each a rise, and none twice. So has asv's feed."""
+    """Asv's page has at most 60 rows, each a rise, and none twice. So has asv's feed.
+
+    Each time that rose has other machine code than before.
+    """
     conf, folder = copy.copy(CONF), ROOT / "results"
     conf.repo, conf.results_dir, conf.html_dir = str(ROOT), str(folder), str(tmp_path)
     repo, benchmarks, graphs = get_repo(conf), Benchmarks.load(conf), GraphSet()
@@ -88,7 +95,9 @@ def test_page_is_short(tmp_path: Path) -> None:
             values = [None if out else value for out, value in zip(are_left_out[name], stored_values, strict=True)]
             params = {**results.params, **results.env_vars, "branch": "main"}
             graph = graphs.get_graph(name, params)
-            graph.add_data_point(revisions[results.commit_hash], values, [None] * len(values))
+            stats = results.get_result_stats(name, benchmarks[name]["params"])
+            weights = [get_weight(number) for number in stats]
+            graph.add_data_point(revisions[results.commit_hash], values, weights)
     Regressions.publish(conf, repo, benchmarks, graphs, revisions)
     entries = json.loads((tmp_path / "regressions.json").read_text(encoding="utf-8"))["regressions"]
     rows = [(entry[2]["machine"], entry[0], step) for entry in entries for step in entry[6]]
@@ -96,3 +105,17 @@ def test_page_is_short(tmp_path: Path) -> None:
     assert (tmp_path / "regressions.xml").read_text(encoding="utf-8").count("<entry>") == len(rows)
     assert all(0 < before < after for *_, (*_, before, after) in rows)
     assert len({(machine, name, tuple(step)) for machine, name, step in rows}) == len(rows)
+    commits = {revision: commit for commit, revision in revisions.items()}
+    for machine, name, (before, after, *_) in rows:
+        if name.startswith("time_"):
+            base, head = (commits[revision] for revision in (after - 1 if before is None else before, after))
+            assert _find_code(machine, base, name) != _find_code(machine, head, name), f"{name} at {head}"
+
+
+def _find_code(machine: str, commit: str, name: str) -> str | None:
+    """Return the hash of the machine code of a time's kernel; `name` has the values of its axes in brackets."""
+    benchmark, _, values = name.partition("(")
+    params = dict(zip(SUITE[benchmark]["param_names"], ast.literal_eval(f"({values[:-1]},)"), strict=True))
+    code_name = launch_facts.find_code_name(benchmark, params)
+    assert code_name is not None
+    return CubinHashes(ROOT / "results" / machine).find_cubin_hash(commit, "sm_90", code_name)

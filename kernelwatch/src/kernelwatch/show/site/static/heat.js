@@ -18,8 +18,10 @@ const HEAT_NOTE = 'A cell is the change of a time or count in per cent: red is w
 
 /** Format the change of a cell in per cent; if the value before is 0, give the value after.
  * @type {(cell: Cell) => string} */
-const formatChange = ({base, head}) => base === head ? '0' : base === 0 ? `→${formatExact(head)}`
-    : `${head > base ? '+' : '−'}${formatNumber(Math.abs(100 * (head / base - 1))).replace(/^(\d+\.\d)\d$/, '$1')}`;
+function formatChange({base, head}) {
+    const percent = Math.abs(100 * (head / base - 1));
+    return base === head ? '0' : base === 0 ? `→${formatExact(head)}` : `${head > base ? '+' : '−'}${percent.toFixed(percent >= 100 ? 0 : 1)}`;
+}
 
 /* Format a number with at most four significant digits. */
 const formatExact = (value) => String(+value.toPrecision(4));
