@@ -79,7 +79,7 @@ def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: boo
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [
-        ([], {"one": [10] * 4, "two": [10] * 4}),
+        ([], {"one": [20, 20], "two": [20, 20]}),
         ([OLD], {"one": [10] * 4, "two": [10] * 4}),
         ([_took("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
         ([_took("a", FIRST, {"20 20": []}, name="x")], {"one": [20, 20], "two": [20, 20]}),
@@ -92,7 +92,7 @@ def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: boo
     ],
 )  # fmt: skip
 def test_rounds_are_as_recorded(runs: Any, expected: dict[str, list[int]], tmp_path: Path) -> None:
-    """In old records, a round has ten samples. Samples by asv, or with wrong recorded numbers, have two rounds."""
+    """In old records, a round has ten samples. With a wrong record or none, as by plain asv, there are two rounds."""
     suite: Suite = {BASE: {TIME: {case: [float(n) for n in range(1, 41)] for case in ("one", "two")}}}
     began = {(BASE, TIME): datetime.fromtimestamp(FIRST / 1000, timezone.utc)}
     write_lines(write(tmp_path, suite, began=began) / "results" / "gpu" / record.RUNS_FILE, *runs)

@@ -91,11 +91,11 @@ def find_round_sizes(run: Mapping[str, Any], commit: str, benchmark: str, params
     """Return the number of samples of each round of a configuration, from the record of its run.
 
     Runs before 2026-11-23 did not record it: SAMPLES_PER_ROUND is assumed. asv itself does not record it either: the
-    result is (). `total` is the number of stored samples.
+    result is (), as for a missing record ({}). `total` is the number of stored samples.
     """
     by_sizes: dict[str, list[str]] = run.get("processes", {}).get(commit, {}).get(benchmark, {})
     if not by_sizes:
-        if "began" in run:  # asv itself took the samples, and does not record rounds
+        if not run or "began" in run:  # asv itself took the samples, and does not record rounds
             return ()
         return (SAMPLES_PER_ROUND,) * (total // SAMPLES_PER_ROUND)
     default_sizes = next((sizes for sizes, configurations in by_sizes.items() if not configurations), "")

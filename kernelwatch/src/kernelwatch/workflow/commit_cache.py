@@ -60,7 +60,4 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
         lineage[commit] = digest_texts(commit, *files.get(commit[:8], ()), *inherited)
     head = git.try_text(root, "rev-parse", "HEAD")
     acknowledged = digest_file(locate_project(history.results, root) / ACKNOWLEDGED_FILE)
-    return {
-        commit: digest_texts(common, lineage[commit], acknowledged if commit == head else "")
-        for commit in commits
-    }
+    return {commit: digest_texts(common, lineage[commit], acknowledged if commit == head else "") for commit in commits}
