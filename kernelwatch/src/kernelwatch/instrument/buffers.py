@@ -104,9 +104,9 @@ class _ArrayGroup:
 class Rotation:
     """Arrays of a launch on the device, in sets. Inputs are filled; outputs are undefined until they are poisoned.
 
-    All outputs together have at least `room` bytes, for the timed copy; so have all inputs. `contents` has
-    the bytes, with guards, of arrays that do not repeat a block. `allocate` defaults to `device.allocate`. Raises
-    NotImplementedError if the buffers do not fit in the device's free memory.
+    All outputs together have at least `room` bytes, for the timed copy; so have all inputs. `contents` has the bytes,
+    with guards, of prefilled arrays. `allocate` defaults to `device.allocate`. Raises NotImplementedError if the
+    buffers do not fit in the device's free memory.
     """
 
     def __init__(

@@ -42,8 +42,9 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
     """Describe a launch of a kernel of the installed commit, or of the library's copy kernel.
 
     `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, the
-    dtype or an argument, ArgumentError if a value is not valid. `make_job` compiles the kernel, and raises
-    NotImplementedError if the flags cannot be split.
+    dtype or an argument, ArgumentError if a value is not valid. `make_job` compiles the kernel. It raises
+    NotImplementedError if the source lacks the entry point or the flags cannot be split, or else the errors of
+    `Kernel.compile_cubin`.
     """
     if launch.kernel == matrix_copy.NAME:
         return _describe_copy(launch, job_fields)

@@ -159,8 +159,8 @@ class _OutputComparison:
     def _iter_block_pieces(self, array: DeviceArray, block: int, period: int) -> Iterator[_ExpectedPiece]:
         """Yield the expected pieces of an input that repeats a block of `period` bytes at the device address `block`.
 
-        An input within one block is one piece. A longer one has, in each set, the end of a block, whole blocks, and the
-        beginning of a block.
+        An input within one block is one piece. Any other has, in each set, the end of a block; then, if it is long
+        enough, whole blocks and the beginning of a block.
         """
         offset, length, pitch = array.block_offset, buffers.pad_length(array.nbytes), self._rotation.set_pitch(array)
         if offset + length <= period:

@@ -143,7 +143,7 @@ def format_counter_version() -> str:
 
 
 def hash_conditions(gpu: Mapping[str, object]) -> str:
-    """Return the fingerprint of VERSION and of a GPU's recorded facts; empty if the GPU has no UUID."""
+    """Return the fingerprint of VERSION and of the facts of a GPU that affect times; empty if the GPU has no UUID."""
     fetch = gpu.get("l2_fetch_bytes", L2_FETCH_BYTES)
     facts = {name: gpu.get(name) for name in _GPU_FACTS}
     facts |= {"l2_fetch_bytes": fetch} if fetch != L2_FETCH_BYTES else {}
@@ -151,7 +151,7 @@ def hash_conditions(gpu: Mapping[str, object]) -> str:
 
 
 def hash_job(job: Job, *further_facts: object) -> str:
-    """Return the fingerprint of a job, and of further facts that affect its samples."""
+    """Return the fingerprint of a job without its _TEXT_FIELDS, and of further facts that affect its samples."""
     fields = msgspec.structs.asdict(job).items()
     facts = {name: value for name, value in fields if name not in _TEXT_FIELDS and value is not msgspec.UNSET}
     return hash_facts(facts, *further_facts)

@@ -136,9 +136,10 @@ class BackToBackLaunches(TimedGraph):
 
 
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
-    """Return a graph of whole cycles that takes at least TARGET_MS and has at least MIN_LAUNCHES.
+    """Return a graph of whole cycles, of at least MIN_LAUNCHES, which should take TARGET_MS or longer.
 
-    If a launch in a first replay takes at least LONG_LAUNCH, return a graph of one cycle without a warm-up.
+    A first replay gives the time of a launch. If it is at least LONG_LAUNCH, return a graph of one cycle without a
+    warm-up.
     """
     with ExitStack() as probing:
         seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, has_warm_up=False).take_sample()

@@ -71,8 +71,8 @@ class _DevicePool:
 class Arena(_DevicePool):
     """Memory for the buffers of one job at a time.
 
-    A job allocates its own memory if it is larger than the arena. All jobs do so if less than twice the arena's size is
-    free at the beginning.
+    A job allocates its own memory if it is larger than the arena. All jobs do so after `release`, or if less than twice
+    the arena's size is free at the beginning.
     """
 
     def __init__(self, size: int = ARENA_BYTES) -> None:

@@ -62,7 +62,7 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
 
 
 def compile_for_device() -> None:
-    """Compile the suite's timed kernels and the helper kernels for this machine's GPU, if there is one.
+    """Compile the helper kernels, and those of `list_cubins` that are timed, for this machine's GPU, if there is one.
 
     This does not initialise CUDA. Raises NvccNotFoundError or CompileError if a helper kernel cannot be compiled.
     """

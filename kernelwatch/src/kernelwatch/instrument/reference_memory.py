@@ -65,11 +65,11 @@ class ReferenceWriter:
         self._threads = ThreadPoolExecutor(_MAX_AHEAD)
         #: Reference -> its memory, and the future of its handle.
         self._ahead: dict[Reference, tuple[ReferenceMemory, Future[int]]] = {}
-        #: Names of the references that have been written.
+        #: Names of the references whose writing has begun.
         self._seen_names: set[str] = set()
 
     def look_ahead(self, current: str, later: Iterable[tuple[str, Reference]]) -> None:
-        """Start writing later references in threads, except those that have been written.
+        """Start writing later references in threads, except those that were written before.
 
         At most _MAX_AHEAD references, and a quarter of the host's memory, wait for their requests. `current` is the
         name of the reference of the job that is measured now.

@@ -121,7 +121,7 @@ class Session:
         NotImplementedError
             The buffers do not fit in the device's memory, or in its L2 cache if the data must stay there.
         WrongOutputError
-            The output differs from the reference.
+            An output differs from the reference, an input changed, or the kernel wrote past the end of an array.
         """
         fetch = cache(fetch)
         with self._prepare_buffers(jobs, fetch) as timed_job:

@@ -1,7 +1,6 @@
-"""Skips of benchmarks: a commit lacks a kernel, an argument or a dtype, or the flags cannot be split.
+"""Skips of benchmarks: a commit lacks a kernel, an argument or a dtype; or flags or the architecture are not usable.
 
-HEAD must have everything that its suite declares. So a run of HEAD turns such a skip into a failure, except for a
-dtype.
+HEAD must have everything that its suite declares. So a run of HEAD turns a skip with the prefix LACKS into a failure.
 """
 
 from __future__ import annotations

@@ -78,8 +78,9 @@ class TimedJob:
     def take_samples(self, jobs: Sequence[Job], watch: throttling.ThrottleWatch | None) -> list[JobOutcome]:
         """Take interleaved samples of jobs until the samples suffice; return an outcome for each job.
 
-        In each turn, time a copy, then take a sample of each job, in reverse order every other turn. If the GPU was
-        throttled, drop the turn's samples, as long as the turns left can still give the minimum number of samples.
+        In each turn, time a copy, then take a sample of each job, in reverse order every other turn. There are at most
+        `Job.most` turns, but at least `Job.samples`. If the GPU was throttled, drop the turn's samples, as long as the
+        turns left can still give the minimum number of samples.
         """
         copy = self._copy = self._copy or self._make_timed_graph(self._make_copies(), self._stack)
         timed_graphs = [self._make_timed_graph(self.make_launches(job), self._graphs) for job in jobs]

@@ -70,7 +70,7 @@ class KernelCandidate(NamedTuple):
 
 
 def read_sources(root: Path) -> dict[str, str]:
-    """Return name -> text for the files of a repository that may contain kernels or launches."""
+    """Return name -> text for the files of a repository, with printable names, that may contain kernels or launches."""
     listed = git.run(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
     names = [name for name in sorted({*map(os.fsdecode, listed)}) if name.endswith(_SUFFIXES) and name.isprintable()]
     paths = {name: root / name for name in names if (root / name).is_file()}
@@ -185,7 +185,7 @@ def _cpp_name(mangled: str) -> str:
 def _merge_parameters(
     declaration: Declaration, mangled: str, sizes: Sequence[int | None]
 ) -> tuple[KernelParameter, ...]:
-    """Return a kernel's parameters, with names as declared, and with sizes and types from the compiler."""
+    """Return a kernel's parameters: names as declared; sizes and types, except of textures, from the compiler."""
     kinds = parameter_types(mangled) or [kind for kind, _ in declaration.parameters]
     rows = enumerate(zip(declaration.parameters, kinds, sizes, strict=True))
     return tuple(

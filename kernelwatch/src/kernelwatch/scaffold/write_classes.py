@@ -56,7 +56,7 @@ def _find_direction(array: KernelParameter, uses: KernelUses) -> str:
 
 
 def name_kernels(kernels: Sequence[KernelCandidate]) -> Iterator[str]:
-    """Yield a name for each kernel. It includes the file's name if two classes would have the same name otherwise."""
+    """Yield a name for each kernel, after those of its file and folder, or with a number, if classes would be equal."""
     used_names = {"Compiled", "Suite"}
     for kernel in kernels:
         path, name = PurePosixPath(kernel.unit.file), kernel.name.rpartition("::")[2]
@@ -74,7 +74,7 @@ def _list_class_names(name: str) -> set[str]:
 
 
 def name_class(name: str) -> str:
-    """Return the name of a kernel's class: the kernel's name in camel case."""
+    """Return a kernel's name in camel case, after "Kernel" if it is not a valid name of a class."""
     joined = "".join(part[:1].upper() + part[1:] for part in re.split(r"\W|_", name))
     return joined if joined.isidentifier() and not keyword.iskeyword(joined) else f"Kernel{joined}"
 

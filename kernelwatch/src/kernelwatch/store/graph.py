@@ -47,8 +47,8 @@ class CommitGraph:
     def iter_ancestors(self, commit: str) -> Iterator[str]:
         """Yield the measured ancestors of a measured commit, the nearest first.
 
-        Ancestors along first parents come before merged ones, as in asv. If git knows none of the commits, yield all
-        earlier measured commits, the newest first.
+        Ancestors along first parents come before merged ones, as in asv. A commit that git does not know has none. But
+        if git knows none of the commits, yield all earlier measured commits, the newest first.
         """
         if not self.parents:
             yield from self.commits[: self.commits.index(commit)][::-1]

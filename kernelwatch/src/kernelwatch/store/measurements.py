@@ -59,8 +59,9 @@ class BenchmarkMeasurements:
 class CommitMeasurements:
     """All measurements of one machine at one commit in one of asv's environments.
 
-    `benchmarks` has all benchmarks of the machine by name, times first, without copy ratios. `arch` is the GPU's
-    architecture, `peak` its bandwidth in bytes per second; both are from the last run that timed, or else the last run.
+    `benchmarks` has the machine's benchmarks of the loaded types by name, times first, without copy ratios. `arch` is
+    the GPU's architecture, `peak` its bandwidth in bytes per second; both are from the last run that timed, or else the
+    last run.
     `skips` maps a reason to the number of configurations that the last run skipped.
     """
 

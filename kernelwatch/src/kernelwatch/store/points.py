@@ -13,7 +13,7 @@ class Point(msgspec.Struct, frozen=True):
     value: float | None
     #: The recorded samples, round by round; empty if asv did not store them.
     samples: tuple[float, ...] = ()
-    #: True if the configuration failed, false if it was skipped.
+    #: True if the configuration failed; false if it was skipped or has a value.
     failed: bool = False
     #: The commit at which a reused number was measured; empty if it was measured at this commit.
     origin: str = ""

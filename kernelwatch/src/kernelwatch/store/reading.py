@@ -91,7 +91,10 @@ def _read_names(folder: Path, _modified: int) -> Sequence[str]:
 
 
 def result_paths(folder: Path, commit: str = "") -> list[Path]:
-    """Return the paths of a machine's files of asv, for all its compilers; with `commit`, only those of this commit."""
+    """Return the paths of a machine's files of asv, for all its compilers.
+
+    With `commit`, return only those of commits with the same first eight digits, almost always of this commit.
+    """
     paths = [
         *list_paths(folder, commit[:8], ".json"),
         *list_paths(folder / COMPILERS_FOLDER, commit[:8], ".jsonl"),
@@ -101,7 +104,7 @@ def result_paths(folder: Path, commit: str = "") -> list[Path]:
 
 
 def iter_files(folder: Path, commit: str = "") -> Iterator[tuple[Path, Any, models.Document]]:
-    """Yield path, JSON and document of each readable result file of a machine; with `commit`, only of this commit."""
+    """Yield path, JSON and document of each readable file of `result_paths`."""
     return read_files(result_paths(folder, commit))
 
 
@@ -116,7 +119,7 @@ def read_files(paths: Iterable[Path]) -> Iterator[tuple[Path, Any, models.Docume
 
 
 def iter_documents(folder: Path, commit: str = "") -> Iterator[models.Document]:
-    """Yield a machine's documents, one per commit and environment; with `commit`, only those of this commit."""
+    """Yield one document per commit and environment, merged from the files of `result_paths`."""
     return merge_files(folder, iter_files(folder, commit))
 
 

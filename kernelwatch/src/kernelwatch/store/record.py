@@ -60,7 +60,7 @@ def read_records(
 ) -> list[dict[str, Any]]:
     """Return the lines of a machine's record, oldest first; with `commit`, only lines that contain this commit.
 
-    `suffix` is that of the record's files, a key of RECORDS. Lines without a start time are in the order of files.
+    `suffix` is that of the record's files, a key of RECORDS. Lines without a start time come first, as in the files.
     """
     paths = list_record_paths(Path(results_dir, machine), suffix, commit)
     lines = (line for path in paths for line, _ in reading.iter_lines(path, RECORDS[suffix], commit))

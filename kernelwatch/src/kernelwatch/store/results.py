@@ -235,8 +235,9 @@ class History:
     def list_runs(self, results: Document, benchmark: str | None = None) -> list[dict[str, Any]]:
         """Return the records of the runs that measured a commit, oldest first.
 
-        With `benchmark`, return only the runs whose numbers of the benchmark are stored. There are several if GPUs
-        shared the work, and none if `explain_absence` returns a reason.
+        The runs are those of the compiler of `results`, or all if no record names this compiler. With `benchmark`,
+        return only the runs whose numbers of the benchmark are stored. There are several if GPUs shared the work, and
+        none if `explain_absence` returns a reason.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []

@@ -129,7 +129,10 @@ def _select_valued(values: Mapping[str, float | None]) -> set[str]:
 
 
 def list_measured(history: History, commit: str) -> dict[str, dict[str, float | None]]:
-    """Return asv's environment -> configuration -> its value; None if it failed, absent if it was skipped."""
+    """Return asv's environment -> configuration -> its value; None if it failed.
+
+    Skipped configurations are absent, and benchmarks for which `History.explain_absence` returns a reason.
+    """
     environments = history.load_environments(commit)
     return {environment: dict(_iter_values(history, results)) for environment, results in environments.items()}
 
@@ -152,7 +155,7 @@ def _list_names(benchmark: str, axes: tuple[tuple[str, ...], ...]) -> list[str]:
 
 
 def list_failing(history: History, commit: str) -> list[str]:
-    """Return the kernels with a configuration that failed at a commit."""
+    """Return the kernels, or the benchmarks without a kernel, with a configuration that failed at a commit."""
     names = history.list_benchmarks("time") + history.list_benchmarks("track")
     kernels = (
         describe_configuration(name, point.params).kernel or name

@@ -28,8 +28,9 @@ class SearchOutcome:
     `matched` is the number of configurations that METRIC matches. `commits` are those after `good` that touch the
     package, oldest first. `change` is the row of the searched number, None if no configuration differs. `undecided` is
     the number of configurations for which the review of `good` and `bad` is undecided. `log` has (commit, verdict) for
-    each commit that was judged. One of `suspects` is the culprit. If `culprit` is empty, `reason` says why. `review`
-    compares the culprit with its parent. `lines` are the changed source lines of the launch `counted`.
+    each commit that was judged. `suspects` are the commits that git's search leaves. If `culprit` is empty, `reason`
+    says why. `review` compares the culprit with its parent. `lines` are the changed source lines of the launch
+    `counted`.
     """
 
     metric: str
@@ -67,7 +68,8 @@ def search_culprit(
 ) -> SearchOutcome:
     """Search the commit that changed a number: the number with the worst verdict, and then the largest change.
 
-    Raises CannotCompareError if GOOD is not an ancestor of BAD, one of them has no number, or git's search stops.
+    Raises CannotCompareError if GOOD is BAD or not an ancestor of BAD, they have no common number, or git's search
+    stops.
     """
     root, package = numbers.root, settings.package_name() or "."
     if good == bad:
