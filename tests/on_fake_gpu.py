@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.instrument import buffers, build_job, helper_kernels, inputs, memory
-from kernelwatch.instrument.job_messages import Ready
+from kernelwatch.instrument.job_messages import DeviceFacts
 from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.session import Session
 from kernelwatch.kernel import Launch
@@ -17,7 +17,7 @@ from kernelwatch.toolchain import build
 from tests import fake_cuda
 from tests.fake_cuda import FakeGpu
 
-READY = Ready(arch=fake_cuda.ARCH, multiprocessors=fake_cuda.MULTIPROCESSORS)
+FACTS = DeviceFacts(arch=fake_cuda.ARCH, multiprocessors=fake_cuda.MULTIPROCESSORS)
 
 SECONDS, COPY_SECONDS = 5e-6, 2e-6
 
@@ -52,7 +52,7 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch, l2_bytes: int = 64 << 10) -> Itera
 def measure_launch(gpu: FakeGpu, launch: Launch, session: Session | None = None, **how: Any) -> Any:
     """Return the outcome of a launch, its job, and the length of each requested reference, in bytes."""
     described = build_job.describe_launch(launch, **{"samples": 3, **how})
-    job = described.make_job(READY)
+    job = described.make_job(FACTS)
     gpu.seconds.setdefault(job.entry, SECONDS)
     lengths: list[int] = []
 

@@ -15,11 +15,11 @@ import numpy as np
 from kernelwatch.instrument import client, server
 from kernelwatch.instrument.client import Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job_messages import DeviceArray, Job, JobOutcome, Ready
+from kernelwatch.instrument.job_messages import DeviceArray, DeviceFacts, Job, JobOutcome
 from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.reference_memory import Reference
 
-READY = Ready(arch="sm_90", multiprocessors=132)
+FACTS = DeviceFacts(arch="sm_90", multiprocessors=132)
 
 #: Bytes of an output, and bytes of its expected content with the guard.
 OUTPUT, LENGTH = 5000, 5632
@@ -85,7 +85,7 @@ class Session:
 def serve_session(session: Session, folder: Path, **limits: Any) -> Iterator[str]:
     """Run a measuring server in a thread; yield its address."""
     address = str(folder / "measuring")
-    answering = server.Server(session, READY, **limits)  # type: ignore[arg-type]
+    answering = server.Server(session, FACTS, **limits)  # type: ignore[arg-type]
     goes_on: list[bool] = [True]
 
     def serve() -> None:

@@ -22,7 +22,7 @@ from kernelwatch.instrument.job_messages import DeviceArray
 from kernelwatch.kernel import Launch, geometry
 from kernelwatch.kernel.arguments import ArrayArgument
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import READY
+from tests.on_fake_gpu import FACTS
 from tests.own_kernels import CASES
 
 Array = NDArray[Any]
@@ -157,7 +157,7 @@ def test_persistent_grid_has_blocks_per_multiprocessor(monkeypatch: pytest.Monke
     kernel.grid = geometry.persistent(3)
     monkeypatch.setitem(catalog.KERNELS, kernel.name, kernel)
     launch = Launch(kernel.name, arguments={"n": 9000})
-    assert build_job.describe_launch(launch, samples=1).make_job(READY).grid == (3 * READY.multiprocessors, 1, 1)
+    assert build_job.describe_launch(launch, samples=1).make_job(FACTS).grid == (3 * FACTS.multiprocessors, 1, 1)
 
 
 def test_inputs_have_ordinals() -> None:

@@ -22,7 +22,7 @@ from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 from tests.fake_cuda import FakeGpu
-from tests.on_fake_gpu import LARGE, READY, SECONDS, SMALL, make_fetch, measure_launch
+from tests.on_fake_gpu import FACTS, LARGE, SECONDS, SMALL, make_fetch, measure_launch
 from tests.own_kernels import CASES
 
 
@@ -39,7 +39,7 @@ def test_copy_stays_loaded_after_a_verification(gpu: FakeGpu) -> None:
     session, names = Session(), itertools.count()
     for action in ("verify", "measure", "measure"):
         described = build_job.describe_launch(LARGE, samples=3)
-        job = msgspec.structs.replace(described.make_job(READY), name=str(next(names)))
+        job = msgspec.structs.replace(described.make_job(FACTS), name=str(next(names)))
         gpu.seconds.setdefault(job.entry, SECONDS)
         jobs: Any = job if action == "verify" else [job]
         gc.collect()  # the fake's kernels have reference cycles
@@ -103,11 +103,11 @@ def test_verification_frees_its_memory(launch: Launch, gpu: FakeGpu) -> None:
     """Only the kernel and the comparison are launched. Only the pool of references stays allocated."""
     session = Session()
     described = build_job.describe_launch(launch, samples=3)
-    session.verify(described.make_job(READY), make_fetch(described))
+    session.verify(described.make_job(FACTS), make_fetch(described))
     assert {name for name, _ in gpu.launched} == {launch.kernel, "compare"}
     session.release_buffers()
     assert list(gpu.allocations) == [int(session.references._pool)]
-    another = msgspec.structs.replace(described.make_job(READY), reference="another")
+    another = msgspec.structs.replace(described.make_job(FACTS), reference="another")
     with pytest.raises(WrongOutputError):
         session.verify(another, lambda length: memory.make_reader(np.full(length, POISON, np.uint8)))
 

@@ -23,7 +23,7 @@ from kernelwatch.instrument.job_messages import Job, JobOutcome, Restart
 from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
-from tests.served import LENGTH, READY, REFERENCE, Session, array, job, request_outcome, serve_session, sevens
+from tests.served import FACTS, LENGTH, REFERENCE, Session, array, job, request_outcome, serve_session, sevens
 
 
 def test_job_and_reference_are_exchanged(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_messages_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     exits: list[int] = []
     monkeypatch.setattr(os, "_exit", exits.append)
     line._send_lock.acquire()
-    server.Server(Session(), READY)._end_process(line)  # type: ignore[arg-type]
+    server.Server(Session(), FACTS)._end_process(line)  # type: ignore[arg-type]
     assert (exits, process_end.poll(0.01)) == ([1], False)
     begin = time.monotonic()
     threading.Timer(0.1, line._send_lock.release).start()

@@ -20,7 +20,7 @@ import pytest
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import client, device, machine, server
 from kernelwatch.instrument.client import MeasuringError
-from kernelwatch.instrument.job_messages import Ready
+from kernelwatch.instrument.job_messages import DeviceFacts
 from tests.served import Session, job, request_outcome, serve_session
 
 
@@ -47,7 +47,7 @@ def test_failed_call_of_the_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 def test_silent_process_is_named() -> None:
     ours, theirs = Pipe()
     with ours, theirs, pytest.raises(MeasuringError, match=r"^the measuring process did not answer within 0 s$"):
-        client.Channel(ours).receive(Ready, 0.0)
+        client.Channel(ours).receive(DeviceFacts, 0.0)
 
 
 def test_time_limit_waits_for_its_handler() -> None:
@@ -88,7 +88,7 @@ FALLS_OFF = """\
         return served.Session(act)
 
     facts = dict(l2_bytes=lambda: 1, get_l2_fetch_bytes=lambda: 64)
-    server.device = SimpleNamespace(describe_device=lambda conditions: served.READY, **facts)
+    server.device = SimpleNamespace(describe_device=lambda conditions: served.FACTS, **facts)
     class Server(server.Server):
         def __init__(self, *given):
             Path({told!r}).write_text(str(given[2:]))

@@ -17,7 +17,7 @@ from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
 from tests.fake_cuda import Entry, FakeGpu
-from tests.on_fake_gpu import COPY_SECONDS, LARGE, READY, SECONDS, SMALL, fake_gpu, make_fetch
+from tests.on_fake_gpu import COPY_SECONDS, FACTS, LARGE, SECONDS, SMALL, fake_gpu, make_fetch
 from tests.own_kernels import CASES
 from tests.wrong_kernels import WRITING
 
@@ -78,7 +78,7 @@ def _measure_jobs(gpu: FakeGpu, session: Session, text: str, how: dict[str, Any]
     options = {"samples": 1, **how}
     seconds = options.pop("seconds", SECONDS)
     described = [build_job.describe_launch(launch, **options) for launch in map(Launch.parse, text.split(" and "))]
-    jobs = [description.make_job(READY) for description in described]
+    jobs = [description.make_job(FACTS) for description in described]
     gpu.seconds |= {job.entry: seconds * (1 + place) for place, job in enumerate(jobs)}
     has_waves = options.get("isolated", False) or not any(map(device.fits_in_one_wave, jobs))
     outcomes, error, start, is_repeated = list[JobOutcome](), "", len(gpu.log), not session.needs_reference(jobs[0])

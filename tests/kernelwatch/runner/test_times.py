@@ -94,7 +94,7 @@ Measure = Callable[..., tuple[list[RunConfiguration], list[Any]]]
 @pytest.fixture
 def measure(gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """Return a function that measures configurations, and returns these and the other messages."""
-    monkeypatch.setattr(served, "READY", msgspec.structs.replace(on_fake_gpu.READY, conditions="a GPU"))
+    monkeypatch.setattr(served, "FACTS", msgspec.structs.replace(on_fake_gpu.FACTS, conditions="a GPU"))
 
     def ask(stored: Any = None, rounds: int = 2, benchmarks: Any = (TIME, RATIO), **task_fields: Any) -> Any:
         del gpu.launched[:]
@@ -202,7 +202,7 @@ def test_rounds_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_times.TimeMeasurement, "_identify", lambda *_: None)
     messages: list[Any] = []
     task = Task({GROUP: [0, 1]}, [TIME, RATIO], {GROUP: "3"}, {GROUP: 2})
-    measuring = measure_times.TimeMeasurement(task, messages.append, "", on_fake_gpu.READY)  # type: ignore[arg-type]
+    measuring = measure_times.TimeMeasurement(task, messages.append, "", on_fake_gpu.FACTS)  # type: ignore[arg-type]
     measuring.measure(measure_counts.list_configurations(task, registry.Kind.TIMED))
     measured, skipped = split_messages(messages)[0]
     assert (skipped.index, skipped.skipped, skipped.numbers) == (1, "no room", {})
@@ -221,12 +221,12 @@ def test_no_device_skips_every_time() -> None:
 @pytest.mark.usefixtures("gpu")
 def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
     """The jobs are those that the commit's process measures. Missing kernels have none."""
-    ready = on_fake_gpu.READY
+    facts = on_fake_gpu.FACTS
     with served.serve_session(Session(), tmp_path) as address:  # type: ignore[arg-type]
         measure_times.write_jobs(address, 0)
     lines = Path(address).with_name("0.jsonl").read_bytes().splitlines()
     expected = [
-        kw.timed.describe_job(sweep, sweep.launch(point)).make_job(ready)
+        kw.timed.describe_job(sweep, sweep.launch(point)).make_job(facts)
         for sweep in (Copy.sweep, Small.sweep)
         for point in list(sweep.points())[:3]
     ]

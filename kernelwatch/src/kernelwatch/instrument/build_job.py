@@ -12,7 +12,7 @@ import numpy as np
 
 from kernelwatch.instrument import buffers, fingerprint, helper_kernels, inputs, parallel_copy, skip_reasons
 from kernelwatch.instrument.inputs import POISON, Bytes
-from kernelwatch.instrument.job_messages import DeviceArray, Job, Ready
+from kernelwatch.instrument.job_messages import DeviceArray, DeviceFacts, Job
 from kernelwatch.instrument.reference_memory import Reference
 from kernelwatch.kernel import Launch, matrix_copy
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ParameterLayout, pack_arguments
@@ -24,7 +24,7 @@ from kernelwatch.toolchain.build import Cubin
 class JobDescription(NamedTuple):
     """A function that makes the job of a launch for a device, and the reference of the launch."""
 
-    make_job: Callable[[Ready], Job]
+    make_job: Callable[[DeviceFacts], Job]
     reference: Reference
 
 
@@ -57,16 +57,16 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
     arrays, is_verified = tuple(map(_device_array, array_arguments)), callable(oracle)
     layout = buffers.lay_out_reference(arrays, is_verified=is_verified)
 
-    def make_job(ready: Ready) -> Job:
+    def make_job(facts: DeviceFacts) -> Job:
         return Job(
             name=str(launch),
             package_digest=package_digest(),
-            **_call_fields(kernel, launch, ready),
+            **_call_fields(kernel, launch, facts),
             arrays=arrays,
             useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),  # half is the copy's length
             reference=f"{package_digest()} {_reference_name(kernel, array_arguments)} {arguments}",
             is_verified=is_verified,
-            oracle=_make_oracle_job(oracle, launch, ready, arrays) if isinstance(oracle, Kernel) else None,
+            oracle=_make_oracle_job(oracle, launch, facts, arrays) if isinstance(oracle, Kernel) else None,
             **job_fields,
         )
 
@@ -93,15 +93,15 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
     return JobDescription(make_job, Reference(layout.length, fill_reference))
 
 
-def _call_fields(kernel: Kernel, launch: Launch, ready: Ready) -> dict[str, Any]:
+def _call_fields(kernel: Kernel, launch: Launch, facts: DeviceFacts) -> dict[str, Any]:
     """Compile a kernel; return the fields of `Call` for a launch on a device."""
     dtype, flags, arguments = launch.dtype, launch.flags, dict(launch.arguments)
     with skip_reasons.skip_unknown_names():
-        cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, ready.arch)
-        variables = kernel.variable_bytes(dtype, flags, arch=ready.arch, **arguments)
+        cubin, parameter_layout = _compile_kernel(kernel, dtype, flags, facts.arch)
+        variables = kernel.variable_bytes(dtype, flags, arch=facts.arch, **arguments)
         packed, address_offsets = pack_arguments(kernel.bind_arguments(dtype, **arguments), parameter_layout)
     return {
-        **vars(kernel.compute_geometry(dtype, ready.multiprocessors, **arguments)),
+        **vars(kernel.compute_geometry(dtype, facts.multiprocessors, **arguments)),
         "cubin": cubin.data,
         "entry": cubin.entry,
         "parameters": packed,
@@ -115,8 +115,8 @@ def _compile_kernel(kernel: Kernel, dtype: str, flags: str, arch: str) -> tuple[
     return kernel.compile_cubin(dtype, flags, arch=arch), kernel.parameter_layout(dtype, flags, arch=arch)
 
 
-def _make_oracle_job(kernel: Kernel, launch: Launch, ready: Ready, arrays: tuple[DeviceArray, ...]) -> Job:
-    call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), ready)
+def _make_oracle_job(kernel: Kernel, launch: Launch, facts: DeviceFacts, arrays: tuple[DeviceArray, ...]) -> Job:
+    call_fields = _call_fields(kernel, replace(launch, kernel=kernel.name), facts)
     # Without these texts, the job is the same for all commits.
     texts: dict[str, Any] = dict.fromkeys(("name", "package_digest", "reference"), "")
     return Job(**texts, **call_fields, arrays=arrays, useful_bytes=1, samples=1, is_verified=False)
@@ -171,11 +171,11 @@ def _describe_copy(launch: Launch, job_fields: dict[str, Any]) -> JobDescription
     input_array = DeviceArray(name="input 0", dtype=launch.dtype, shape=shape, direction="in")
     copy = replace(launch, dtype=helper_kernels.DTYPE, arguments=helper_kernels.copy_arguments(output.nbytes))
 
-    def make_job(ready: Ready) -> Job:
+    def make_job(facts: DeviceFacts) -> Job:
         return Job(
             name=str(launch),
             package_digest=package_digest(),
-            **_call_fields(helper_kernels.DEVICE_COPY, copy, ready),
+            **_call_fields(helper_kernels.DEVICE_COPY, copy, facts),
             arrays=(output, input_array),
             useful_bytes=2 * output.nbytes,
             reference=f"{launch.kernel} {output.nbytes}",

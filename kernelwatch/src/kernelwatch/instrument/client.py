@@ -17,7 +17,15 @@ import msgspec
 
 from kernelwatch.instrument import parallel_copy
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job_messages import Answer, Job, JobOutcome, JobProblem, Message, Ready, ReferenceRequest
+from kernelwatch.instrument.job_messages import (
+    Answer,
+    DeviceFacts,
+    Job,
+    JobOutcome,
+    JobProblem,
+    Message,
+    ReferenceRequest,
+)
 from kernelwatch.instrument.reference_memory import Reference, ReferenceMemory, map_memory
 from kernelwatch.instrument.tolerance import WrongOutputError
 
@@ -111,7 +119,7 @@ class Channel:
 
 def request_outcome(
     address: str,
-    make_job: Callable[[Ready], Job],
+    make_job: Callable[[DeviceFacts], Job],
     reference: Reference,
     write_reference: Callable[[Reference], int] | None = None,
 ) -> JobOutcome:
@@ -139,7 +147,7 @@ def request_outcome(
                 answer = channel.receive(Answer, START_LIMIT)
             except (EOFError, ConnectionError):  # the process was ending
                 continue
-            if isinstance(answer, Ready):
+            if isinstance(answer, DeviceFacts):
                 channel.send(make_job(answer))
                 answer = _receive_answer(channel)
             while isinstance(answer, ReferenceRequest):
@@ -168,14 +176,14 @@ def _receive_answer(channel: Channel) -> Answer:
     return answer
 
 
-def query_device(address: str) -> Ready | None:
+def query_device(address: str) -> DeviceFacts | None:
     """Return the measuring process's device; None if the process cannot measure.
 
     Raises MeasuringError if the process does not start or does not answer, EOFError or ConnectionError if it ends.
     """
     with closing(connect(address, time.monotonic() + START_LIMIT)) as connection:
         answer = Channel(connection).receive(Answer, START_LIMIT)
-    return answer if isinstance(answer, Ready) else None
+    return answer if isinstance(answer, DeviceFacts) else None
 
 
 def connect(address: str, deadline: float) -> Connection[Any, Any]:

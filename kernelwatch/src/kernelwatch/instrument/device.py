@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernelwatch.errors import NoDeviceError
-from kernelwatch.instrument.job_messages import Call, Ready
+from kernelwatch.instrument.job_messages import Call, DeviceFacts
 from kernelwatch.kernel import load_function
 from kernelwatch.kernel.arguments import insert_addresses
 from kernelwatch.toolchain import nvcc_call
@@ -71,9 +71,9 @@ def count_multiprocessors() -> int:
     return int(cuda.Context.get_device().multiprocessor_count)
 
 
-def describe_device(conditions: str = "") -> Ready:
+def describe_device(conditions: str = "") -> DeviceFacts:
     """Return the device's facts that jobs depend on; `conditions` is the fingerprint of library and GPU."""
-    return Ready(arch=device_arch(), multiprocessors=count_multiprocessors(), conditions=conditions)
+    return DeviceFacts(arch=device_arch(), multiprocessors=count_multiprocessors(), conditions=conditions)
 
 
 def make_context(l2_fetch_bytes: int = 0) -> Any:

@@ -126,8 +126,8 @@ class Job(Call, frozen=True, kw_only=True):
         return own_key == other_key
 
 
-class Ready(Message, frozen=True, kw_only=True):
-    """The measuring process is ready for a job on this device.
+class DeviceFacts(Message, frozen=True, kw_only=True):
+    """The facts of the device that jobs depend on. The measuring process is ready for a job.
 
     `arch` is a name such as "sm_90". `conditions` is the fingerprint of library and GPU, empty for a GPU without a
     UUID.
@@ -166,4 +166,4 @@ class Restart(Message, frozen=True):
     """A request to connect again: this process has measured another package and ends; a new process follows."""
 
 
-Answer = Ready | ReferenceRequest | JobOutcome | JobProblem | Restart
+Answer = DeviceFacts | ReferenceRequest | JobOutcome | JobProblem | Restart

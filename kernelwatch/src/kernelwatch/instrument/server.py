@@ -33,7 +33,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
 from kernelwatch.instrument.client import ADDRESS, JOB_LIMIT, START_LIMIT, Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job_messages import Job, JobOutcome, JobProblem, Ready, ReferenceRequest, Restart
+from kernelwatch.instrument.job_messages import DeviceFacts, Job, JobOutcome, JobProblem, ReferenceRequest, Restart
 from kernelwatch.instrument.memory import ReferenceReader
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
@@ -76,9 +76,9 @@ class Server:
     """
 
     def __init__(
-        self, session: Session, ready: Ready, job_seconds: float = JOB_LIMIT, jobs_folder: Path | None = None
+        self, session: Session, facts: DeviceFacts, job_seconds: float = JOB_LIMIT, jobs_folder: Path | None = None
     ) -> None:
-        self._session, self._ready, self._limit = session, ready, job_seconds
+        self._session, self._facts, self._limit = session, facts, job_seconds
         self._interleaved = InterleavedJobs(jobs_folder)
         #: Memory of references from other processes, by inode.
         self._mapped_memory: dict[int, Bytes] = {}
@@ -89,7 +89,7 @@ class Server:
 
     def serve_connection(self, channel: Channel) -> bool:
         """Serve one connection; return whether this process may serve another one."""
-        channel.send(self._ready)
+        channel.send(self._facts)
         job: Job = channel.receive(Job, START_LIMIT)
         if self._package_digests and job.package_digest not in self._package_digests:
             channel.send(Restart())
@@ -179,11 +179,11 @@ def _serve_jobs(listener: Listener, folder: Path, job_seconds: float, facts_pipe
     try:
         session = Session(throttling.watch_gpu())
         fetch = device.get_l2_fetch_bytes()
-        ready = device.describe_device(
+        device_facts = device.describe_device(
             fingerprint.hash_conditions({**machine.volatile_facts(), "l2_fetch_bytes": fetch})
         )
         facts = {"l2_bytes": device.l2_bytes(), "l2_fetch_bytes": fetch, "others_on_gpu": other_processes}
-        server = Server(session, ready, job_seconds, folder)
+        server = Server(session, device_facts, job_seconds, folder)
     except NotImplementedError as error:  # without a usable device, every job is skipped with this reason
         problem, facts = JobProblem(kind="skipped", text=str(error)), {}
     facts_pipe.send(facts)

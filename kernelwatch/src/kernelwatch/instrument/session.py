@@ -19,7 +19,7 @@ from typing import Any
 from kernelwatch.instrument import buffers, build_job, check_output, client, device, helper_kernels, memory, throttling
 from kernelwatch.instrument.device import fits_in_one_wave
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.instrument.job_messages import Job, JobOutcome, Ready
+from kernelwatch.instrument.job_messages import DeviceFacts, Job, JobOutcome
 from kernelwatch.instrument.memory import FetchReference
 from kernelwatch.instrument.timed_job import TimedJob
 from kernelwatch.kernel import Launch
@@ -53,14 +53,14 @@ def measure_description(description: build_job.JobDescription) -> JobOutcome:
     address = os.environ.get(client.ADDRESS)
     if address:
         return client.request_outcome(address, *description)
-    session, ready = _process_session()
-    job = description.make_job(ready)
+    session, facts = _process_session()
+    job = description.make_job(facts)
     (outcome,) = session.measure([job], lambda _length: memory.make_reader(description.reference.content()))
     return outcome
 
 
 @cache
-def _process_session() -> tuple[Session, Ready]:
+def _process_session() -> tuple[Session, DeviceFacts]:
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the order of NVML, which watches the clocks
     return Session(throttling.watch_gpu()), device.describe_device()
 

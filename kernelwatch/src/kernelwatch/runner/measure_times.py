@@ -14,7 +14,7 @@ import msgspec
 from kernelwatch.benchmarks import timed
 from kernelwatch.errors import ERRORS
 from kernelwatch.instrument import build_job, client, device, fingerprint, prebuild
-from kernelwatch.instrument.job_messages import Job, JobOutcome, Ready
+from kernelwatch.instrument.job_messages import DeviceFacts, Job, JobOutcome
 from kernelwatch.instrument.reference_memory import Reference, ReferenceWriter
 from kernelwatch.instrument.tolerance import WrongOutputError
 from kernelwatch.kernel import Launch
@@ -51,8 +51,8 @@ def measure_task(
     if not selected:
         return
     try:
-        ready = None if address is None else client.query_device(address)
-        if ready is None:
+        facts = None if address is None else client.query_device(address)
+        if facts is None:
             device.process_context()  # raises the reason if it is this machine, such as a missing driver
             raise NotImplementedError("the measuring process cannot use the GPU; the run printed why on standard error")
     except NotImplementedError as error:
@@ -63,7 +63,7 @@ def measure_task(
     assert address is not None, "a measuring process is ready"
     prebuild.compile_for_device()
     start_counting()
-    TimeMeasurement(task, send, address, ready).measure(selected)
+    TimeMeasurement(task, send, address, facts).measure(selected)
 
 
 def write_jobs(address: str, index: int) -> None:
@@ -72,21 +72,21 @@ def write_jobs(address: str, index: int) -> None:
     The measuring process interleaves them with the jobs of other commits. Without a usable GPU, no file is written.
     """
     prebuild.compile_for_device()
-    if ready := client.query_device(address):
+    if facts := client.query_device(address):
         lines = []
         for sweep in sweeps_by_class(registry.Kind.TIMED).values():
             for params in sweep.points():
                 with suppress(NotImplementedError):  # this commit does not have the kernel
-                    job = timed.describe_job(sweep, sweep.launch(params)).make_job(ready)
+                    job = timed.describe_job(sweep, sweep.launch(params)).make_job(facts)
                     lines.append(msgspec.json.encode(job) + b"\n")
         Path(address).with_name(f"{index}.jsonl").write_bytes(b"".join(lines))
 
 
 class TimeMeasurement:
-    """Measures configurations of a commit by requests to the measuring process, whose device is `ready`."""
+    """Measures configurations of a commit by requests to the measuring process, whose device has `facts`."""
 
-    def __init__(self, task: Task, send: Sender, address: str, ready: Ready) -> None:
-        self._task, self._send, self._address, self._ready = task, send, address, ready
+    def __init__(self, task: Task, send: Sender, address: str, facts: DeviceFacts) -> None:
+        self._task, self._send, self._address, self._facts = task, send, address, facts
         self._launches: dict[ConfigurationKey, tuple[Launch, Sweep]] = {}
         self._cached_description = cache(self._describe_job)
         self._references = ReferenceWriter()
@@ -127,19 +127,19 @@ class TimeMeasurement:
     def _identify(self, configuration: RunConfiguration, launch: Launch) -> None:
         """Set a configuration's fingerprint and machine code, or the reason to skip it."""
         try:
-            job = self._cached_description(_configuration_key(configuration)).make_job(self._ready)
+            job = self._cached_description(_configuration_key(configuration)).make_job(self._facts)
         except NotImplementedError as error:
             configuration.skipped = str(error)
             return
         except ERRORS:
             return  # its measurement raises the same error
         cubin_sha256 = hashlib.sha256(job.cubin).hexdigest()
-        configuration.machine_code = MachineCode(cubin_sha256, launch.code_name, self._ready.arch)
-        if self._ready.conditions:
+        configuration.machine_code = MachineCode(cubin_sha256, launch.code_name, self._facts.arch)
+        if self._facts.conditions:
             kernel = registry.current_suite().kernels().get(launch.kernel)
             reference_hash = fingerprint.hash_function(kernel.reference) if kernel else ""
             configuration.fingerprint = fingerprint.hash_job(
-                job, self._ready.conditions, self._task.versions[configuration.group], reference_hash
+                job, self._facts.conditions, self._task.versions[configuration.group], reference_hash
             )
 
     def _describe_job(self, key: ConfigurationKey) -> build_job.JobDescription:
@@ -209,18 +209,18 @@ class TimeMeasurement:
         """Measure a configuration. When its job is made, begin to write the references of later ones."""
         description = self._cached_description(key)
 
-        def make_job(ready: Ready) -> Job:
-            job = description.make_job(ready)
-            self._references.look_ahead(job.reference, self._iter_references(later, ready))
+        def make_job(facts: DeviceFacts) -> Job:
+            job = description.make_job(facts)
+            self._references.look_ahead(job.reference, self._iter_references(later, facts))
             return job
 
         return client.request_outcome(self._address, make_job, description.reference, self._references.write)
 
-    def _iter_references(self, keys: Sequence[ConfigurationKey], ready: Ready) -> Iterator[tuple[str, Reference]]:
+    def _iter_references(self, keys: Sequence[ConfigurationKey], facts: DeviceFacts) -> Iterator[tuple[str, Reference]]:
         for key in keys:
             with suppress(NotImplementedError, *ERRORS):  # its own measurement raises the same error
                 description = self._cached_description(key)
-                yield description.make_job(ready).reference, description.reference
+                yield description.make_job(facts).reference, description.reference
 
 
 def _configuration_key(configuration: RunConfiguration) -> ConfigurationKey:
