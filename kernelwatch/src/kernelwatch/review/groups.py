@@ -148,9 +148,9 @@ def _merge_alike(groups: Iterable[ChangeGroup], kernels_and_flags: Set[tuple[str
     for group in groups:
         alike[group.kernel, group.evidence].append(group)
     for (kernel, _), members in alike.items():
-        own_flags = sorted({group.flags for group in members})
-        all_flags = sorted(flags for name, flags in kernels_and_flags if name == kernel and flags)
-        text = ANY_FLAGS if len(own_flags) > 1 and own_flags == all_flags else ", ".join(own_flags)
+        merged_flags = sorted({group.flags for group in members})
+        kernel_flags = sorted(flags for name, flags in kernels_and_flags if name == kernel and flags)
+        text = ANY_FLAGS if len(merged_flags) > 1 and merged_flags == kernel_flags else ", ".join(merged_flags)
         times = {row.name: row for group in members for row in group.times}
         numbers = tuple(row for group in members for row in group.numbers)
         yield replace(members[0], flags=text, times=tuple(times.values()), numbers=numbers)
