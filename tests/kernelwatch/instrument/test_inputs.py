@@ -71,10 +71,17 @@ def test_values_cover_their_range(values: str, dtype: str, limit: int | None, en
     assert (content.min(), content.max()) == ends
 
 
-def test_values_of_another_shape_are_refused() -> None:
-    argument = ArrayArgument("a", (4,), np.dtype("float32"), "in", lambda: np.zeros(3))
-    message = r"a: the function in values= returned the shape \(3,\); the array has the shape \(4,\)"
-    with pytest.raises(ArgumentError, match=message):
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (np.zeros(3), r"the shape \(3,\); the array has the shape \(4,\)"),
+        ([[1], [1, 2]], "no array of float32: setting an array element with a sequence"),
+        (["a"] * 4, "no array of float32: could not convert string to float"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(returned: Any, message: str) -> None:
+    argument = ArrayArgument("a", (4,), np.dtype("float32"), "in", lambda: returned)
+    with pytest.raises(ArgumentError, match=f"^a: the function in values= returned {message}"):
         inputs.make_content(argument)
 
 

@@ -137,6 +137,7 @@ def _without_memory() -> Any:
     ("reference", "error", "message"),
     [
         (lambda a, b: a[b], ArgumentError, "add: its reference raises IndexError: arrays"),
+        (lambda a, b: [[1], [1, 2]], ArgumentError, "add: its reference raises ValueError: setting an array element"),
         (_without_memory, MemoryError, "no room"),
         (lambda a, b: (a, b), ArgumentError, "its reference returns 2 arrays, but the outputs are output"),
         (lambda x, a, b=3, *c, **d: x, ArgumentError, "add: its reference takes x; allowed are size, output, a, b"),

@@ -113,7 +113,7 @@ def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *
 def make_content(argument: ArrayArgument) -> NDArray[Any]:
     """Return an array's content before a launch.
 
-    Raises ArgumentError if a user's function fails or returns another shape.
+    Raises ArgumentError if a user's function fails, or returns another shape or values that the dtype cannot have.
     """
     if argument.direction == "out":
         return np.full(argument.nbytes, POISON, np.uint8).view(argument.dtype).reshape(argument.shape)
@@ -122,13 +122,18 @@ def make_content(argument: ArrayArgument) -> NDArray[Any]:
         return generator.integers(0, argument.limit, argument.shape).astype(argument.dtype)
     if callable(argument.values):
         variables = {**(argument.extents or {}), "shape": argument.shape, "dtype": argument.dtype}
-        values = np.asarray(expressions.evaluate_function(argument.values, variables))
+        result = expressions.evaluate_function(argument.values, variables)
+        try:
+            values = np.array(np.asarray(result), dtype=argument.dtype, order="C")
+        except (TypeError, ValueError, OverflowError) as error:
+            problem = f"the function in values= returned no array of {argument.dtype}: {error}"
+            raise ArgumentError(f"{argument.name}: {problem}") from None
         if values.shape != argument.shape:
             raise ArgumentError(
                 f"{argument.name}: the function in values= returned the shape {values.shape}; "
                 f"the array has the shape {argument.shape}"
             )
-        return np.array(values, dtype=argument.dtype, order="C")
+        return values
     if argument.values == "zeros":
         return np.zeros(argument.shape, argument.dtype)
     if argument.values == "random" and argument.dtype.kind in "iu":

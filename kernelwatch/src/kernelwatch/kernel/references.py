@@ -30,11 +30,11 @@ def call_reference(
         )
     try:
         returned = expressions.call_with_known(reference, variables)
+        outputs = [np.asarray(output) for output in (returned if isinstance(returned, tuple) else [returned])]
     except (ArgumentError, MemoryError):
         raise
     except Exception as error:  # a user's function may raise any error
         raise ArgumentError(f"{kernel}: its reference raises {type(error).__name__}: {error}") from error
-    outputs = [np.asarray(output) for output in (returned if isinstance(returned, tuple) else [returned])]
     if len(outputs) != len(output_names):
         names = ", ".join(output_names)
         raise ArgumentError(
