@@ -86,6 +86,7 @@ class Watched(kw.CountedWithShared):
         timed_axes = axes | {axis: tuple(values) for axis, values in cls.timed.items()}
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
+        # As in other benchmarks, `kernel` is the kernel's name from here on.
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
         cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()

@@ -98,7 +98,7 @@ def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *
 
     With `is_exact`, the elements are exact values. Otherwise the bytes are those of a counter with numbers of 1, 2, 4
     or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ from each other. Two inputs of a
-    launch differ, unless they are exact and have at most a few hundred elements.
+    launch differ, unless they have one element, or are exact and have at most a few hundred.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize

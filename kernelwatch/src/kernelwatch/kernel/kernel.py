@@ -287,7 +287,7 @@ class Kernel(KernelCode):
     ) -> list[Array]:
         """Return the output arrays that the reference function computes, in the order of the declaration.
 
-        `references.call_reference` explains `as_float64` and lists the exceptions.
+        `references.call_reference` explains `as_float64`, and lists the errors that are raised.
         """
         assert callable(self.reference), "the reference is a function"
         extents = self.check_extents(extents)
