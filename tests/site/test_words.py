@@ -90,6 +90,15 @@ def test_sentence_names_the_worst_kernels(groups: list[dict[str, Any]], sentence
     assert words.summarize_changes([{"base": "b", "groups": [_group(**facts) for facts in groups]}]) == sentence
 
 
+def test_largest_slowdown_is_shown_although_others_are_faster() -> None:
+    """The worst group, whose picture a page shows, has the slowdown that the sentence names."""
+    slower = _group(**SLOWER, flags="-O0", kernel_times=12)
+    mixed = _group(slower=3, faster=1, size=2.0, ratio=1.075, at="int8 -O3", kernel_times=12)
+    changes = [{"base": "b", "groups": [slower, mixed]}]
+    assert words.select_worst_groups(changes) == [mixed]
+    assert "at most +7.5 % at int8 -O3" in words.summarize_changes(changes)
+
+
 #: Verdict of a group -> verdicts of its configurations, one text for each example.
 COUNTED = {
     "slower": ["slower rose", "slower"],

@@ -196,6 +196,20 @@ def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
     assert message in capsys.readouterr().err
 
 
+def test_shallow_clone_without_measured_commits_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, clone = begin(tmp_path / "whole"), tmp_path / "clone"
+    measured = commit(root)
+    commit(root)
+    git.text(tmp_path, "clone", "--quiet", "--depth=1", root.as_uri(), str(clone))
+    outputs = []
+    for folder in (root, clone):
+        write(folder, {measured: {COUNT: {"one": 1.0}}})
+        assert main([], folder) == 0
+        outputs.append(capsys.readouterr().err)
+    message = "this clone is shallow and lacks all measured commits, so their dates order them"
+    assert outputs == ["", f"{message}; run: git fetch --unshallow --all\n"]
+
+
 #: First, the history of A to D is reviewed. Then a commit gets a new count (None: its results are removed), and the
 #: steps to these heads are reviewed again: the cache has the regressions up to C and up to D, not earlier ones.
 LATER: dict[str, tuple[str, float | None, list[str]]] = {

@@ -45,6 +45,9 @@ docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.
         listed = format_commits(sorted(unknown))
         fetch = "git fetch --unshallow && git fetch --all" if git.is_shallow(root) else "git fetch --all"
         print(f"left out: results of {listed}, which this repository does not have; run: {fetch}", file=sys.stderr)
+    if git.is_shallow(root) and not all(history.graph.parents for history in histories):
+        problem = "this clone is shallow and lacks all measured commits, so their dates order them"
+        print(f"{problem}; run: git fetch --unshallow --all", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))
     else:

@@ -141,14 +141,18 @@ def list_regressions(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
 def select_worst_groups(changes: Iterable[Mapping[str, Any]]) -> list[_Group]:
     """Return the worst group of each changed kernel, the worst kernel first.
 
-    If times of the kernel changed, its other groups do not count, except failures.
+    If times of the kernel changed, its other groups do not count, except failures. Of groups that became slower, the
+    worst has the largest change, whether or not some of its times became faster.
     """
     groups = [group for change in changes for group in list_own_groups(change) if group["verdict"] in _RANKS]
-    timed_kernels, worst_groups = {group["kernel"] for group in groups if group["timed"]}, dict[str, _Group]()
+    timed_kernels, groups_by_kernel = {group["kernel"] for group in groups if group["timed"]}, dict[str, list[_Group]]()
     for group in sorted(groups, key=_rank_group):
         if group["timed"] or group["kernel"] not in timed_kernels or group["verdict"] in ("broken", "failed"):
-            worst_groups.setdefault(group["kernel"], group)
-    return list(worst_groups.values())
+            groups_by_kernel.setdefault(group["kernel"], []).append(group)
+    return [
+        min(kernel_groups, key=lambda group: (*_rank_group(group)[:3], -group["size"]))
+        for kernel_groups in groups_by_kernel.values()
+    ]
 
 
 def _rank_group(group: _Group) -> tuple[int, bool, bool, int, float]:
