@@ -28,8 +28,8 @@ _INTEGERS = frozenset(f"{kind}{bits}" for kind in "us" for bits in (8, 16, 32, 6
 def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> dict[int, int]:
     """Return the ``id`` of the last store by the ``id`` of each load that ptxas moves next to it."""
     readers = Counter(name for instruction in code for name in instruction.reads)
-    moves = [move for move in code if move.opcode == "mov" and isinstance(move.operands[-1], Immediate)]
-    constants = {name for move in moves for name in move.writes}
+    moves = [move for move in code if move.opcode == "mov" and move.writes]
+    constants = {name for move in moves if isinstance(move.operands[-1], Immediate) for name in move.writes}
     sunk: dict[int, int] = {}
     for block in blocks:
         instructions = list(code[block.start : block.stop])
@@ -65,7 +65,7 @@ def _is_moved(instruction: Instruction, constants: Set[str]) -> bool:
     registers = [leaf for leaf in leaves if isinstance(leaf, Register) and leaf.name not in constants]
     has_zero = any(isinstance(leaf, Immediate) and leaf.value == 0 for leaf in leaves)
     kinds = instruction.modifiers[-2:]
-    is_widened = instruction.opcode == "cvt" and _INTEGERS.issuperset(kinds) and kinds[0].endswith("64")
+    is_widened = instruction.opcode == "cvt" and _INTEGERS.issuperset(kinds) and kinds[:1] in (("u64",), ("s64",))
     is_single = instruction.opcode in _MOVED or instruction.name in _MOVED_NAMES
     return is_single and len(registers) == 1 and not has_zero and not is_widened
 
