@@ -57,8 +57,9 @@ DECLARED = [
     (".global .u8 two[2] = {1, 2, 3};", "mov.u64 %rd1, two;", "two: more initial values than its 2"),
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "more is not declared as a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g is not declared as a variable"),
-    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }", "the function 'f'"),
-    (_FUNC, "call.uni (%r1), f, (%r1);", "do not match the function 'f'"),
+    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }",
+     "results and arguments are 0 and 1; those of the function 'f' are 1 and 1"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "a result or an argument is no variable"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
 ]  # fmt: skip
 #: Code without declarations, and reason of the error.
