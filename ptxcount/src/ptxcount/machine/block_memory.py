@@ -64,7 +64,7 @@ class SharedMemory(ClusterAddresses):
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load`."""
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load` does."""
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
@@ -83,7 +83,7 @@ class SharedMemory(ClusterAddresses):
         return take_by_warp(data, of_lane_0, adjacent=stride == 1)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store`."""
+        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store` does."""
         position, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
