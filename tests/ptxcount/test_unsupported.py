@@ -152,6 +152,7 @@ REFUSED = [
     ("wgmma.mma_async.sync.aligned.m32n8k16.f32.f16.f16;", "m is 32; it must be 64"),
     ("wgmma.mma_async.m64n8k16.f32.f16.f16.row;", "the modifier .row is not allowed; allowed are .aligned, "),
     ("wgmma.mma_async.m64n8k16.f32;", "its types are .f32; those of d, a and b are needed"),
+    ("wgmma.mma_async.m64n8k32.s32.s8;", "its types are .s32, .s8; those of d, a and b are needed"),
     ("add.b32 %r1, %r2, %r3;", ".b32 is none of its types, .bf16, .f16,"),
     ("addc.cc.f32 %f1, %f1, %f2;", "with one type: .u32, .s32, .u64 or .s64"),
     ("atom.global.add.f16 %r1, [%rd1], 5;", ".add does not exist for .f16; allowed are .add.noftz,"),

@@ -194,8 +194,8 @@ class SharedMemory(ClusterAddresses):
 
         Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
         all threads are active, with the same addresses in all blocks, the positions are None. Then there is an index
-        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), and clusters whose
-        races are checked, always have positions.
+        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), remote accesses,
+        and clusters whose races are checked always have positions.
         """
         accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
         accesses.check_bounds(self._size)

@@ -83,6 +83,7 @@ class BlockScales(NamedTuple):
             allowed = " or ".join(map(str, _FIRST_BYTES[self.per_row]))
             text += f"; {byte_id} must be {allowed}, and {thread_id} below {side.choices}"
             raise unsupported(chunk.instruction, text)
+        # Inactive warps may have any byte-id and thread-id: their lanes and shifts only have to exist.
         places = np.minimum(side.lanes + side.stride * choice, 31)
         words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(side.lanes))), axis=2)
         shifts = 8 * (first_byte[..., None] + np.arange(self.per_row)) % 32
