@@ -66,9 +66,10 @@ def test_bfloat_converts_to_other_types(target: str) -> None:
         np.testing.assert_array_equal(got[number].view(f"u{got.itemsize}"), expected[number].view(f"u{got.itemsize}"))
     else:
         info = np.iinfo(target.replace("s", "int").replace("u", "uint"))
-        converted_nan = 2**63 if target == "u64" else 0
+        converted_nan = 2**63 if target == "u64" else 0  # for 64 bits, only the top bit is set: see `convert`
+        huge = 2.0**70  # beyond all integer types, but finite
         got = evaluate(f"cvt.rzi.{target}.bf16", [bits], info.dtype)
-        clamped = [converted_nan if np.isnan(x) else int(np.clip(np.trunc(x), -(2.0**70), 2.0**70)) for x in exact]
+        clamped = [converted_nan if np.isnan(x) else int(np.clip(np.trunc(x), -huge, huge)) for x in exact]
         assert got.tolist() == [max(info.min, min(info.max, value)) for value in clamped]
 
 

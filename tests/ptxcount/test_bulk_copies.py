@@ -210,11 +210,11 @@ TILES = [
 
 
 @pytest.mark.parametrize(("columns", "pitch", "x", "y"), TILES)
-def test_rows_of_tiles_split_separately(columns: int, pitch: int, x: int, y: int) -> None:
+def test_each_row_of_a_tile_counts_its_own_sectors(columns: int, pitch: int, x: int, y: int) -> None:
     totals = _copy_boxes(x, y, np.zeros((64, pitch), np.float32)[:, :columns]).totals()
     places = [(row, column) for row in range(y, y + 32) for column in range(x, x + 32)]
     inside = [(row, column) for row, column in places if 0 <= row < 64 and 0 <= column < columns]
-    # A row of the box takes 128 bytes of shared memory: it is not split.
+    # A row of the box takes 128 bytes of shared memory, so it is one segment.
     sectors = {(row, (row * pitch + column) * 4 // 32) for row, column in inside}
     # A load also counts sectors that it fills with zeros. There are two stores: a copy and a reduction.
     zeros = {(row, (column - x) * 4 // 32) for row, column in places if (row, column) not in inside}

@@ -60,6 +60,7 @@ def test_rows_are_copied_in_any_order(swizzle: int) -> None:
 def test_rows_lie_in_order_in_shared_memory(
     load: list[int], loaded: list[int], store: list[int], stored: list[int]
 ) -> None:
+    """First, gathered rows are stored as a tile; then rows of a tile are scattered. A tile has its rows in order."""
     source = np.arange(16 * 32, dtype=np.uint32).reshape(16, 32)
     target = np.zeros((16, 32), np.uint32)
     _run(source, target, load, store)

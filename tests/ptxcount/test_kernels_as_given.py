@@ -64,7 +64,7 @@ def test_entry_instantiates_a_template(name: str, file: Path, capsys: pytest.Cap
 
 
 def test_other_spelling_selects_the_instance(file: Path) -> None:
-    """The arguments of the template are left to nvcc."""
+    """Mangled names have ``unsigned int`` for ``unsigned``: nvcc resolves the arguments, or refuses them."""
     arrays: list[Any] = [np.zeros(32, np.uint32), np.arange(64, dtype=np.uint32), np.int32(32)]
     assert ptxcount.count(file, "gather<unsigned>", 1, 32, arrays).loads.sectors_per_request == 8
     with pytest.raises(ptxcount.CompileError, match="nothing"):

@@ -90,9 +90,9 @@ def test_guesses_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     guessed = {line.partition(" ")[0] for line in text.splitlines() if "# a guess" in line or "# guesses" in line}
     assert guessed == {"grid", "block", "dynamic_shared", "arguments"}
     assert {"block = [256, 1, 1]  # a guess", "dynamic_shared = 49152  # a guess"} <= {*text.splitlines()}
-    assert "first of all if" in text
+    assert "if the launch fails, look here first" in text
     listed = read_output(capsys, source)
-    assert "first of all if" in listed
+    assert "if a launch fails, start there" in listed
     assert "are guesses" in listed
 
 

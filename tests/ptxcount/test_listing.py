@@ -157,7 +157,9 @@ def test_json_has_totals_and_caveats() -> None:
 @pytest.mark.parametrize(("lanes", "is_printed"), [(96, True), (3, False)])  # of three requests
 def test_aggregation_of_several_lanes_is_printed(lanes: int, is_printed: bool) -> None:
     access = Access(Source(1), "global", "atomic", 4, requests=3, sectors=3, together=lanes, aggregated=3)
-    assert ("warp-aggregated" in format_table(LaunchCounters(96, [access]))) == is_printed
+    table = format_table(LaunchCounters(96, [access]))
+    assert ("(warp-aggregated by ptxas)" in table) == is_printed
+    assert "serialized" not in table
     assert ("warp-aggregated by ptxas: 3 requests" in listing.describe_cost(access)) == is_printed
 
 

@@ -6,12 +6,16 @@ from tests.ptxcount.narrow import LAUNCHES, LOOP_PLACES, LOOP_TYPES, compare_cou
 
 
 def test_counters_as_on_an_h200() -> None:
-    """Of loops and wide swaps, test every other place by turns; `tests/gpu/test_transfers.py` has all."""
+    """Test half of the loops and wide swaps: the white squares of a chessboard of variants and places.
+
+    `tests/gpu/test_transfers.py` has all.
+    """
     measured = read_measured()
     assert {launch.name for launch in LAUNCHES} == measured.keys()
     loops = [launch.name for launch in LAUNCHES if launch.kernel in LOOP_TYPES]
     for number, name in enumerate(loops):
-        if (number + number // len(LOOP_PLACES)) % 2:
+        variant, place = divmod(number, len(LOOP_PLACES))
+        if (variant + place) % 2 != 0:
             del measured[name]
     wrong = describe_differences(compare_counts(measured))
     assert not wrong, "\n".join(wrong)

@@ -255,3 +255,13 @@ def test_invalid_products_are_refused(form: Form, why: str) -> None:
     counts = {"a": a_count, "b": b_count, "metadata": 1, "left scales": 1, "right scales": 1}
     with pytest.raises(UnsupportedInstructionError, match=f"'mma.*' cannot be executed: {why}"):
         run(form, {name: np.zeros((count, 32), np.uint32) for name, count in counts.items()})
+
+
+def test_error_has_the_byte_id_of_the_wrong_warp() -> None:
+    """The byte-id of A is 3 times the number of the warp: 0 is allowed, 3 is not."""
+    registers, _ = draw_product(_MXF4)
+    byte = ".reg .b16 %byte; shr.u32 %r1, %r0, 5; mul.lo.u32 %r1, %r1, 3; cvt.u16.u32 %byte, %r1; mma."
+    text = write_product(_MXF4, registers).replace("mma.", byte, 1).replace("{0, 0}", "{%byte, 0}", 1)
+    arrays = np.zeros((64, 32), np.uint32), np.zeros((64, 4), np.uint32)
+    with pytest.raises(UnsupportedInstructionError, match="byte-id-a is 3 and thread-id-a is 0"):
+        ptxcount.count(text, None, 1, 64, arrays)

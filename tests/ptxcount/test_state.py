@@ -108,7 +108,7 @@ def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, e
 
 
 def test_word_behind_a_wide_store_is_unwritten() -> None:
-    """Thread 0 writes two words. Thread 2 adds to the third."""
+    """Thread 0 writes words 0 and 1. Then thread i adds to word i: thread 2 is the first with an unwritten word."""
     body = "setp.eq.u32 %p1, %r0, 0; @%p1 st.shared.u64 [%r7], 1; bar.sync 0; red.shared.add.u32 [%r1], 1;"
     with pytest.raises(errors.UninitializedReadError) as caught:
         words_after(body)

@@ -57,8 +57,9 @@ DECLARED = [
     (".global .u8 two[2] = {1, 2, 3};", "mov.u64 %rd1, two;", "two: more initial values than its 2"),
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "more is not declared as a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g is not declared as a variable"),
-    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }", "the function 'f'"),
-    (_FUNC, "call.uni (%r1), f, (%r1);", "do not match the function 'f'"),
+    (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }",
+     "results and arguments are 0 and 1; those of the function 'f' are 1 and 1"),
+    (_FUNC, "call.uni (%r1), f, (%r1);", "a result or an argument is no variable"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
 ]  # fmt: skip
 #: Code without declarations, and reason of the error.
@@ -151,6 +152,7 @@ REFUSED = [
     ("wgmma.mma_async.sync.aligned.m32n8k16.f32.f16.f16;", "m is 32; it must be 64"),
     ("wgmma.mma_async.m64n8k16.f32.f16.f16.row;", "the modifier .row is not allowed; allowed are .aligned, "),
     ("wgmma.mma_async.m64n8k16.f32;", "its types are .f32; those of d, a and b are needed"),
+    ("wgmma.mma_async.m64n8k32.s32.s8;", "its types are .s32, .s8; those of d, a and b are needed"),
     ("add.b32 %r1, %r2, %r3;", ".b32 is none of its types, .bf16, .f16,"),
     ("addc.cc.f32 %f1, %f1, %f2;", "with one type: .u32, .s32, .u64 or .s64"),
     ("atom.global.add.f16 %r1, [%rd1], 5;", ".add does not exist for .f16; allowed are .add.noftz,"),

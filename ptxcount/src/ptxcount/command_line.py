@@ -96,7 +96,8 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help=text)
     text = "value of a __constant__ or __device__ variable: NAME=dtype[shape]=FILL"
     parser.add_argument("--variable", action="append", default=[], metavar="ARG", help=text)
-    text = "also print source lines from this file or folder, besides the compilation's files (PTX: the current folder)"
+    text = "also print source lines of this file or folder, not only of the compilation's files (or for PTX, of the "
+    text += "current folder)"
     parser.add_argument("--source", action="append", default=[], type=Path, metavar="PATH", help=text)
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as an HTML page")

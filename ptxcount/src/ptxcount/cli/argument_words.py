@@ -28,7 +28,7 @@ _SHOWN = 60
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
-    """Make a kernel's arguments from their texts, in order. Raise as `make_argument`."""
+    """Make a kernel's arguments from their texts, in order. Raise as `make_argument` does."""
     arguments: list[KernelArgument] = []
     for word in words:
         arguments.append(make_argument(word, sum(map(total_bytes, arguments)), folder))

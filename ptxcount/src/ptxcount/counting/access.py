@@ -172,7 +172,7 @@ class Access:
         *,
         is_aggregated: bool,
     ) -> None:
-        """Count an execution as `record`; ``is_aggregated`` holds for all of its requests."""
+        """Count an execution as `record` does; ``is_aggregated`` holds for all of its requests."""
         occupancy = find_active_lanes(active, shape)
         count = occupancy.requests
         self.requests += count

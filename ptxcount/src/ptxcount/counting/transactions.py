@@ -98,13 +98,13 @@ def count_bulk_copy_sectors(
     The hardware splits the copy at 128-byte boundaries of the shared address. Each segment costs the sectors that it
     touches (measured: 456 bulk copies and 280 tiles on H100s and H200s). A load fills elements out of bounds with
     zeros: these count as the sectors of shared memory that they fill. A store drops such elements. A multicast is also
-    split at 128-byte boundaries of the global address. Each of these segments costs at least two sectors, and at least
-    three if the segment holds zeros (measured: 105 launches on an H200, docs/evidence/memory.md).
+    split at 128-byte boundaries of the global address, and zeros are segments of their own. A segment of data costs at
+    least two sectors, one of zeros at least three (measured: 105 launches on an H200, docs/evidence/memory.md).
 
     Parameters
     ----------
     global_addresses, shared_addresses : ndarray of int
-        The addresses of each moved part of a sector. 2-D if each row of a tile is split separately.
+        One address for each part of a sector that moves. 2-D if each row of a tile is split separately.
     shift : int
         Bytes added to the shared address.
     inside : ndarray of bool, optional
@@ -117,7 +117,8 @@ def count_bulk_copy_sectors(
     shape, shared_addresses = global_addresses.shape, shared_addresses + shift
     rows = np.broadcast_to(np.arange(shape[0])[:, None] if len(shape) > 1 else 0, shape)
     within = np.full(shape, True) if inside is None else inside
-    # Zeros have line -1, and a negative number for each sector of shared memory.
+    # A segment is a row, a line of shared memory, and a line of global memory, 0 unless it splits the copy. Zeros have
+    # the global line -1, and a negative number for each sector of shared memory.
     lines = np.where(within, global_addresses // LINE if is_multicast else 0, -1)
     sectors = np.where(within, global_addresses // SECTOR, -1 - shared_addresses // SECTOR)
     keys = np.stack([rows, shared_addresses // LINE, lines, sectors])
@@ -153,7 +154,7 @@ def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array
 
 
 def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_count: int) -> Array:
-    """Count the wavefronts if lanes are served in groups of ``word_count`` words."""
+    """Count the wavefronts if lanes are served in groups of ``word_count`` words, the rows of ``words``."""
     words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
     words = np.sort(np.where(active[:, :, None], words, -1).reshape(-1, word_count), axis=1)
     new = words >= 0

@@ -154,7 +154,7 @@ class BarrierQueue:
         return arrivals, [arrival for arrival in self._arrivals if arrival.key != key]
 
     def _remove(self, arrivals: list[BarrierArrival], others: list[BarrierArrival], released: Array) -> list[Resumed]:
-        """Remove released threads from the ``arrivals`` at their barrier; return where these threads continue."""
+        """Keep ``others``, and ``arrivals`` without ``released`` threads; return where released threads continue."""
         remaining = [arrival._replace(threads=arrival.threads & ~released) for arrival in arrivals]
         self._arrivals = others + [arrival for arrival in remaining if arrival.threads.any()]
         waiting = select_waiting(arrivals)

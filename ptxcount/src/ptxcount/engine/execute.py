@@ -27,7 +27,7 @@ from .schedule import Schedule
 #: Maximum threads of a chunk, the thread blocks that run together: enough to amortize the cost of NumPy calls, few
 #: enough to keep registers in cache. A single block, cluster or cooperative grid may have more.
 CHUNK_THREADS = 1 << 18
-#: Maximum bytes of the registers, and of the local and shared memory, of a chunk.
+#: Maximum estimated bytes of the registers, and of the local and shared memory, of a chunk.
 CHUNK_BYTES = 256 << 20
 
 # Freeing one large untouched array raises glibc's trim threshold. Otherwise memory is returned to the system and
@@ -103,18 +103,18 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
 
 
 def _run_until_all_wait(schedules: deque[Schedule]) -> None:
-    """Run the last of some chunks, then the others in turn, until all have ended or wait without progress.
+    """Run schedules in turn, from the last, until each has ended, or has waited once since the last progress.
 
-    ``schedules`` keeps the chunks that wait. The last one is new; the others wait already.
+    The last schedule is new; the others wait already. A chunk that splits is replaced by its parts.
     """
-    vain_turns = len(schedules) - 1  # chunks that have waited since the last progress
+    vain_turns = len(schedules) - 1  # schedules that have waited since the last progress
     while vain_turns < len(schedules):
         schedule = schedules.pop()
         parts = schedule.run_turn()
         if parts is None:  # it waits for other chunks
             schedules.appendleft(schedule)
             vain_turns = 1 if schedule.has_progress else vain_turns + 1
-        else:
+        else:  # it has split, or ended without parts
             schedules += parts
             vain_turns = 0
 
@@ -136,6 +136,7 @@ def _count_merged(kernel: Executable, context: Context, merged: Sequence[MergedC
 
 def _iter_chunks(kernel: Executable, context: Context) -> Iterator[Array]:
     """Yield the linear block indices of each chunk. Clusters, and the grid of a cooperative launch, stay whole."""
+    # A byte of shared memory takes about 32 bytes, with its race check.
     block_bytes = context.threads * (8 * kernel.registers + context.local_size) + 32 * context.shared_size
     size = max(1, min(CHUNK_THREADS // context.threads, CHUNK_BYTES // max(block_bytes, 1)))
     blocks, cluster = prod(context.grid), prod(context.cluster)

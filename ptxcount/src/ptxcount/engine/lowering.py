@@ -170,8 +170,12 @@ class _Inliner:
             problem = f"the PTX has no function {demangle(name)!r}; {_ONE_FILE}"
         elif function is None:  # of the runtime
             problem = ""
-        elif not function.accepts(len(results), len(arguments)) or "" in operands:  # "": an operand that is no variable
-            problem = f"its arguments do not match the function {demangle(name)!r}"
+        elif not function.accepts(len(results), len(arguments)):
+            given = f"its numbers of results and arguments are {len(results)} and {len(arguments)}"
+            needed = f"{len(function.results)} and {len(function.parameters)}"
+            problem = f"{given}; those of the function {demangle(name)!r} are {needed}"
+        elif "" in operands:
+            problem = "a result or an argument is no variable; declare a .param variable for each"
         elif sum(name == caller for caller, _ in self._callers) > 1:
             problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion"
         elif len(code) > MAX_INSTRUCTIONS:

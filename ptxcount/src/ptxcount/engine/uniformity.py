@@ -107,8 +107,9 @@ class _Joins:
     def find_joined_registers(self, block: int) -> set[str]:
         """Return the registers that become divergent if lanes diverge at the end of a basic block.
 
-        These registers are written on a path to the join, live there, and written more than once. If the block is in a
-        loop, one of the last two conditions is enough: lanes may leave the loop in different iterations.
+        These registers are written on a path to the join, live there, and written more than once. If a path leads back
+        to the block before the join, one of the last two conditions is enough: the branch may leave a loop, and lanes
+        may leave in different iterations.
         """
         meeting = self._meeting_block.get(block)
         live = self._flow.find_live(frozenset() if meeting is None else frozenset((meeting,)))

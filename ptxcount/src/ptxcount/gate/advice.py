@@ -202,8 +202,9 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     """Tell if warps at consecutive elements touch an extra sector because they start inside one.
 
-    Not all accesses of a stencil can be aligned. So return False if successive executions overlap, or if another access
-    of `find_neighbours` begins lower, or if one with this array and lane stride is mostly aligned.
+    Not all accesses of a stencil can be aligned. So return False if successive executions overlap, if another access of
+    `find_neighbours` begins lower, or if an access to this array with this lane stride is mostly aligned. Also return
+    False if starts vary although all known strides are multiples of a sector.
     """
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
@@ -214,11 +215,10 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     starts = _find_warp_starts(pattern)
     if not len(starts) or overlaps or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
         return False
-    for candidate in launch.patterns:
-        if candidate.lane_stride == pattern.lane_stride and launch.find_array(candidate) == launch.find_array(pattern):
-            candidate_starts = _find_warp_starts(candidate)
-            if np.count_nonzero(candidate_starts) * 2 < len(candidate_starts):
-                return False
+    array = launch.find_array(pattern)
+    similar = [p for p in launch.patterns if p.lane_stride == pattern.lane_stride and launch.find_array(p) == array]
+    if any(np.count_nonzero(places) * 2 < len(places) for places in map(_find_warp_starts, similar)):
+        return False
     has_one_start = not np.ptp(starts)
     strides = (pattern.warp_stride, pattern.block_stride, step)
     return has_one_start or any(stride is not None and stride % SECTOR for stride in strides)

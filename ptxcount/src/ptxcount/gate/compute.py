@@ -19,7 +19,7 @@ _CODES = {"unknown-limits": UNKNOWN_LIMITS}
 
 
 def compile_recipe(recipe: Recipe) -> Compiled:
-    """Compile a recipe's source, or read its PTX; raise as `compile_entry`."""
+    """Compile a recipe's source, or read its PTX; raise as `compile_entry` does."""
     if recipe.instance:
         return Compiled(*compile_entry(*recipe))
     return Compiled(read_or_compile(recipe.source, recipe.flags, recipe.arch), None)

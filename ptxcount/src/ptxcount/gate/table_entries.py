@@ -57,7 +57,7 @@ def _format_entry(file: Path, overview: KernelOverview, flags: str) -> str:
         f"file = {json.dumps(file.as_posix())}",
         f"kernel = {json.dumps(overview.entry)}",
         *(f"{guess}  # a guess" for guess in guesses),
-        "arguments = [  # guesses: replace sizes and numbers, first of all if the launch fails",
+        "arguments = [  # guesses: replace sizes and numbers; if the launch fails, look here first",
         *(f"    {json.dumps(word)}," for word in overview.arguments),
         "]",
     ]

@@ -162,5 +162,5 @@ def _count_parallel_turns(lengths: Array) -> int:
     ``lengths`` are the numbers of threads by address: [1, 1, 900] -> 1, because one queue costs less than 899 turns.
     """
     turns = np.concatenate([[0], np.sort(lengths)])
-    remaining_queues = np.arange(len(lengths), -1, -1)
+    remaining_queues = np.arange(len(lengths), -1, -1)  # where turns are equal, the last is right
     return int(turns[np.argmin(turns + _QUEUE_COST * remaining_queues)])

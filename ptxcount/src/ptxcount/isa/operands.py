@@ -129,7 +129,7 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
 
 
 def make_array_reader(instruction: Instruction, operand: Operand, kind: Type) -> Callable[[Chunk], Array]:
-    """Return a function that reads an operand, as `make_reader`, as an array of the dtype of ``kind``."""
+    """Return a function that reads an operand as `make_reader` does, but as an array of the dtype of ``kind``."""
     read = make_reader(instruction, operand, kind)
     return lambda chunk: as_array(read(chunk), kind)
 

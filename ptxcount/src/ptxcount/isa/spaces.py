@@ -89,7 +89,8 @@ def make_resolver(space: str | None, read: Reader) -> Callable[[Chunk], tuple[st
         (resolved_space, place, _), *others = _iter_spaces(chunk, read(chunk))
         if others:
             spaces = " and ".join([resolved_space, *(other for other, _, _ in others)])
-            raise unsupported(chunk.instruction, f"its threads access {spaces} memory; all must access one state space")
+            problem = f"its threads access {spaces} memory by generic addresses"
+            raise unsupported(chunk.instruction, f"{problem}; ptxcount supports one state space at a time")
         return resolved_space, place
 
     return resolve_generic

@@ -119,7 +119,7 @@ def find_active_lanes(active: Array, shape: tuple[int, ...]) -> ActiveLanes:
 
 
 def find_first(mask: Array) -> tuple[int, ...]:
-    """Return the index of the first true element along each axis."""
+    """Return the index, one number per axis, of the first true element in row-major order."""
     return tuple(int(axis[0]) for axis in np.nonzero(mask))
 
 

@@ -27,7 +27,7 @@ class SharedAccesses:
     threads: Array
     #: Offset in the memory of the accessed block.
     offsets: Array
-    #: True if all threads are active, with the same offsets in all blocks: then these are the accesses of one block.
+    #: True if these accesses of one block stand for all blocks: all threads are active, with the same offsets.
     is_uniform: bool = False
     #: True if an access is to the memory of another block.
     is_remote: bool = False
@@ -45,7 +45,7 @@ class SharedAccesses:
         self.report(error, (int(self.rows[access]), int(self.threads[access])), text, offset, *other)
 
     def check_bounds(self, size: int) -> None:
-        """Report the first access beyond ``size`` bytes, and the first one that is not aligned to its width."""
+        """Report the first access outside ``size`` bytes, and the first one that is not aligned to its width."""
         is_outside = (self.offsets < 0) | (self.offsets > size - self.width)
         is_misaligned = (self.offsets & (self.width - 1)) != 0
         if is_outside.any():

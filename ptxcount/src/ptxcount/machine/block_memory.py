@@ -64,7 +64,7 @@ class SharedMemory(ClusterAddresses):
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load`."""
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load` does."""
         position, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
         if position is None:
@@ -83,7 +83,7 @@ class SharedMemory(ClusterAddresses):
         return take_by_warp(data, of_lane_0, adjacent=stride == 1)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store`."""
+        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store` does."""
         position, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
@@ -194,8 +194,8 @@ class SharedMemory(ClusterAddresses):
 
         Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
         all threads are active, with the same addresses in all blocks, the positions are None. Then there is an index
-        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), and clusters whose
-        races are checked, always have positions.
+        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), remote accesses,
+        and clusters whose races are checked always have positions.
         """
         accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
         accesses.check_bounds(self._size)

@@ -47,7 +47,7 @@ class Chunk:
     active: Array
     #: Registers that inactive threads still need, so writes must be masked. None: all registers.
     live_elsewhere: frozenset[str] | None
-    #: Consecutive strong loads, failed atomics and failed waits at mbarriers, without a write in between.
+    #: Consecutive strong loads, failed atomics, and failed waits at mbarriers (weighted), without a write in between.
     spins: int
     #: True if memory was written since the scheduler last cleared this flag.
     has_written: bool
@@ -70,7 +70,8 @@ class Chunk:
         #: Time up to which all accesses to global memory are ordered before each block.
         self.last_ordered = np.zeros(len(block_ids), np.int64)
         self._specials: dict[str, Array] = {}
-        #: Address of each thread's last load in a wait loop, by `id` of the load; -1: none since it entered the loop.
+        #: Address of each thread's last access by an instruction that may poll, by `Poll.load`; -1: none since it
+        #: entered the loop.
         self._polled_addresses: dict[int, Array] = {}
         #: The address of the mbarrier that each thread waits for, -1 for none; empty until one waits.
         self.barrier_waits = np.zeros((0, 0), np.int64)
@@ -223,8 +224,8 @@ class Chunk:
     ) -> None:
         """Count an access by `record`, but polls of a wait loop separately.
 
-        An access is a poll if the thread is in the mask ``may_poll`` and repeats the address of its last access in this
-        loop.
+        An access is a poll if the thread is in the mask ``may_poll``, and repeats the address of its last access by
+        this instruction (or by the load's copy before the loop) since it entered the loop.
         """
         poll = self.context.polls.get(id(self.instruction))
         if poll is None:

@@ -87,7 +87,7 @@ class ClusterRaces:
         return Race(at[0], int(other), [*self._sources][int(earlier[line][at])])
 
     def _find_store_race(self, last: Array, blocks: Array, stored: StoredValues | None) -> Race | None:
-        """Return a race of stores of this instruction by two blocks, unless the second owns the unit; else None.
+        """Return a race between stores of this instruction by two blocks; else None.
 
         With ``stored`` values, only stores of different values race.
         """

@@ -23,7 +23,7 @@ class Context:
     memory: ArrayMemory
     constants: ArrayMemory
     parameters: ArrayMemory
-    #: Addresses of variables, parameters and functions by name.
+    #: Addresses of variables, parameters, functions and the `GRID_WORKSPACE` by name.
     symbols: dict[str, int]
     #: Reasons why some variables have no address, by the name of the variable.
     unavailable: dict[str, str]

@@ -7,7 +7,7 @@ races
 
 - of a block that executes one of these instructions without synchronizing by it,
 - between a strong and a weak access, except a strong write and a load that ends a loop,
-- of textures, bulk copies and tensor cores,
+- of other instructions than loads, stores and atomics, such as textures, asynchronous copies and tensor cores,
 - between stores to an array that the kernel only writes, except the threads of one store in the first 16 stores; the
   strict check misses none of these.
 """
@@ -168,7 +168,10 @@ class AccessHistory:
     def record_strong_write(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> None:
-        """Record those strong writes whose ``values`` differ from memory, ``cells``. They do not race themselves."""
+        """Record strong writes that change memory: ``values`` and ``cells`` are before and after, in either order.
+
+        The writes themselves race with nothing, only later weak loads race with them.
+        """
         changed = np.flatnonzero(_find_changes(index, values, cells))
         units = self._find_units(index[changed], width)
         self._written[units] = np.broadcast_to(event.threads[changed, None] | event.time << _TIME, units.shape)
@@ -176,7 +179,7 @@ class AccessHistory:
     def record_store(
         self, index: Array, width: int, values: Sequence[Array], cells: Array, event: AccessEvent
     ) -> tuple[int, str] | None:
-        """Record a store of ``values`` before memory, ``cells``, changes; return a race as `record_load`."""
+        """Record a store of ``values`` before memory, ``cells``, changes; return a race as `record_load` does."""
         units, thread = self._find_units(index, width), event.threads[:, None]
         last_read, last_write = self._read[units], self._written[units]
         races_read = self._is_unordered(last_read, thread, event, self._find_lane_bits(units))

@@ -46,12 +46,12 @@ class LocalMemory:
         return np.where(is_active, (first + offsets) // size, 0)
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
-        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load`."""
+        """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load` does."""
         index = self._index_elements(address, size, size * count, active, report)
         return [self._data.reshape(-1).view(unsigned(size))[index + k] for k in range(count)]
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
-        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store`."""
+        """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store` does."""
         index = self._index_elements(address, size, size * len(values), active, report)
         is_active = spread(active, self._shape)
         for k, value in enumerate(values):

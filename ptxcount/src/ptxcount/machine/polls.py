@@ -17,7 +17,7 @@ _SWAPS = frozenset({"cas", "exch"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
 #: Opcodes that no pure wait loop contains.
 _WORK = frozenset({"st", "atom", "red", "bar", "barrier", "call", "cp", "trap"})
-#: Opcodes whose result depends only on the operands.
+#: Opcodes of address arithmetic; their result depends only on the operands.
 _PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 
 
@@ -50,7 +50,8 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
 
     A pure wait loop has no store, atomic, barrier, call, copy, trap or weak load. A strong load decides whether the
     loop ends. A compiler may move the first iteration before the loop: the same load there belongs to the loop. An
-    atomic that takes a lock is tried again with the same operands; the loop may also contain the critical section.
+    atomic that takes a lock is tried again with the same operands; the loop may also contain the critical section. A
+    load belongs only to its innermost loop, an atomic to the innermost one that tries it again.
     """
     polls: dict[int, Poll] = {}
     if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
@@ -148,9 +149,8 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
     """Rank basic blocks; the lowest rank runs first.
 
-    Blocks that early exits of polling loops reach, but not all exits, come first: on a GPU, threads that exit early do
-    not wait for the loop. So a search ends soon after the first thread stores its result and returns. Other blocks keep
-    the rank of ``flow``.
+    Blocks of `_iter_early_exits` come first: on a GPU, threads that exit early do not wait for the loop. So a search
+    ends soon after the first thread stores its result and returns. Other blocks keep the rank of ``flow``.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
@@ -160,9 +160,9 @@ def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
 
 
 def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:
-    """Yield the basic blocks that early exits of a loop reach, but not all exits.
+    """Yield the basic blocks that early exits of a polling loop reach, but its ordinary exit does not.
 
-    Blocks from which threads may return to the loop, or wait for other threads, are left out.
+    Blocks that all threads pass, and blocks from which they may return to the loop or reach a barrier, are left out.
     """
     if not any(map(is_strong, _list_code(code, flow, loop))):
         return

@@ -12,7 +12,7 @@ current one has accessed the byte, one of these two is such a thread. If masks o
 check also keeps the time of each lane's last access. It compares this time with the vector clocks of `warp_clocks`.
 
 The strict check gives volatile accesses that do not poll their own kinds. Two of them race if their threads are in the
-same warp: since Volta, lanes do not run in lockstep.
+same warp: since Volta, lanes do not run in lockstep. Unless strict, stores that change nothing race only with atomics.
 """
 
 from __future__ import annotations
@@ -140,16 +140,9 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self,
-        kind: str,
-        row: Array,
-        thread: Array,
-        unit: Array,
-        source: Source,
-        stored: StoredValues | None,
-        *,
+        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
-    ) -> Race | None:
+    ) -> Race | None:  # fmt: skip
         """Record an instruction's accesses; return a race with an earlier instruction, else one among these, or None.
 
         ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a

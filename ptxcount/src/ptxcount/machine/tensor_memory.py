@@ -32,11 +32,11 @@ class TensorMemory:
         self._owners = np.full((blocks, COLUMN_COUNT), _FREE)
         self._sources: dict[tuple[int, int], Source] = {}
         self._relinquished = np.zeros(blocks, bool)
-        #: Columns written by products and copies without a ``commit``.
+        #: Columns written by asynchronous instructions (products, copies and shifts) without a ``commit``.
         self._uncommitted = np.zeros((blocks, COLUMN_COUNT), bool)
-        #: Columns written by products and copies with a ``commit`` whose mbarrier no thread has waited for.
+        #: Columns written by asynchronous instructions with a ``commit`` whose mbarrier no thread has waited for.
         self._unfinished = np.zeros((blocks, COLUMN_COUNT), bool)
-        #: Columns of each block whose products and copies an mbarrier tracks, by the mbarrier's block and offset.
+        #: Columns of each block whose writers an mbarrier tracks, by the mbarrier's block and offset.
         self._covered: dict[tuple[int, int], dict[int, Array]] = {}
         #: Columns of stores without a ``wait::st``, by quarter of the lanes.
         self._stored = np.zeros((blocks, 4, COLUMN_COUNT), bool)
@@ -119,15 +119,9 @@ class TensorMemory:
         return self._data[blocks, lanes, columns]
 
     def store(
-        self,
-        blocks: Array,
-        lanes: Array,
-        columns: Array,
-        words: Array,
-        report: Report,
-        *,
+        self, blocks: Array, lanes: Array, columns: Array, words: Array, report: Report, *,
         is_asynchronous: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store words at lanes and columns of some blocks; the arrays are broadcast together.
 
         ``is_asynchronous``: a product, copy or shift writes the words; a thread must wait for the commit's mbarrier.
@@ -145,7 +139,7 @@ class TensorMemory:
         self._stored[rows, quarters] = False
 
     def commit(self, rows: list[int], barriers: list[tuple[int, int]]) -> None:
-        """Let mbarriers, given by block and offset, track all unfinished products and copies of the blocks ``rows``."""
+        """Let mbarriers, given by block and offset, track all unfinished columns of the blocks ``rows``."""
         for row in rows:
             self._unfinished[row] |= self._uncommitted[row]
             self._uncommitted[row] = False

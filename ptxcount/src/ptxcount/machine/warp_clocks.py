@@ -3,8 +3,8 @@
 ``bar.warp.sync`` orders only the lanes of its mask. So each lane has a vector clock (Fidge 1988, Mattern 1989); if all
 masks are whole, one clock serves the warp. The clock of a lane has a time for each other lane: accesses of the other
 lane up to this time are ordered before the lane. A barrier joins the clocks of its lanes. A strong load that reads a
-flag is ordered after all accesses of the block before the write of the flag; so is an atomic. For this order, each
-thread has a single time.
+flag is ordered after all accesses of the block before the write of the flag; so is an atomic, but without acquire
+semantics only from the thread's next fence on. For this order, each thread has a single time.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class _ResidueAnalysis:
 
 
 def _find_target(instruction: Instruction) -> Register | None:
-    """Return the register that an instruction writes; None without operands, and for a vector or a pair."""
+    """Return the first operand if it is a register, even if an instruction such as ``bar`` only reads it; else None."""
     target = instruction.operands[0] if instruction.operands else None
     return target if isinstance(target, Register) else None
 

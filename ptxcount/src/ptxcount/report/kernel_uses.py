@@ -179,7 +179,7 @@ class KernelUses:
 
     @cached_property
     def iteration_counts(self) -> frozenset[str]:
-        """Names that bound only loops: no threads, and no factors of an index or of ``blockIdx``."""
+        """Names that bound loops, but do not bound threads, and are no factor of an index or of ``blockIdx``."""
         return frozenset(name for name in self._loop_bounds if not self.is_pitch(name) and not self.is_bound(name))
 
     @cached_property

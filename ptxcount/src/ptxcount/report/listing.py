@@ -136,7 +136,7 @@ def format_listing(counters: LaunchCounters, find_lines: FindLines) -> str:
 
     Accesses without a source line, uniform constants, and local memory that ptxas keeps in registers are left out.
     """
-    from dataclasses import replace  # noqa: PLC0415 -- with all of inspect, which an unchanged check does without
+    from dataclasses import replace  # noqa: PLC0415 -- it imports inspect, which is slow and often not needed
 
     accesses_by_file: dict[str, dict[int, list[Access]]] = {}
     listed = [access for access in counters.machine_code_accesses() if not access.is_uniform_constant]

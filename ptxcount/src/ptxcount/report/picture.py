@@ -85,7 +85,7 @@ def _draw_sectors(addresses: Array, lanes: Array, width: int) -> Iterator[Pictur
 
 
 def _draw_banks(addresses: Array, lanes: Array, width: int) -> Iterator[Picture]:
-    """Yield a picture of a request served in groups of lanes of the usual size, and one in groups of twice the size."""
+    """Yield a picture for groups of lanes of the usual size, and one for twice the size; `draw_access` chooses."""
     usual_count = BANKS * WORD // max(width, WORD)
     for lane_count in (usual_count, 2 * usual_count):
         now, best = [], []

@@ -146,7 +146,7 @@ def _make_overview(
 
 
 _GUESS_NOTE = (
-    "Grids, blocks, sizes, numbers and template arguments are guesses: replace them, first of all if a launch fails. "
+    "Grids, blocks, sizes, numbers and template arguments are guesses: replace them; if a launch fails, start there. "
     "Arguments are described by: ptxcount --help"
 )
 #: Prefix of the argument text of a descriptor, by parameter type.

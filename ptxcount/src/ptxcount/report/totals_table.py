@@ -85,7 +85,7 @@ def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, tota
         row = _format_row(f"  {kind}", requests, count, format_ratio(count, requests), last)
         note = "(cp.async: neither loads nor stores)" if kind == "copy" else ""
         if (space, kind, unit) == ("global", "atomic", "sectors"):
-            note = f"({_describe_aggregation(counters.atomics)})"
+            note = _describe_aggregation(counters.atomics)
         caveat = counters.caveats().get(f"{space} {kind}", note)
         yield f"{row}  {caveat}".rstrip()
     merged = counters.merged.get(kind) if space == "shared" else None  # requests and wavefronts
@@ -95,9 +95,9 @@ def _iter_kind_rows(section: _Section, kind: str, counters: LaunchCounters, tota
 
 
 def _describe_aggregation(atomics: Amounts) -> str:
-    has_shared_addresses = atomics.together > atomics.requests  # otherwise there is nothing to aggregate
-    aggregated = atomics.aggregated if has_shared_addresses else 0
-    if aggregated == atomics.requests:
-        return "warp-aggregated by ptxas"
-    text = "lanes on one address are serialized"
-    return f"{text}, except in {aggregated} warp-aggregated requests" if aggregated else text
+    if atomics.together <= atomics.requests:  # each lane has an address of its own
+        return ""
+    if atomics.aggregated == atomics.requests:
+        return "(warp-aggregated by ptxas)"
+    exception = f", except in {atomics.aggregated} warp-aggregated requests" if atomics.aggregated else ""
+    return f"(lanes on one address are serialized{exception})"

@@ -97,7 +97,7 @@ class Member(NamedTuple):
 def find_structs(text: str) -> dict[str, list[Member]]:
     """Return the data members of the structs of a source, by the struct's name.
 
-    Structs with a base class, a virtual function, or a member that cannot be parsed are left out.
+    Structs with a base class, an alignment, a virtual function, or a member that cannot be parsed are left out.
     """
     structs = {}
     for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text)):

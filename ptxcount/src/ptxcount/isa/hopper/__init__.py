@@ -1,4 +1,4 @@
-"""Instructions of Hopper and later GPUs: bulk copies, tensor maps, ``mbarrier``, ``wgmma``, and clusters.
+"""Instructions of Hopper and later GPUs, such as bulk copies, ``mbarrier`` and ``wgmma``.
 
 This module itself has ``mapa`` and ``getctarank``: addresses in distributed shared memory (PTX ISA).
 """

@@ -1,4 +1,4 @@
-"""Asynchronous copies: ``cp.async.bulk`` of bytes and of boxes of tensors.
+"""Asynchronous copies and reductions: ``cp.async.bulk`` of bytes and of parts of tensors.
 
 They complete immediately here (PTX ISA, "Data Movement: Non-tensor copies", "Tensor copies"). Lanes of a warp with
 equal operands share one store. Each lane makes its own load, reduction or copy within shared memory. This was measured
@@ -43,8 +43,8 @@ _KNOWN = {"async", "bulk", "tensor", "tile", "im2col", "im2col_no_offs", "reduce
 def _make_operand_readers(instruction: Instruction, names: list[str], spaces: list[str]) -> dict[str, Reader]:
     """Return the readers of "to", "from", "size", "barrier" and "ranks", if the form has them.
 
-    Coordinates are "x0", "x1" and so on; offsets of ``im2col`` mode are "o0", "o1" and so on. ``names`` are the
-    modifiers, ``spaces`` the state spaces of the target and of the source.
+    Coordinates are "coordinate 0" and so on, x first; offsets of ``im2col`` mode are "offset 0" and so on. ``names``
+    are the modifiers, ``spaces`` the state spaces of the target and of the source.
     """
     readers: dict[str, Reader] = {}
     for side, space, operand in zip(("to", "from"), spaces, instruction.operands[:2], strict=True):
@@ -54,8 +54,8 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
                 problem = f"{format_operand(operand)} must be [tensor map, {{coordinates}}]"
                 raise unsupported(instruction, problem)
             address_operand = operand.items[0]
-            for place, coordinate in enumerate(split_group(operand.items[1])):
-                readers[f"x{place}"] = make_array_reader(instruction, coordinate, TYPES["s32"])  # may be negative
+            for axis, coordinate in enumerate(split_group(operand.items[1])):  # may be negative
+                readers[f"coordinate {axis}"] = make_array_reader(instruction, coordinate, TYPES["s32"])
         readers[side] = make_address_reader(instruction, address_operand, None if space == "global" else "shared")
     remaining = list(instruction.operands[2:])
     if "tensor" not in names:
@@ -63,8 +63,8 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
     if _COMPLETION in names:
         readers["barrier"] = make_address_reader(instruction, remaining.pop(0), "shared")
     if "im2col" in names and remaining and isinstance(remaining[0], Group):
-        for place, offset in enumerate(split_group(remaining.pop(0))):
-            readers[f"o{place}"] = make_reader(instruction, offset, TYPES["u16"])
+        for axis, offset in enumerate(split_group(remaining.pop(0))):
+            readers[f"offset {axis}"] = make_reader(instruction, offset, TYPES["u16"])
     if "multicast::cluster" in names:
         readers["ranks"] = make_reader(instruction, remaining.pop(0), TYPES["u16"])
     return readers
@@ -84,7 +84,7 @@ def _check_form(instruction: Instruction, names: list[str], spaces: list[str], o
 
 @binds("cp")
 def _bind_bulk_copy(instruction: Instruction) -> Step | None:
-    """Bind ``cp{.reduce}.async.bulk{.tensor.dim}.to.from{...} [to], [from]{, size}{, [barrier]}{, mask}{, policy}``."""
+    """Bind ``cp{.reduce}.async.bulk{.tensor}.to.from{...} [to], [from]{, size}{, [barrier]}{, offsets}{, mask}``."""
     modifiers = {*instruction.modifiers}
     if "bulk" not in modifiers or modifiers & {"prefetch", "commit_group", "wait_group"}:
         return None
@@ -93,7 +93,7 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     operations = [name for name in names if name not in _KNOWN]
     reduces = "reduce" in names
     _check_form(instruction, names, spaces, operations)
-    # The target and the source; then a size, an mbarrier and a mask, if the form has them.
+    # The target and the source; then a size, an mbarrier and a mask, if the form has them; offsets are optional.
     needed = 2 + sum(["tensor" not in names, _COMPLETION in names, "multicast::cluster" in names])
     expect_count(instruction, *([needed, needed + 1] if "im2col" in names else [needed]))
     readers, is_store = _make_operand_readers(instruction, names, spaces), spaces[0] == "global"
@@ -110,8 +110,8 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
         for index in issuers:
             row, thread = (int(indices[index]) for indices in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            start = [number for name, number in numbers.items() if name.startswith("x")] or None
-            shifts = [number for name, number in numbers.items() if name.startswith("o")]
+            start = [number for name, number in numbers.items() if name.startswith("coordinate")] or None
+            shifts = [number for name, number in numbers.items() if name.startswith("offset")]
             copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
             if is_store:
                 copy.copy_shared_to_global()

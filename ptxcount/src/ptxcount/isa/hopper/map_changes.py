@@ -57,7 +57,7 @@ def make_handle(chunk: Chunk, fields: MapFields) -> int:
 
 
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
-    """Return the fields with ``name`` of PTX replaced, at the ordinal ``axis``; raise ValueError for a wrong value."""
+    """Return the fields with ``name`` of PTX replaced, at the ordinal ``axis``; raise ValueError if it cannot be."""
     if fields.column:
         raise ValueError("ptxcount does not change im2col maps, only tile maps")
     changes: dict[str, Any]

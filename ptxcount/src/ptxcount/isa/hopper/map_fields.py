@@ -91,7 +91,7 @@ class MapFields:
 
     @property
     def _row_bytes(self) -> int:
-        """Bytes of a row of the box, or of a pixel of the column."""
+        """Bytes of a row of the box; in ``im2col`` mode, of the channels of a pixel."""
         return self.dtype.itemsize * (self.column.channels if self.column else self.box[0])
 
     def _find_problem_of_row(self) -> str:

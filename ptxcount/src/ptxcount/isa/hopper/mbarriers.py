@@ -57,7 +57,7 @@ _OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "arrive.expect_tx": lambda word, size: _update_word(word, arrivals=1, expected_bytes=size),
     "arrive_drop.expect_tx": lambda word, size: _update_word(word, arrivals=1, dropped=1, expected_bytes=size),
 }
-#: Modifiers of memory order, scope and state space.
+#: Modifiers besides the operation, such as memory order, scope and state space.
 _ORDER = {"release", "acquire", "relaxed", "cta", "cluster", "noComplete", "b64", "shared", "shared::cta",
           "shared::cluster"}  # fmt: skip
 

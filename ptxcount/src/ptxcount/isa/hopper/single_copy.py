@@ -1,4 +1,4 @@
-"""One bulk copy of one thread: its addresses, its checks, and its sectors."""
+"""One bulk copy of one thread: its addresses, its checks, its bytes, and its sectors."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -102,7 +102,7 @@ class BulkCopy:
         return start + (self._fields.pad_offsets(offsets) if self._fields else offsets)
 
     def _view_shared(self, row: int, start: int, count: int, *, is_written: bool | None) -> tuple[Array, Array]:
-        """Return the part of shared memory with the bytes of a copy, as `view_bytes`, and each byte's index in it."""
+        """Check or mark a copy's bytes as `view_bytes` does; return a view with all of them, and each byte's index."""
         shared, places = self._chunk.shared, self._place_bytes(start, count)
         if self._fields:
             places = self._fields.swizzle_addresses(places)
@@ -212,7 +212,7 @@ class BulkCopy:
         return first + (row - first) // 2 * 2 + (owner - first) % 2
 
     def copy_shared_to_global(self) -> None:
-        """Store elements of shared memory in global memory, and count the copy; drop elements out of bounds."""
+        """Store or reduce elements of shared memory in global memory; drop those out of bounds. Count the copy."""
         places, inside, width, _ = self._elements
         count = places.size * width
         row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])

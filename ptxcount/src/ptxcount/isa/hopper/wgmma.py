@@ -1,7 +1,7 @@
-"""Warpgroup matrix products, ``wgmma``, with factors in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
+"""Warpgroup matrix products, ``wgmma``, of factors in shared memory (PTX ISA, "Asynchronous Warpgroup Level").
 
-They complete immediately, and round like the products of `tensor_cores.mma`. A descriptor locates each factor. In each
-warp, metadata of sparse factors have the lanes of ``mma.sp`` (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
+They complete immediately, and round like the products of `tensor_cores.mma`. A descriptor locates each factor, unless A
+is in registers. In each warp, metadata have the lanes of ``mma.sp`` (CUTLASS 4, ``mma_traits_sm90_gmma_sparse.hpp``).
 """
 
 from __future__ import annotations
@@ -120,8 +120,6 @@ def _bind_product(instruction: Instruction) -> Step:
     if not _ORDERING.isdisjoint(instruction.modifiers):
         return lambda chunk: None
     shape, elements, names = parse_shape(instruction)
-    if len(elements) == 2:  # integer factors of one type
-        elements = [*elements, elements[1]]
     expect_modifiers(instruction, sorted(names), _NAMES)
     if shape.m != 16 * _WARPS:
         raise unsupported(instruction, f"m is {shape.m}; it must be {16 * _WARPS}")
@@ -134,8 +132,8 @@ def _bind_product(instruction: Instruction) -> Step:
     metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
     expect_count(instruction, *(count + metadata_count for count in (4, 6, 7, 8)))
     target, first, second, *rest = instruction.operands
-    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
-    scale, *constants = rest[metadata_count:]
+    metadata_operands, (scale, *constants) = rest[:metadata_count], rest[metadata_count:]
+    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, metadata_operands[1]) if is_sparse else None
     in_registers = len(split_group(first)) > 1
     sign, a_transposed, b_transposed = _parse_constants(constants)
     stored = shape.k // 2 if is_sparse else shape.k
@@ -150,6 +148,7 @@ def _bind_product(instruction: Instruction) -> Step:
         raise make_count_error(instruction, "its matrix a", len(registers), "register", len(factor.parts))
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
+        # `sources` are the registers or descriptors of A, and last the metadata.
         previous, (scales, b_descriptors, *sources) = values[: len(targets)], values[len(targets) :]
         if in_registers:
             a = factor.assemble_matrix(chunk, sources[: len(registers)])
@@ -169,5 +168,5 @@ def _bind_product(instruction: Instruction) -> Step:
     reads: list[tuple[Operand, Type]] = [(target, accumulator.kind) for target in targets]
     reads += [(scale, _PRED), (second, _U64)]
     reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
-    reads += [(rest[0], _U32)] if is_sparse else []
+    reads += [(words, _U32) for words in metadata_operands[:1]]
     return make_step(instruction, [(target, accumulator.kind) for target in targets], reads, multiply)

@@ -76,13 +76,14 @@ class BlockScales(NamedTuple):
         words, first_byte, choice = (reshape_to_lanes(chunk, spread(value, chunk.shape)) for value in values)
         first_byte, choice = (operand[:, :, :1].astype(np.int64) for operand in (first_byte, choice))  # of lane 0
         is_active = reshape_to_lanes(chunk, spread(chunk.active, chunk.shape)).any(axis=2, keepdims=True)
-        is_wrong = ~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= side.choices)
-        if (is_wrong & is_active).any():
+        is_wrong = (~np.isin(first_byte, _FIRST_BYTES[self.per_row]) | (choice >= side.choices)) & is_active
+        if is_wrong.any():
             byte_id, thread_id = f"byte-id-{side.factor}", f"thread-id-{side.factor}"
-            text = f"{byte_id} is {first_byte[is_active][0]} and {thread_id} is {choice[is_active][0]}"
+            text = f"{byte_id} is {first_byte[is_wrong][0]} and {thread_id} is {choice[is_wrong][0]}"
             allowed = " or ".join(map(str, _FIRST_BYTES[self.per_row]))
             text += f"; {byte_id} must be {allowed}, and {thread_id} below {side.choices}"
             raise unsupported(chunk.instruction, text)
+        # Inactive warps may have any byte-id and thread-id: their lanes and shifts only have to exist.
         places = np.minimum(side.lanes + side.stride * choice, 31)
         words = np.take_along_axis(words, np.broadcast_to(places, (*words.shape[:2], len(side.lanes))), axis=2)
         shifts = 8 * (first_byte[..., None] + np.arange(self.per_row)) % 32

@@ -1,9 +1,9 @@
 """Layouts of matrix fragments in the lanes of a warp, for tensor cores (PTX ISA, "Matrix Fragments").
 
 A fragment is a list of registers. A register is a pair of arrays of shape (32 lanes, elements): the rows and columns of
-its elements. All shapes except ``m8n8k4`` with f16 follow one pattern: each group of four lanes has one of eight rows,
-and adjacent elements share a register. The layout of ``wmma`` is unspecified: here it is that of ``mma``, as on GPUs
-from sm_80 on.
+its elements. All shapes except ``m8n8k4`` with f16 follow one pattern: each group of four lanes has one of eight rows
+(of B, columns), and adjacent elements share a register. The layout of ``wmma`` is unspecified: here it is that of
+``mma``, as on GPUs from sm_80 on.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Shape(NamedTuple):
 def list_fragment(role: str, shape: Shape, bits: int) -> list[Part]:
     """List the registers of an operand, the ``role`` ``a``, ``b``, ``c`` or ``d``; ``bits`` is the size of an element.
 
-    A part of ``c`` or ``d`` has two elements of any size; a part of ``a`` or ``b`` fills a 32-bit word. So A of 16 x 16
-    elements of 16 bits has four parts of (32 lanes, 2 elements).
+    A part of ``c`` or ``d`` has two elements of any size; a part of ``a`` or ``b`` fills a 32-bit word, or has one f64.
+    So A of 16 x 16 elements of 16 bits has four parts of (32 lanes, 2 elements).
     """
     if shape.m == 8 and shape.n > 8:  # ptxas swaps A and B: fragments are those of the transpose
         swapped_role = {"a": "b", "b": "a"}.get(role, role)

@@ -1,4 +1,4 @@
-"""Rows of matrices in shared memory: ``ldmatrix``, ``stmatrix``, and ``movmatrix`` (PTX ISA, "Warp Level Matrix").
+"""Rows of matrices in shared memory, ``ldmatrix`` and ``stmatrix``; and ``movmatrix`` (PTX ISA, "Warp Level Matrix").
 
 The layouts of 8-bit matrices are from CUTLASS 4 (``copy_traits_sm100.hpp``, ``LDSM`` and ``STSM``).
 """

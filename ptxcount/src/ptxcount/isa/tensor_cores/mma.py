@@ -1,7 +1,7 @@
 """Tensor cores: matrix products in registers, ``mma`` and ``wmma`` (PTX ISA, "Warp Level Matrix").
 
-Products of floats are summed in float64 and rounded once. The GPU keeps fewer bits, in an undocumented order. Products
-of float64 are added one by one, each with one rounding, as on an H200.
+Products are summed in float64; sums of floats are rounded once. The GPU keeps fewer bits, in an undocumented order.
+Products of float64 are added one by one, each with one rounding, as on an H200.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Sparse factors: expands elements and metadata of ``mma.sp`` to full matrices (PTX ISA, "Sparse matrix storage").
 
-Two of each group of four elements are stored. A stored unit of 4-bit types is a pair of elements; of tf32, half an
+Two of each group of four units are stored. A unit is an element; of 4-bit types, a pair of elements; of tf32, half an
 element. The lane layout of metadata is from CUTLASS 4 (``host_reorder.h``, ``mma_traits_sm120_sparse.hpp``).
 """
 
@@ -81,17 +81,17 @@ class Metadata(NamedTuple):
         rows_of_word = 2 if bits >= 16 else 1
         word_of_row, bit = np.divmod(code * 4, 32 // rows_of_word)
         words_per_row = len(code) * 4 * rows_of_word // 32
-        quad_lanes = words_per_row * 2 // rows_of_word  # a quad has the metadata of two rows
+        quad_lanes = words_per_row * 2 // rows_of_word  # a quad has the metadata of rows r and r + 8
         if quad_lanes not in (1, 2, 4):
             raise unsupported(instruction, f"K = {k} does not exist for sparse elements of {bits} bits")
         most = 4 // quad_lanes
         if not isinstance(selector, Immediate) or selector.value not in range(most):
             problem = f"the sparsity selector is {format_operand(selector)}"
             raise unsupported(instruction, f"{problem}; a number from 0 to {most - 1} is needed")
-        upper, first = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
+        is_second_row, first_lane = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
-            return cls(first + word_of_row, bit + 16 * upper, unit, ordered)
-        return cls(first + 2 * word_of_row + upper, np.broadcast_to(bit, (16, len(code))), unit, ordered)
+            return cls(first_lane + word_of_row, bit + 16 * is_second_row, unit, ordered)
+        return cls(first_lane + 2 * word_of_row + is_second_row, np.broadcast_to(bit, (16, len(code))), unit, ordered)
 
     def expand(self, chunk: Chunk, stored: Array, words: Array) -> Array:
         """Expand the stored rows, (blocks, warps, 16, stored), by the lanes' metadata words, (blocks, warps, 32)."""
