@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
 from kernelwatch.workflow import load_review, steps
 from kernelwatch.workflow.steps import find_regressions, list_steps
-from tests.commits import begin, commit, set_identity
+from tests.commits import begin, commit
 from tests.golden import golden
 from tests.kernelwatch.review.test_compare_groups import make_time
 from tests.stored import COUNT, TIME, Outcome, Suite, change_document, pair, samples, write, write_lines
@@ -91,23 +90,6 @@ def test_regressions_stand_until_fixed(name: str, tmp_path: Path, capsys: pytest
     output = capsys.readouterr().out
     for noun in ("time", "count"):
         assert output.count(f"BROKEN: 1 {noun} failed in head alone") == len(broken)
-
-
-def test_advice_completes_a_shallow_clone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Git ignores --unshallow with --all if the clone has two remotes, and one of them has further commits."""
-    upstream, fork, clone = (tmp_path / name for name in ("upstream", "fork", "clone"))
-    old, head = commit(begin(upstream)), commit(upstream)
-    git.text(tmp_path, "clone", "--quiet", str(upstream), str(fork))
-    side = commit(set_identity(fork))
-    git.text(tmp_path, "clone", "--quiet", "--depth=1", upstream.as_uri(), str(clone))
-    git.text(clone, "remote", "add", "fork", str(fork))
-    write(clone, {measured: {COUNT: {"one": 10}} for measured in (old, head, side)})
-    main([], clone)
-    message = capsys.readouterr().err
-    assert all(missing[:8] in message for missing in (old, side))
-    subprocess.run(message.rpartition("run: ")[2], shell=True, cwd=clone, check=True, capture_output=True)
-    main([], clone)
-    assert capsys.readouterr().err == ""
 
 
 PLACES = np.arange(24)
@@ -194,20 +176,6 @@ def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
         "left out: results of eeeeeeee, which this repository does not have; run: git fetch --all\n"  # no shallow clone
     )
     assert message in capsys.readouterr().err
-
-
-def test_shallow_clone_without_measured_commits_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root, clone = begin(tmp_path / "whole"), tmp_path / "clone"
-    measured = commit(root)
-    commit(root)
-    git.text(tmp_path, "clone", "--quiet", "--depth=1", root.as_uri(), str(clone))
-    outputs = []
-    for folder in (root, clone):
-        write(folder, {measured: {COUNT: {"one": 1.0}}})
-        assert main([], folder) == 0
-        outputs.append(capsys.readouterr().err)
-    message = "this clone is shallow and lacks all measured commits, so their dates order them"
-    assert outputs == ["", f"{message}; run: git fetch --unshallow --all\n"]
 
 
 #: First, the history of A to D is reviewed. Then a commit gets a new count (None: its results are removed), and the

@@ -47,7 +47,7 @@ docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.
         print(f"left out: results of {listed}, which this repository does not have; run: {fetch}", file=sys.stderr)
     if git.is_shallow(root) and not all(history.graph.parents for history in histories):
         problem = "this clone is shallow and lacks all measured commits, so their dates order them"
-        print(f"{problem}; run: git fetch --unshallow --all", file=sys.stderr)
+        print(f"{problem}; run: git fetch --unshallow", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))
     else:
