@@ -85,6 +85,7 @@ def _list_held(repository: Repository) -> list[str]:
     return [repository.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
+#: METRIC, GOOD, BAD, machine and exit code. The files in tests/data/bisect have the reports.
 SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
     "counted": (MISALIGNED, GOOD, "misaligned", "", 0),
     "where nothing builds": (HUNGRY, "a name", "builds again", "", 125),
@@ -137,6 +138,7 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
     finally:
         project.git("bisect", "reset")
     assert f"{commits['hungry']} is the first bad commit" in outcome.stdout, outcome.stdout + outcome.stderr
+    # The two commits between the ends are judged.
     assert sorted(re.findall(r"^(good|bad): \S+$", outcome.stdout, re.MULTILINE)) == ["bad", "good"]
 
 

@@ -61,11 +61,11 @@ def make_commit(commit: str, gpu: str | None, factor: float, control: float, cou
 TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
     "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
     "3 % faster": (0.97, 1.001, 40, {}, "FASTER", 0.01),
-    "twice the largest control": (1.03, 1.0152, 40, {}, "SAME", 0.031),
-    "controls differ by more than GPUs of the kind": (1.075, 1.06, 40, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "twice the largest control": (1.03, 1.0152, 40, {}, "SAME", 0.031),  # 2 * 0.0152, rounded up
+    "controls differ by 6 %": (1.075, 1.06, 40, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "enough controls": (1.03, 1.001, MIN_CONTROLS, {}, "SLOWER", 0.01),
     "too few controls": (1.03, 1.001, MIN_CONTROLS - 1, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
-    "no copy": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "slower than 1.6 copies": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "unknown copies": (1.03, 1.001, 40, {"copies": None}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "an unknown GPU": (1.03, 1.001, 40, {"gpus": frozenset(["A", None])}, "SAME", THRESHOLD_BETWEEN_GPUS),
 }
@@ -82,7 +82,7 @@ def test_controls_give_the_threshold(name: str) -> None:
     assert row.judgement.threshold == pytest.approx(threshold)
     assert outcome.exit_code == (verdict == "SLOWER")
     notes_on_controls = [note.startswith(f"{count} controls") for note in outcome.notes]
-    assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)
+    assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)  # the first note is on the two GPUs
 
 
 def test_plain_copy_is_a_control() -> None:
