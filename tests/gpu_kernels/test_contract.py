@@ -73,22 +73,27 @@ SIDE = np.int32(65536)
 
 #: Kernel, dtype, arguments -> grid and block, x first; useful bytes and operations.
 LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
-    ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 514, 0),
-    ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 400, 0),
-    ("offset_copy", "int8", {"size": 2**33, "offset": 0}, (2**25, 1, 1), (256, 1, 1), 2**34, 0),
-    ("stride_copy", "complex128", {"size": 256, "stride": 9}, (1, 1, 1), (256, 1, 1), 8192, 0),
-    (BY_ROWS, "int8", {"rows": 65, "columns": 32}, (1, 3, 1), (32, 32, 1), 4160, 0),
-    (BY_COLUMNS, "int8", {"rows": 65, "columns": 32}, (3, 1, 1), (32, 32, 1), 4160, 0),
-    (BY_ROWS, "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 4194240, 0),
-    (BY_ROWS, "int8", {"rows": 65535 * 32 + 1, "columns": 1}, (1, 32768, 2), (32, 32, 1), 4194242, 0),
-    (BY_ROWS, "int8", {"rows": 65536 * 32 + 1, "columns": 1}, (1, 32769, 2), (32, 32, 1), 4194306, 0),
+    ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 2 * 257, 0),
+    # The sum of NumPy's integers, 300, does not overflow.
+    ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 2 * 200, 0),
+    ("offset_copy", "int8", {"size": 2**33, "offset": 0}, (2**33 // 256, 1, 1), (256, 1, 1), 2 * 2**33, 0),
+    ("stride_copy", "complex128", {"size": 256, "stride": 9}, (1, 1, 1), (256, 1, 1), 2 * 16 * 256, 0),
+    (BY_ROWS, "int8", {"rows": 65, "columns": 32}, (1, 3, 1), (32, 32, 1), 2 * 65 * 32, 0),
+    (BY_COLUMNS, "int8", {"rows": 65, "columns": 32}, (3, 1, 1), (32, 32, 1), 2 * 65 * 32, 0),
+    # Along y, CUDA allows 65535 blocks; more are split evenly along z.
+    (BY_ROWS, "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 2 * 65535 * 32, 0),
+    (BY_ROWS, "int8", {"rows": 65535 * 32 + 1, "columns": 1}, (1, 65536 // 2, 2), (32, 32, 1), 2 * (65535 * 32 + 1), 0),
+    (BY_ROWS, "int8", {"rows": 65536 * 32 + 1, "columns": 1}, (1, 32769, 2), (32, 32, 1), 2 * (65536 * 32 + 1), 0),
     (BY_ROWS, "int8", {"rows": SIDE, "columns": SIDE}, (2048, 2048, 1), (32, 32, 1), 2 * 65536**2, 0),
     ("transpose_serial", "float64", {"rows": 288, "columns": 288}, (1, 1, 1), (1, 1, 1), 16 * 288**2, 0),
-    ("transpose_row_per_thread", "int8", {"rows": 257, "columns": 9}, (9, 1, 1), (32, 1, 1), 4626, 0),
-    ("add_uncoalesced", "float64", {"size": 1025}, (2, 1, 1), (32, 32, 1), 24600, 1025),
+    ("transpose_row_per_thread", "int8", {"rows": 257, "columns": 9}, (9, 1, 1), (32, 1, 1), 2 * 257 * 9, 0),
+    ("add_uncoalesced", "float64", {"size": 1025}, (2, 1, 1), (32, 32, 1), 3 * 8 * 1025, 1025),
     *(
-        ("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": columns}, grid, (32, 8, 1), useful, flops)
-        for columns, grid, useful, flops in ((30, (1, 1, 1), 2200, 12000), (33, (2, 1, 1), 2380, 13200))
+        (
+            *("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": columns}, grid, (32, 8, 1)),
+            *(2 * (10 * 20 + 20 * columns + 10 * columns), 2 * 10 * 20 * columns),
+        )
+        for columns, grid in ((30, (1, 1, 1)), (33, (2, 1, 1)))
     ),
     # The vectorized transpose: large tiles if there are many, otherwise squares, and others for ragged rows.
     *(
@@ -116,10 +121,10 @@ LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
 
 
 @pytest.mark.parametrize(("name", "dtype", "arguments", "grid", "block", "useful", "flops"), LAUNCHES)
-def test_grids_cover_all_elements(
+def test_grids_and_traffic_of_launches(
     name: str, dtype: str, arguments: dict[str, Any], grid: Extent, block: Extent, useful: int, flops: int
 ) -> None:
-    """Useful bytes count each element once per direction. Along y, CUDA allows 65535 blocks; more are split along z."""
+    """Useful bytes count each element once per direction."""
     kernel = KERNELS[name]
     assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)
