@@ -54,6 +54,7 @@ def test_review_reads_only_its_commits(
     read = _files_read(monkeypatch)
     assert main([base, head], root) == 1
     assert capsys.readouterr().out == first
+    # Only names of files of commits begin with two equal pairs.
     assert {name for name in read if name[:2] == name[2:4]} == {base[:8], head[:8]}
     write(root, {"a" * 40: {TIME: {"one": samples(1e-3)}, COUNT: {"one": 1.0}}})  # follows the first by date
     read.clear()

@@ -108,7 +108,7 @@ def test_different_fetch_size_and_generator_are_noted(
     ],
 )
 def test_facts_are_those_of_the_timing_run(runs: Taken, driver: str, tmp_path: Path) -> None:
-    """They are of the last run that measured a time, or else of the last run."""
+    """They are of the last run that measured a time, or else of the last run. The driver identifies it."""
     _store_runs(tmp_path, {BASE: runs, HEAD: {TIME: FIRST, COUNT: FIRST}})
     history, results = find_results(tmp_path, BASE)
     assert history.find_last_timed_run(results)["before"]["driver"] == driver
