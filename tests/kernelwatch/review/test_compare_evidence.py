@@ -101,7 +101,9 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
     "throttled in base": (1.1, None, "ab", HELD_BASE, UNDECIDED, f"{HELD} base: power"),
     "throttled alike in one run": (1.1, None, "", HELD_BOTH, SLOW, ""),
-    "throttled in each of two runs": (1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power"),
+    "throttled in two runs": (
+        1.1, None, "", [HELD_BASE[0], HELD_HEAD[1]], UNDECIDED, f"{HELD} base: power; in head: power",
+    ),
     "throttled differently in one run": (
         1.1, None, "", [run(BASE, HEAD, throttled={BASE: POWER, HEAD: HEAT})], UNDECIDED,
         f"{HELD} base: power; in head: heat",

@@ -54,7 +54,7 @@ LARGE = make_number("shared_bytes", 120000, "sm_90", 4096)  # one block fits ins
 #: Metric -> ratio to base that a project allows without times.
 LIMITS = {"instructions": 1.25, "registers": 1.25}
 
-#: Case -> rows, and the verdict on the last row.
+#: Case -> rows (10 at base, if it is not given), and the verdict on the last row.
 NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "transactions without a time": ([make_number("load_sectors", 11)], SLOW),
     "cache lines without a time": ([make_number("store_lines", 11)], SLOW),
@@ -77,8 +77,8 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "wavefronts as ptxas makes them": ([make_number("wavefronts", 9), make_number("merged_wavefronts", 11)], SLOW),
     "the first merged wavefronts, for fewer sectors": ([FEWER, make_number("merged_wavefronts", 8704, base=0)], NOTED),
     "sectors of a cluster's shared memory": ([LOADED, make_number("cluster_sectors", 32, base=4)], SLOW),
-    "the first sectors of clusters, for a sector fewer": ([LOADED, make_number("cluster_sectors", 1, base=0)], NOTED),
-    "requests beside sectors of clusters": ([make_number("cluster_sectors", 4), make_number("cluster_requests", 11)], NOTED),
+    "the first cluster sectors, for one sector fewer": ([LOADED, make_number("cluster_sectors", 1, base=0)], NOTED),
+    "requests beside their sectors": ([make_number("cluster_sectors", 4), make_number("cluster_requests", 11)], NOTED),
     "addresses of constant memory": ([FEWER, FEW_READS, SCATTERED], SLOW),
     "the first uniform constants, for fewer sectors": ([FEWER, READS, SCATTERED], NOTED),
     "the first uniform constants, for one sector fewer": ([LOADED, READS, SCATTERED], SLOW),
@@ -99,11 +99,11 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
         [make_number("stack_bytes", 0, "sm_90", 0), make_number("local_sectors", 11)], NOTED,
     ),
     "fewer transactions": ([FASTER, make_number("load_sectors", 9)], FAST),
-    "transactions beside the same time": ([STAYED, make_number("load_sectors", 11)], NOTED),
-    "transactions beside a faster time": ([FASTER, make_number("load_sectors", 11)], TRADE),
-    "transactions beside a slower time": ([SLOWER, make_number("load_sectors", 11)], NOTED),
-    "transactions beside both": ([FASTER, SLOWER, make_number("load_sectors", 11)], NOTED),
-    "transactions beside an undecided time": ([OPEN, make_number("load_sectors", 11)], SLOW),
+    "more transactions beside the same time": ([STAYED, make_number("load_sectors", 11)], NOTED),
+    "more transactions beside a faster time": ([FASTER, make_number("load_sectors", 11)], TRADE),
+    "more transactions beside a slower time": ([SLOWER, make_number("load_sectors", 11)], NOTED),
+    "more transactions beside faster and slower times": ([FASTER, SLOWER, make_number("load_sectors", 11)], NOTED),
+    "more transactions beside an undecided time": ([OPEN, make_number("load_sectors", 11)], SLOW),
     "instructions beside a faster time": ([FASTER, make_number("instructions", 11)], NOTED),
     "a time of another dtype": ([make_timed(9, dtype="int8"), make_number("load_sectors", 11)], SLOW),
     "a time of other flags": ([make_timed(9, flags="-Xptxas -O0"), make_number("load_sectors", 11)], SLOW),
@@ -115,10 +115,10 @@ NUMBERS: dict[str, tuple[list[Row], Verdict]] = {
     "fewer threads beside the same time": ([STAYED, make_number("registers", 33, "sm_90", 32)], NOTED),
     "fewer threads beside a faster time": ([FASTER, make_number("registers", 33, "sm_90", 32)], TRADE),
     "the padded tile": ([make_number("shared_bytes", 4224, "sm_90", 4096)], NOTED),
-    "a tile that fits once": ([LARGE], SLOW),
-    "this tile, if registers fit for one block": ([make_number("registers", 64, "sm_90", 64), LARGE], NOTED),
-    "this tile, if registers fit for two blocks": ([make_number("registers", 32, "sm_90", 32), LARGE], SLOW),
-    "registers beside this tile": ([LARGE, make_number("registers", 11, "sm_90")], NOTED),
+    "shared bytes for one block instead of two": ([LARGE], SLOW),
+    "these, if registers fit for one block": ([make_number("registers", 64, "sm_90", 64), LARGE], NOTED),
+    "these, if registers fit for two blocks": ([make_number("registers", 32, "sm_90", 32), LARGE], SLOW),
+    "registers beside these shared bytes": ([LARGE, make_number("registers", 11, "sm_90")], NOTED),
     "an architecture that nobody knows": ([make_number("registers", 12, "sm_70", 10)], SLOW),
     "a kernel that nobody knows": ([make_number("registers", 12, "sm_90", 10, kernel="k")], SLOW),
     "instructions up to their limit": ([make_number("instructions", 12.5)], NOTED),
@@ -152,13 +152,13 @@ def test_times_decide_before_other_numbers(name: str) -> None:
         assert conclude([last]) is (FAST if expected is SLOW else SAME)
 
 
-def make_times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
+def times(undecided: int, total: int, kernel: str = "k", high: float = 1.02) -> list[Row]:
     """Return `total` times of a kernel. The first `undecided` could have a ratio from 0.99 to `high`."""
     decided = total - undecided
     return [make_undecided(1.01, (0.99, high), kernel)] * undecided + [make_time(10, kernel=kernel)] * decided
 
 
-MANY = make_times(0, 600, "others")
+MANY = times(0, 600, "others")
 
 
 @pytest.mark.parametrize(
@@ -223,18 +223,18 @@ WHOLE: dict[str, tuple[list[Row], tuple[Verdict, ...], Verdict, tuple[int, int, 
     "acknowledged": ([make_count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
     "acknowledged, and faster": ([FASTER, make_count(11, verdict=ACCEPTED)], (), ACCEPTED, (0, 0, 0)),
     "acknowledged, a trade": ([make_count(11, verdict=ACCEPTED), make_count(11, verdict=TRADE)], (), TRADE, (1, 0, 0)),
-    "one undecided of hundreds": ([*MANY, *make_times(1, 40)], (), SAME, (0, 0, 0)),
-    "one undecided of hundreds, and faster": ([FASTER, *MANY, *make_times(1, 40)], (), FAST, (0, 0, 0)),
-    "more than 1 in 100": ([*make_times(0, 150, "others"), *make_times(2, 40)], (), UNDECIDED, (2, 2, 2)),
-    "1 in 100": ([*make_times(0, 160, "others"), *make_times(2, 40)], (), SAME, (0, 0, 0)),
-    "more than 1 in 10 of a kernel": ([*MANY, *make_times(5, 49)], (), UNDECIDED, (2, 2, 2)),
-    "1 in 10 of a kernel": ([*MANY, *make_times(5, 50)], (), SAME, (0, 0, 0)),
-    "a kernel's only time": ([*MANY, *make_times(1, 1)], (), UNDECIDED, (2, 2, 2)),
-    "a kernel's only time, faster at least": ([*MANY, *make_times(1, 1, high=0.99)], (), SAME, (0, 0, 0)),
+    "one undecided of hundreds": ([*MANY, *times(1, 40)], (), SAME, (0, 0, 0)),
+    "one undecided of hundreds, and faster": ([FASTER, *MANY, *times(1, 40)], (), FAST, (0, 0, 0)),
+    "more than 1 in 100": ([*times(0, 150, "others"), *times(2, 40)], (), UNDECIDED, (2, 2, 2)),
+    "1 in 100": ([*times(0, 160, "others"), *times(2, 40)], (), SAME, (0, 0, 0)),
+    "more than 1 in 10 of a kernel": ([*MANY, *times(5, 49)], (), UNDECIDED, (2, 2, 2)),
+    "1 in 10 of a kernel": ([*MANY, *times(5, 50)], (), SAME, (0, 0, 0)),
+    "a kernel's only time": ([*MANY, *times(1, 1)], (), UNDECIDED, (2, 2, 2)),
+    "a kernel's only time, faster at least": ([*MANY, *times(1, 1, high=0.99)], (), SAME, (0, 0, 0)),
     "a kernel's only time, by who knows what": ([*MANY, make_undecided(0.9, None, "k")], (), UNDECIDED, (2, 2, 2)),
-    "undecided, and slower elsewhere": ([*make_times(1, 1), SLOWER], (), SLOW, (1, 1, 1)),
-    "undecided, and a trade elsewhere": ([*make_times(1, 1), make_count(11, verdict=TRADE)], (), UNDECIDED, (2, 2, 2)),
-    "undecided, acknowledged elsewhere": ([*make_times(1, 1), make_count(11, verdict=ACCEPTED)], (), UNDECIDED, (2, 2, 2)),
+    "undecided, and slower elsewhere": ([*times(1, 1), SLOWER], (), SLOW, (1, 1, 1)),
+    "undecided, and a trade elsewhere": ([*times(1, 1), make_count(11, verdict=TRADE)], (), UNDECIDED, (2, 2, 2)),
+    "undecided, acknowledged elsewhere": ([*times(1, 1), make_count(11, verdict=ACCEPTED)], (), UNDECIDED, (2, 2, 2)),
 }  # fmt: skip
 
 
