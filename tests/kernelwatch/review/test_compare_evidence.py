@@ -87,8 +87,8 @@ FLEET = [{**run(BASE, HEAD, uuid=uuid), "selected": {TIME: [name]}} for uuid, na
 #: are equal, a copy became as much slower as the kernel.
 CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[str, Any]], str, str]] = {
     "nothing known": (1.1, None, "", TOGETHER, SLOW, ""),
-    "the copy did not change": (1.1, (1.2, 1.32), "ab", TOGETHER, SLOW, ""),
-    "neither copy nor machine code changed": (1.1, (1.2, 1.32), "aa", TOGETHER, SLOW, UNCHANGED),
+    "the copy did not change": (1.1, (1.2, 1.2 * 1.1), "ab", TOGETHER, SLOW, ""),
+    "neither copy nor machine code changed": (1.1, (1.2, 1.2 * 1.1), "aa", TOGETHER, SLOW, UNCHANGED),
     "the copy changed": (
         1.1, (1.2, 1.2), "aa", TOGETHER, UNDECIDED,
         "a plain copy, timed beside the kernel, changed as much (kernel / copy: 1.000 times base)",
@@ -97,7 +97,7 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
     "the copy changed, unknown machine code": (1.1, (1.2, 1.2), "", TOGETHER, SLOW, ""),
     "no copy in head": (1.1, (1.2, None), "aa", TOGETHER, SLOW, UNCHANGED),
     "the same time": (1.0, (1.2, 1.2), "aa", HELD_HEAD, SAME, ""),
-    "faster": (0.9, (1.2, 1.08), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
+    "faster": (0.9, (1.2, 1.2 * 0.9), "aa", TOGETHER, Verdict.FASTER.value, UNCHANGED),
     "throttled in head": (1.1, None, "ab", HELD_HEAD, UNDECIDED, f"{HELD} head: power"),
     "throttled in base": (1.1, None, "ab", HELD_BASE, UNDECIDED, f"{HELD} base: power"),
     "throttled alike in one run": (1.1, None, "", HELD_BOTH, SLOW, ""),
@@ -129,7 +129,7 @@ CASES: dict[str, tuple[float, tuple[float, float | None] | None, str, list[dict[
 
 @pytest.mark.parametrize("name", CASES)
 def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A slower time is, if the machine may be the cause: an equally slower copy, throttling or another GPU."""
+    """A slower time is undecided if the machine may be the cause: an equally slower copy, throttling or another GPU."""
     factor, copies, hashes, runs, verdict, reason = CASES[name]
     _write_records(write(root, _suite(factor, copies)), runs, hashes)
     _, document = review_as_json(root, capsys)

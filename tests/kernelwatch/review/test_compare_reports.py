@@ -44,7 +44,7 @@ HOSTILE = [
 ]
 
 
-def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) -> Review:
+def make_review(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) -> Review:
     """Return a review with regressions of these names, failures, and benchmarks that one commit lacks."""
     base: dict[str, Outcome] = dict.fromkeys(names, 1.0)
     head: dict[str, Outcome] = dict.fromkeys(names, 2.0)
@@ -61,12 +61,12 @@ def slower(root: Path, names: list[str], failing: int = 0, unpaired: int = 0) ->
 def test_hostile_names_break_no_report(name: str, tmp_path: Path) -> None:
     """The Markdown is the terminal's text between two fences that the text does not contain."""
     names = [name, "other"]
-    comparison = slower(tmp_path, names, failing=1, unpaired=1)
-    terminal = FORMATS["terminal"]([comparison], 0.0, True)
+    review = make_review(tmp_path, names, failing=1, unpaired=1)
+    terminal = FORMATS["terminal"]([review], 0.0, True)
     assert all(character.isprintable() for character in terminal.replace("\n", ""))
     assert sum(line.startswith("ROSE") for line in terminal.splitlines()) == len(names)
     assert max(map(len, terminal.splitlines())) <= 100
-    fence, *lines, last = FORMATS["markdown"]([comparison], 0.0, True).splitlines()
+    fence, *lines, last = FORMATS["markdown"]([review], 0.0, True).splitlines()
     assert "\n".join([*lines, ""]) == terminal
     assert fence == last
     assert re.fullmatch("```+", fence)
