@@ -119,8 +119,9 @@ def test_blocks_of_many_rows_continue_along_z() -> None:
     assert result.problem is None
 
 
-def _count_gathered_sectors(sectors: int) -> float:
+def _count_gathered(nbytes: int) -> float:
     """Return the mean sectors per request: half load 32 indices (4 sectors), half 32 random elements of an array."""
+    sectors = nbytes // 32
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
 
@@ -129,8 +130,8 @@ COUNTED: dict[str, dict[str, float]] = {
     "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
     "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},
     "row_sum rows=1 columns=1 float32": {"load_sectors": 1, "store_sectors": 1},
-    "gather size=4096 float32": {"load_sectors": _count_gathered_sectors(512), "store_sectors": 4, "store_lines": 1},
-    "gather size=4096 float64": {"load_sectors": _count_gathered_sectors(1024), "store_sectors": 8, "store_lines": 2},
+    "gather size=4096 float32": {"load_sectors": _count_gathered(4 * 4096), "store_sectors": 4, "store_lines": 1},
+    "gather size=4096 float64": {"load_sectors": _count_gathered(8 * 4096), "store_sectors": 8, "store_lines": 2},
     "histogram size=4101 bins=64 int8": {"load_sectors": 1, "load_lines": 1, "store_sectors": 0},
 }
 

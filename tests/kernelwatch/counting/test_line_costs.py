@@ -52,7 +52,7 @@ def test_keys_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key is the hash of source, launch, grid and block."""
+    """Without own values and constants, the key is the hash of source, launch, grid and block."""
     stored_key = fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1))
     assert _compute_key(monkeypatch, 64) == stored_key
 

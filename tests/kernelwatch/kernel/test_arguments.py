@@ -46,7 +46,7 @@ def test_largest_arrays_are_allowed() -> None:
     KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
 
 
-def test_a_length_may_be_repeated() -> None:
+def test_only_lengths_may_be_repeated() -> None:
     square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
     assert square.parameters == ("n",)
     bound = square.bind_arguments("float32", n=4)

@@ -81,7 +81,7 @@ def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsy
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
     assert main([BASE, HEAD], tmp_path) == exit_code
     output = capsys.readouterr().out
-    untimed = {"SLOWER": "WORSE", "FASTER": "BETTER"}
+    untimed = {"SLOWER": "WORSE", "FASTER": "BETTER"}  # words of the text if there are no times
     assert re.findall(r"^([A-Z]+)  bbbbbbbb -> cccccccc, (.*)$", output, re.MULTILINE) == [
         (untimed.get(verdict, verdict), place) for place, verdict in expected
     ]

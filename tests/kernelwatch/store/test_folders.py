@@ -67,10 +67,10 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 }
 
 
-@pytest.mark.parametrize("benchmark", AGAIN)
-def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_path: Path) -> None:
-    """Tracked files stay. Only changed benchmarks are written, in one new file. asv and the review read all files."""
-    measured, new, read = AGAIN[benchmark]
+@pytest.mark.parametrize("name", AGAIN)
+def test_later_runs_leave_tracked_files(name: str, results: Path, tmp_path: Path) -> None:
+    """Only changed benchmarks are written, to one new file. asv and the review read all files."""
+    measured, new, read = AGAIN[name]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
         document = _measure(tmp_path / str(day), day, **benchmarks)

@@ -23,7 +23,7 @@ def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
     return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **fields}
 
 
-def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
+def _rounds(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
     """Return the record of a run. `processes` maps samples per round to the configurations with these numbers."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
@@ -81,13 +81,13 @@ def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: boo
     [
         ([], {"one": [20, 20], "two": [20, 20]}),
         ([OLD], {"one": [10] * 4, "two": [10] * 4}),  # 40 samples
-        ([_took("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
-        ([_took("a", FIRST, {"20 20": []}, name="x")], {"one": [20, 20], "two": [20, 20]}),
+        ([_rounds("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
+        ([_rounds("a", FIRST, {"20 20": []}, name="x")], {"one": [20, 20], "two": [20, 20]}),  # of another benchmark
         # A wrong record: there are not 30 samples.
-        ([_took("a", FIRST, {"20 10": []})], {"one": [20, 20], "two": [20, 20]}),
-        ([_took("a", FIRST, {"30 10": ["two"], "25 15": []})], {"one": [25, 15], "two": [30, 10]}),
+        ([_rounds("a", FIRST, {"20 10": []})], {"one": [20, 20], "two": [20, 20]}),
+        ([_rounds("a", FIRST, {"30 10": ["two"], "25 15": []})], {"one": [25, 15], "two": [30, 10]}),
         (
-            [_took("a", FIRST - 1, {"40": []}, "one"), _took("b", FIRST, {"35 5": []}, "two")],
+            [_rounds("a", FIRST - 1, {"40": []}, "one"), _rounds("b", FIRST, {"35 5": []}, "two")],
             {"one": [40], "two": [35, 5]},
         ),
     ],

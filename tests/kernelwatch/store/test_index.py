@@ -116,8 +116,8 @@ def test_old_files_are_removed_once_a_day(root: Path) -> None:
 
     assert list_left("b" * 40, fresh=29, old=31) == ["fresh"]
     assert list_left("c" * 40, fresh=29, old=31) == ["fresh", "old"], "old files were removed twice on one day"
-    for path in set(folder.iterdir()) - set(folder.glob("*.msgpack")):
-        os.utime(path, (time.time() - 90_000,) * 2)
+    for path in set(folder.iterdir()) - set(folder.glob("*.msgpack")):  # the mark of the last search
+        os.utime(path, (time.time() - 90_000,) * 2)  # more than a day ago
     assert list_left("d" * 40, fresh=29, old=31) == ["fresh"]
 
 
