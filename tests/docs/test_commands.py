@@ -94,7 +94,7 @@ def test_every_command_is_run_or_excused() -> None:
 
 
 def test_table_lists_options_of_asv_run() -> None:
-    """The runner "hands" a run with some options to asv, and "ignores" others: the runner's code does not name them."""
+    """The runner "hands" runs with some options to asv. It "ignores" others, which its code does not name."""
     table = re.findall(r"^\| (`--.*) \| (\w+) ", (ROOT / "docs" / "run.md").read_text(encoding="utf-8"), re.MULTILINE)
     by_verb = {verb: set(re.findall(r"--([a-z-]+)", options)) for options, verb in table}
     handed = {name.replace("_", "-") for name in asv_plugin._UNSUPPORTED_OPTIONS}

@@ -35,7 +35,8 @@ def test_examples_are_short(example: Path) -> None:
     assert len([line for line in lines if line and not line.startswith(("# ", "import ", "from "))]) <= LINES
 
 
-def test_small_tools_are_pinned_once() -> None:
+def test_tools_of_ci_are_pinned_as_in_examples() -> None:
+    """An example is small if requirements/languages.txt has the pin of its command."""
     assert [example.stem for example in examples.find_small(EXAMPLES)] == ["count_cupy", "count_slang"]
 
 

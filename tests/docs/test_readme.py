@@ -93,6 +93,9 @@ def test_every_subcommand_has_a_row() -> None:
     lines = rows(COMMANDS, "kernelwatch")
     assert set(lines) == set(main.COMMANDS)
     assert all(f"| {summary} |" in lines[name] for name, (_, summary) in main.COMMANDS.items())
+
+
+def test_functions_of_subcommands_exist() -> None:
     for place in [*(place for place, _ in main.COMMANDS.values()), *main.INTERNAL.values()]:
         module, function = place.split(":")
         assert callable(getattr(importlib.import_module(module), function))

@@ -43,19 +43,20 @@ def test_small_transposes_are_right(kernel: str) -> None:
         args: list[Argument] = [output, matrix.copy(), np.int64(rows), np.int64(columns)]
         counters = execute_kernel(text, kernel, geometry.grid, geometry.block, args, races="error")
         assert (output == matrix.T).all(), (rows, columns)
-        if spec.tile is None:  # one thread per element
+        if spec.tile is None:  # one thread per element, one request per warp of 32
             long, wide = (rows, columns) if reads_rows else (columns, rows)
             assert counters.totals()["load_requests"] == long * math.ceil(wide / 32), (rows, columns)
 
 
 @pytest.mark.parametrize("kernel", sorted(set(cases.TRANSPOSES) - set(cases.COVERING_TRANSPOSES)))
 def test_tiny_transposes_are_right(kernel: str) -> None:
+    """Threads of these kernels loop over the matrix, so that a larger matrix would take long."""
     for rows, columns in itertools.product(range(1, WALKED_SIDE + 1), repeat=2):
         problem = launch_counts.count_launch(kernel, "float32", rows=rows, columns=columns).problem
         assert problem is None, (rows, columns)
 
 
-#: Every shape in float32, every fifth in other cases.dtypes, and no long loops of transposes; a GPU runs all.
+#: Every shape in float32, every fifth in other dtypes, and no long loops of transposes; a GPU runs all.
 AWKWARD_BY_TURNS = [
     (kernel, dtype, arguments)
     for kernel, dtype, arguments in cases.AWKWARD_IN_EVERY_DTYPE
@@ -72,13 +73,14 @@ def test_outputs_of_awkward_shapes_are_right(kernel: str, dtype: str, arguments:
 @pytest.mark.parametrize("flag_set", FLAG_SETS)
 @pytest.mark.parametrize("kernel", catalog.KERNELS)
 def test_outputs_are_right_with_every_flag_set(kernel: str, flag_set: str) -> None:
+    """The shape is the last awkward one with few steps per thread."""
     shapes = reversed(cases.awkward(kernel))
     arguments = next(shape for shape in shapes if cases.steps_a_thread(kernel, shape) <= cases.MOST_STEPS)
     dtype = "float32" if "float32" in cases.dtypes(kernel) else cases.dtypes(kernel)[0]
     assert launch_counts.count_launch(kernel, dtype, flag_set, **arguments).problem is None
 
 
-#: Error of the executor for each kernel of ``tests/wrong_kernels``.
+#: Error of the executor for each kernel of ``tests/wrong_kernels``. An element is the first wrong one.
 FOUND = {
     "offset_copy_off_by_one": "element [3] of output is",
     "transpose_skipped_last_tile": "element [64, 0] of output was never written",
@@ -117,17 +119,19 @@ def test_blocks_of_many_rows_continue_along_z() -> None:
     assert result.problem is None
 
 
-def _count_gathered_sectors(sectors: int) -> float:
-    """Return the mean sectors per request: 4 for 32 indices, and the distinct ones of 32 random elements."""
+def _count_gathered(nbytes: int) -> float:
+    """Return the mean sectors per request: half load 32 indices (4 sectors), half 32 random elements of an array."""
+    sectors = nbytes // 32
     return (4 + sectors * (1 - (1 - 1 / sectors) ** 32)) / 2
 
 
+#: Launch -> sectors and lines per request. A warp's 32 float32 fill 4 sectors of a line.
 COUNTED: dict[str, dict[str, float]] = {
     "row_sum rows=20 columns=256 float32": {"load_sectors": 4, "load_lines": 1, "store_sectors": 1},
     "row_sum rows=21 columns=128 float64": {"load_sectors": 8, "load_lines": 2, "store_sectors": 1},
     "row_sum rows=1 columns=1 float32": {"load_sectors": 1, "store_sectors": 1},
-    "gather size=4096 float32": {"load_sectors": _count_gathered_sectors(512), "store_sectors": 4, "store_lines": 1},
-    "gather size=4096 float64": {"load_sectors": _count_gathered_sectors(1024), "store_sectors": 8, "store_lines": 2},
+    "gather size=4096 float32": {"load_sectors": _count_gathered(4 * 4096), "store_sectors": 4, "store_lines": 1},
+    "gather size=4096 float64": {"load_sectors": _count_gathered(8 * 4096), "store_sectors": 8, "store_lines": 2},
     "histogram size=4101 bins=64 int8": {"load_sectors": 1, "load_lines": 1, "store_sectors": 0},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,53 +74,59 @@ SIDE = np.int32(65536)
 
 #: Kernel, dtype, arguments -> grid and block, x first; useful bytes and operations.
 LAUNCHES: list[tuple[str, str, dict[str, Any], Extent, Extent, int, int]] = [
-    ("offset_copy", "int8", {"size": 257, "offset": 9}, (2, 1, 1), (256, 1, 1), 514, 0),
-    ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 400, 0),
-    ("offset_copy", "int8", {"size": 2**33, "offset": 0}, (2**25, 1, 1), (256, 1, 1), 2**34, 0),
-    ("stride_copy", "complex128", {"size": 256, "stride": 9}, (1, 1, 1), (256, 1, 1), 8192, 0),
-    (BY_ROWS, "int8", {"rows": 65, "columns": 32}, (1, 3, 1), (32, 32, 1), 4160, 0),
-    (BY_COLUMNS, "int8", {"rows": 65, "columns": 32}, (3, 1, 1), (32, 32, 1), 4160, 0),
-    (BY_ROWS, "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 4194240, 0),
-    (BY_ROWS, "int8", {"rows": 65535 * 32 + 1, "columns": 1}, (1, 32768, 2), (32, 32, 1), 4194242, 0),
-    (BY_ROWS, "int8", {"rows": 65536 * 32 + 1, "columns": 1}, (1, 32769, 2), (32, 32, 1), 4194306, 0),
-    (BY_ROWS, "int8", {"rows": SIDE, "columns": SIDE}, (2048, 2048, 1), (32, 32, 1), 2 * 65536**2, 0),
+    ("offset_copy", "int8", {"size": 256 + 1, "offset": 9}, (2, 1, 1), (256, 1, 1), 2 * 257, 0),
+    # The sum of NumPy's integers, 300, does not overflow.
+    ("offset_copy", "int8", {"size": np.uint8(200), "offset": np.uint8(100)}, (1, 1, 1), (256, 1, 1), 2 * 200, 0),
+    ("offset_copy", "int8", {"size": 2**33, "offset": 0}, (2**33 // 256, 1, 1), (256, 1, 1), 2 * 2**33, 0),
+    ("stride_copy", "complex128", {"size": 256, "stride": 9}, (1, 1, 1), (256, 1, 1), 2 * 16 * 256, 0),
+    (BY_ROWS, "int8", {"rows": 2 * 32 + 1, "columns": 32}, (1, 3, 1), (32, 32, 1), 2 * 65 * 32, 0),
+    (BY_COLUMNS, "int8", {"rows": 2 * 32 + 1, "columns": 32}, (3, 1, 1), (32, 32, 1), 2 * 65 * 32, 0),
+    # Along y, CUDA allows 65535 blocks; more are split evenly along z.
+    (BY_ROWS, "int8", {"rows": 65535 * 32, "columns": 1}, (1, 65535, 1), (32, 32, 1), 2 * 65535 * 32, 0),
+    (BY_ROWS, "int8", {"rows": 65535 * 32 + 1, "columns": 1}, (1, 65536 // 2, 2), (32, 32, 1), 2 * (65535 * 32 + 1), 0),
+    (BY_ROWS, "int8", {"rows": 65536 * 32 + 1, "columns": 1}, (1, 32768 + 1, 2), (32, 32, 1), 2 * (65536 * 32 + 1), 0),
+    (BY_ROWS, "int8", {"rows": SIDE, "columns": SIDE}, (65536 // 32, 65536 // 32, 1), (32, 32, 1), 2 * 65536**2, 0),
     ("transpose_serial", "float64", {"rows": 288, "columns": 288}, (1, 1, 1), (1, 1, 1), 16 * 288**2, 0),
-    ("transpose_row_per_thread", "int8", {"rows": 257, "columns": 9}, (9, 1, 1), (32, 1, 1), 4626, 0),
-    ("add_uncoalesced", "float64", {"size": 1025}, (2, 1, 1), (32, 32, 1), 24600, 1025),
+    ("transpose_row_per_thread", "int8", {"rows": 8 * 32 + 1, "columns": 9}, (9, 1, 1), (32, 1, 1), 2 * 257 * 9, 0),
+    ("add_uncoalesced", "float64", {"size": 1024 + 1}, (2, 1, 1), (32, 32, 1), 3 * 8 * 1025, 1025),
     *(
-        ("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": columns}, grid, (32, 8, 1), useful, flops)
-        for columns, grid, useful, flops in ((30, (1, 1, 1), 2200, 12000), (33, (2, 1, 1), 2380, 13200))
+        (
+            *("matmul_tiled", "float16", {"rows": 10, "inner": 20, "columns": columns}, grid, (32, 8, 1)),
+            *(2 * (10 * 20 + 20 * columns + 10 * columns), 2 * 10 * 20 * columns),
+        )
+        for columns, grid in ((30, (1, 1, 1)), (33, (2, 1, 1)))
     ),
     # The vectorized transpose: large tiles if there are many, otherwise squares, and others for ragged rows.
     *(
         (
-            *("transpose_vectorized", dtype, {"rows": rows, "columns": columns}, grid, (256, 1, 1)),
+            *("transpose_vectorized", dtype, {"rows": rows, "columns": columns}),
+            *((math.ceil(rows / tile[0]), math.ceil(columns / tile[1]), 1), (256, 1, 1)),
             *(2 * rows * columns * np.dtype(dtype).itemsize, 0),
         )
-        for rows, columns, dtype, grid in (
-            (256, 256, "float32", (8, 8, 1)),
-            (512, 512, "float32", (8, 8, 1)),
-            (1000, 700, "float32", (16, 22, 1)),
-            (5003, 2999, "float32", (79, 94, 1)),
-            (5003, 2999, "int8", (79, 25, 1)),
-            (2048, 1024, "int8", (32, 4, 1)),
-            (2048, 1024, "float16", (16, 8, 1)),
-            (2048, 1024, "complex128", (128, 32, 1)),
-            (2040, 1024, "int8", (32, 9, 1)),
-            (256, 256, "float64", (8, 8, 1)),
-            (1024, 1023, "complex128", (74, 32, 1)),
-            (257, 251, "float32", (9, 8, 1)),
-            (8, 65536 * 64, "float32", (1, 32768, 2)),
+        for rows, columns, dtype, tile in (
+            (256, 256, "float32", (32, 32)),
+            (512, 512, "float32", (64, 64)),
+            (1000, 700, "float32", (64, 32)),
+            (5003, 2999, "float32", (64, 32)),
+            (5003, 2999, "int8", (64, 124)),
+            (2048, 1024, "int8", (64, 256)),
+            (2048, 1024, "float16", (128, 128)),
+            (2048, 1024, "complex128", (16, 32)),
+            (2040, 1024, "int8", (64, 124)),
+            (256, 256, "float64", (32, 32)),
+            (1024, 1023, "complex128", (14, 32)),
+            (257, 251, "float32", (32, 32)),
         )
     ),
+    ("transpose_vectorized", "float32", {"rows": 8, "columns": 65536 * 64}, (1, 65536 // 2, 2), (256, 1, 1), 2**28, 0),
 ]
 
 
 @pytest.mark.parametrize(("name", "dtype", "arguments", "grid", "block", "useful", "flops"), LAUNCHES)
-def test_grids_cover_all_elements(
+def test_grids_and_traffic_of_launches(
     name: str, dtype: str, arguments: dict[str, Any], grid: Extent, block: Extent, useful: int, flops: int
 ) -> None:
-    """Useful bytes count each element once per direction. Along y, CUDA allows 65535 blocks; more are split along z."""
+    """Useful bytes count each element once per direction."""
     kernel = KERNELS[name]
     assert kernel.compute_geometry(dtype, **arguments) == Geometry(grid, block)
     assert (kernel.useful_bytes(dtype, **arguments), kernel.flops(**arguments)) == (useful, flops)

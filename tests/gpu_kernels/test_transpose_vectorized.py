@@ -57,8 +57,9 @@ def test_partial_sectors_cost_little(dtype: str, loads: float, stores: float, se
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     totals, nbytes = result.counters.totals(), rows * columns * np.dtype(dtype).itemsize
-    assert nbytes / 128 <= totals["load_requests"] <= loads * nbytes / 128
-    assert nbytes / 512 <= totals["store_requests"] <= stores * nbytes / 512
+    word, vector = 32 * 4, 32 * 16  # bytes of a request
+    assert nbytes / word <= totals["load_requests"] <= loads * nbytes / word
+    assert nbytes / vector <= totals["store_requests"] <= stores * nbytes / vector
     assert nbytes / 32 <= totals["store_sectors"] <= sectors * nbytes / 32
     assert metrics.METRICS["bank_conflicts"].value(result.counters) <= conflicts
 
@@ -73,7 +74,7 @@ RAGGED = [
 
 @pytest.mark.parametrize(("dtype", "rows", "columns"), RAGGED)
 def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> None:
-    """In int8, lines of a tile half a sector apart share banks. Else only elements at ends of rows do.
+    """In int8, lines of a tile half a sector apart share banks. Otherwise, only elements at ends of rows do.
 
     The limits are the largest counts, rounded up.
     """
@@ -87,6 +88,7 @@ def test_ragged_rows_have_few_conflicts(dtype: str, rows: int, columns: int) -> 
 @pytest.mark.parametrize(("first_input", "first_output"), [(0, 1), (1, 0), (2, 3), (3, 2)])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32"])
 def test_arrays_may_be_at_any_address(dtype: str, first_input: int, first_output: int, rows: int, columns: int) -> None:
+    """Elements before and after the output keep 252, a value that no input has."""
     length, word = rows * columns, np.dtype(f"u{np.dtype(dtype).itemsize}")
     memory = np.random.default_rng(1).integers(0, 251, first_input + length).astype(word)
     matrix, around = memory[first_input:], np.full(first_output + length + 3, 252, word)

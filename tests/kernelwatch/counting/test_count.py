@@ -131,6 +131,7 @@ def test_messages_name_the_source(
     captured = capsys.readouterr()
     first, *lines = captured.err.splitlines()
     assert first.startswith("kernelwatch count: nvcc on warned.cu (-lineinfo, sm_90): warned.cu(2): warning #177-D:")
+    # The write beyond the output, if it is too short, follows the warning's four lines.
     assert [line.startswith("kernelwatch count: warned.cu:3 (PTX line ") for line in lines[3:]] == [True] * (code // 2)
     assert ("\nwarned.cu:\n      1  __global__ void warned" in captured.out) == (code == 0)
 

@@ -35,6 +35,7 @@ def _ones(shape: Any, _factor: int = 2) -> Any:
 
 
 def _with_factor(factor: int) -> Any:
+    """Return `_zeros` with another default of its second parameter."""
     function = FunctionType(_zeros.__code__, globals(), "_zeros", (factor,))
     function.__qualname__ = "_zeros"
     return function
@@ -130,6 +131,7 @@ def test_each_fact_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_functions_of_one_module_differ() -> None:
+    """Texts of functions include their defaults: two of these differ only in that of `_factor`."""
     texts = set()
     for values in (_zeros, _ones, _with_factor(3)):
         argument = Kernel(**COUNTED | {"arguments": _make_arguments({"values": values})}).bind_arguments("f4", n=9)[1]

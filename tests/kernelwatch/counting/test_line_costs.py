@@ -16,6 +16,7 @@ from kernelwatch.suite import registry
 from kernelwatch.suite.registry import Suite
 from kernelwatch.suite.sweep import Sweep
 
+#: Body of a kernel -> lines of the text that describe it.
 LINES = {
     "\tout[threadIdx.x] = x[threadIdx.x];\t// \u03b1": [
         "      2     out[threadIdx.x] = x[threadIdx.x];  // \u03b1",
@@ -51,6 +52,7 @@ def test_keys_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without own values and constants, the key is the hash of source, launch, grid and block."""
     stored_key = fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1))
     assert _compute_key(monkeypatch, 64) == stored_key
 
@@ -67,5 +69,6 @@ def test_text_of_line_costs(body: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(registry, "current_suite", lambda: suite)
     assert not list(source_lines.iter_missing(tmp_path, {"Other"}))
     (missing_line,) = source_lines.iter_missing(tmp_path, {"Copy"})
+    # Without the lines of the signature and of the last brace.
     shown = [line for line in missing_line["text"].splitlines() if line.strip(" 13{}") and "void" not in line]
     assert shown == LINES[body]

@@ -124,7 +124,7 @@ KERNELS: dict[str, tuple[Kernel, str, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_outputs_are_verified(name: str) -> None:
-    """Without a reference, nothing is compared."""
+    """A reference with a wrong first element is contradicted. Without a reference, nothing is compared."""
     kernel, dtype, extents = KERNELS[name]
     counted_launch = launch_counts.count_launch(kernel, dtype, **extents)
     assert counted_launch.problem is None
@@ -165,6 +165,7 @@ def _call_reference(right: Any, variables: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _spoil(array: Any) -> Any:
+    """Return a copy whose first byte differs in one bit."""
     spoiled = np.array(array, order="C")
     spoiled.view(np.uint8).reshape(-1)[0] ^= 64
     return spoiled
@@ -176,6 +177,7 @@ def _copy(*arguments: Parameter | str, body: str, **fields: Any) -> Kernel:
 
 
 COPY = "__global__ void copy(float* out, float* in, int n) { out[threadIdx.x] = in[threadIdx.x]; }"
+#: Arguments of COPY.
 WHOLE = (outputs("out", "n"), inputs("in", "n"), "n")
 
 
@@ -198,17 +200,19 @@ def test_raising_functions_fail_their_launches(fields: dict[str, Any], monkeypat
     assert re.fullmatch(
         r"ArgumentError: the function at .*test_own\.py:\d+ raises ZeroDivisionError: .*", outcome.failure
     )
-    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}, "hash_launches has other launches"
+    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}  # without an error
 
 
 def test_too_large_arrays_fail_their_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_memory, "total_memory_bytes", lambda: 100)
     monkeypatch.setattr(registry, "find_kernel", lambda _: _copy(*WHOLE, body="out[i] = in[i];"))
     (outcome,) = launch_counts.count_launches([Launch("copy", arguments={"n": 32})]).values()
-    assert outcome.failure.startswith("MemoryError: 512 bytes of memory are needed")
+    needed = 4 * 32 * (3 + 1)  # the output takes memory three times
+    assert outcome.failure.startswith(f"MemoryError: {needed} bytes of memory are needed")
 
 
 def test_values_of_variables_use_integers_of_the_source() -> None:
+    """The function of `table` takes SIZE, which `read` names, from the source."""
     text = f"#define SIZE 2\n__constant__ float table[SIZE]; {COPY.replace('= in', '= table[SIZE - 1] * in')}"
     constants = {"table": lambda SIZE: np.ones(SIZE, np.float32)}  # noqa: N803 -- a macro
     kernel = Kernel("copy", WHOLE, 32, grid=(1,), text=text, constants=constants, read=["SIZE"])
@@ -216,14 +220,17 @@ def test_values_of_variables_use_integers_of_the_source() -> None:
     assert (arrays["out"] == arrays["in"]).all()
 
 
-def test_faults_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PtxError, match="argument 1"):
+def test_faults_of_kernels_are_reported() -> None:
+    with pytest.raises(PtxError, match="argument 1"):  # an input is written
         launch_counts.count_launch(_copy(*WHOLE, body="in[i] = out[i];"), "float32", n=32)
     racing = "__shared__ float s[2]; s[i % 2] = in[i]; out[i] = s[1 - i % 2];"
     with pytest.raises(PtxError, match="race"):
         launch_counts.count_launch(_copy(*WHOLE, body=racing), "float32", n=32)
     left_out = _copy(*WHOLE, body="if (i) out[i] = in[i];", reference=lambda **arrays: arrays["in"])
     assert launch_counts.count_launch(left_out, "float32", n=32).problem == "element [0] of out was never written"
+
+
+def test_wrong_declarations_are_reported() -> None:
     with pytest.raises(ArgumentError, match="copy takes n; given: m"):
         launch_counts.count_launch(_copy(*WHOLE, body="out[i] = in[i];"), "float32", m=32)
     with pytest.raises(UnknownKernelError, match="no kernel other"):
@@ -232,6 +239,11 @@ def test_faults_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         kernel = _copy(outputs("out", shape), *WHOLE[1:], body="out[i] = in[i];")
         with pytest.raises(ArgumentError, match="is not a length; write names, numbers"):
             launch_counts.count_launch(kernel, "float32", n=32)
+    with pytest.raises(ArgumentError, match="one of file, text and ptx; given: none"):
+        Kernel("none", WHOLE, 32, grid=(1,))
+
+
+def test_unusable_sources_of_ptx_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
         launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     for absent in ("math:nothing", "nowhere:ptx"):
@@ -241,8 +253,6 @@ def test_faults_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "fails_on_import.py").write_text("raise OSError('no library')\n")
     with pytest.raises(CompileError, match="raised OSError: no library"):
         launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx="fails_on_import:x"), "float32", n=32)
-    with pytest.raises(ArgumentError, match="one of file, text and ptx; given: none"):
-        Kernel("none", WHOLE, 32, grid=(1,))
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
@@ -251,7 +261,7 @@ def test_faults_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (WHOLE, {"absent": np.ones(2, "f4")}, "constants= needs one variable absent, but 0 match; the PTX has table"),
     (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12"),
 ])  # fmt: skip
-def test_other_parameters_are_skipped(
+def test_launches_with_other_parameters_are_skipped(
     arguments: Any, constants: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"__constant__ float table[2]; {COPY.replace('= in', '= table[0] * in')}"
@@ -266,6 +276,7 @@ def test_other_parameters_are_skipped(
 
 
 def test_kernel_is_reference_of_another() -> None:
+    """The wrong kernel copies in[0] to all elements, which is right for the first."""
     slow = _copy(*WHOLE, body="if (i == 0) for (int k = 0; k < n; ++k) out[k] = in[k];")
     kernels = (_copy(*WHOLE, body=body, reference=slow) for body in ("out[i] = in[i];", "out[i] = in[0];"))
     right, wrong = (launch_counts.count_launch(kernel, "float32", n=32).problem for kernel in kernels)

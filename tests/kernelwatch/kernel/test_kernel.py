@@ -83,7 +83,7 @@ BY_ITEMSIZE: dict[str, Any] = {
         ({**TILED, "grid": geometry.persistent(2)}, 4, Geometry((160, 1, 1), (32, 8, 1))),
         ({"block": (1, 1, 1), "grid": geometry.one_block}, 4, Geometry((1, 1, 1), (1, 1, 1))),
         ({"block": (256, 1, 1), "over": ("rows",)}, 4, Geometry((4, 1, 1), (256, 1, 1))),
-        (BY_ITEMSIZE, 8, Geometry((3, 32, 1), (512, 1, 1), 100000)),
+        (BY_ITEMSIZE, 8, Geometry((3, 32, 1), (512, 1, 1), 100000)),  # tiles of 64 x 32
     ],
 )
 def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expected: Geometry) -> None:
@@ -97,7 +97,7 @@ def test_grid_and_block_of_a_launch(shape: dict[str, Any], itemsize: int, expect
     [
         ((32, 8), 16, (256, 16)),
         ({4: 64, 8: 32}, {4: 8, 8: 16}, (64, 8)),
-        ({8: 32}, 0, None),
+        ({8: 32}, 0, None),  # without an entry for 4 bytes
         ("rows", 0, None),
         (lambda rows: rows, 0, None),
         (32, "4*rows", None),
@@ -113,7 +113,8 @@ def test_fixed_block_depends_on_no_length(block: Any, shared: Any, fixed: tuple[
 def test_length_of_the_indexed_array_is_an_argument(shape: Any) -> None:
     kernel = Kernel("k", [outputs("o", "n"), inputs("i", shape, "int32", index="m")], 32, over=("n",), file="k.cu")
     assert kernel.parameters == ("n", "m")
-    assert [getattr(argument, "limit", None) for argument in kernel.bind_arguments("float32", n=5, m=9)] == [None, 9]
+    limits = [getattr(argument, "limit", None) for argument in kernel.bind_arguments("float32", n=5, m=9)]
+    assert limits == [None, 9]  # of o, and of the indices i
 
 
 @pytest.mark.parametrize(
@@ -144,7 +145,7 @@ def _without_memory() -> Any:
         (lambda a: a[1:], ArgumentError, r"returns output with the shape \(3,\), not \(4,\)"),
     ],
 )  # fmt: skip
-def test_failing_reference_is_an_argument_error(reference: Any, error: type[Exception], message: str) -> None:
+def test_wrong_reference_is_an_error(reference: Any, error: type[Exception], message: str) -> None:
     vectors = [outputs("output", "size"), inputs("a", "size"), inputs("b", "size")]
     add = Kernel("add", vectors, 32, over=("size",), file="add.cu", reference=reference)
     with pytest.raises(error, match=message):

@@ -48,7 +48,7 @@ WORSE = make_time(12, kernel=TIME)
 ROWS = [
     (WORSE, True),
     (make_time(12, kernel=TIME, verdict=Verdict.TRADE), True),
-    (make_time(8, kernel=TIME), False),
+    (make_time(8, kernel=TIME), False),  # faster
     (make_time(12, kernel=TIME, verdict=Verdict.UNDECIDED), False),
     (make_compiled(12, metric="spill_bytes", kernel=TIME), False),
     (make_time(12, kernel="another"), False),
@@ -81,16 +81,17 @@ def test_entry_without_a_row_is_noted() -> None:
 def test_entry_counts_for_the_commit_that_adds_it(base: str, tmp_path: Path) -> None:
     """A squashed commit adds its entries. An uncommitted entry counts for the commit that is checked out."""
     root, a = tmp_path, base
+    # b adds the entry, c leaves it, d adds another one, and e removes both.
     b, c, d = _commit(root, ENTRY), _commit(root, None), _commit(root, ENTRY + ENTRY)
     e = _commit(root, "")
     git.text(root, "checkout", "--quiet", "-b", "squashed", a)
     squashed = commit(root, {ACKNOWLEDGED_FILE: ENTRY}, "squashed")  # another hash, also within one second
-    removed = _commit(root, None)
+    checked_out = _commit(root, None)
     new = {(a, b), (a, c), (c, d), (a, squashed)}
-    old = {(b, c), (d, e), (c, e), (a, e), (b, a), (squashed, removed), ("f" * 40, b), (b, "f" * 40)}
+    old = {(b, c), (d, e), (c, e), (a, e), (b, a), (squashed, checked_out), ("f" * 40, b), (b, "f" * 40)}
     assert {ends for ends in new | old if _accepts(root, *ends)} == new
     (root / ACKNOWLEDGED_FILE).write_text(ENTRY + ENTRY, encoding="utf-8")
-    assert _accepts(root, squashed, removed)
+    assert _accepts(root, squashed, checked_out)
     assert not _accepts(root, b, c)
 
 

@@ -35,28 +35,31 @@ MISALIGNED = "load_sectors offset_copy offset=0 float32 -O3"
 HUNGRY = "registers stride_copy float32 -O3 sm_90"
 
 
+#: METRIC, number of matching configurations, and the beginning of their method's name.
 WORDS = [
     (TIME, 1, "time_back_to_back"),
-    ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),
+    ("time transpose_read_coalesced 256x256 int8 -O3", 2, "time_"),  # back to back and isolated
     ("registers transpose_read_coalesced float32 -O3 sm_90", 1, "track_registers"),
     ("load_sectors transpose_read_coalesced rows=1000 columns=700 float32 -Xptxas -O3", 1, "track_load_sectors"),
     ("load sectors per request offset_copy offset=2 float32 -O3", 1, "track_load_sectors"),
     ("track_counted.OffsetCopy.track_load_sectors(int8, 0, -Xptxas -O3)", 1, "track_load_sectors"),
-    ("spill bytes -O0 sm_80", 95, "track_spill_bytes"),
+    ("spill bytes -O0 sm_80", 95, "track_spill_bytes"),  # all kernels and dtypes
 ]
 
 
-@pytest.mark.parametrize(("words", "count", "number"), WORDS)
-def test_words_of_metric_match_configurations(words: str, count: int, number: str) -> None:
+@pytest.mark.parametrize(("words", "count", "method"), WORDS)
+def test_words_of_metric_match_configurations(words: str, count: int, method: str) -> None:
     matches = match_configurations(words)
     assert len(matches) == count
-    assert all(f".{number}" in match.benchmark for match in matches)
+    assert all(f".{method}" in match.benchmark for match in matches)
 
 
 def test_whole_name_matches_one_configuration() -> None:
-    """Words without a kind match all kinds except copy ratios."""
-    for name in {number.benchmark: number.name for number in list_configurations()}.values():
+    for name in {number.benchmark: number.name for number in list_configurations()}.values():  # one per benchmark
         assert [match.name for match in match_configurations(name)] == [name]
+
+
+def test_words_without_a_kind_match_all_but_copy_ratios() -> None:
     kinds = {Kind.TIMED, Kind.COUNTED, Kind.COMPILED}
     assert {match.kind for match in match_configurations("transpose_write_coalesced -O0")} == kinds
 
@@ -64,7 +67,7 @@ def test_whole_name_matches_one_configuration() -> None:
 def test_example_in_error_matches() -> None:
     with pytest.raises(CannotCompareError) as raised:
         match_configurations("")
-    assert match_configurations(str(raised.value).split("'")[-2])
+    assert match_configurations(str(raised.value).split("'")[-2])  # the last quoted text
 
 
 REFUSED = [
@@ -154,7 +157,7 @@ def test_judge_compares_with_both_ends(
 
 
 def test_stopped_git_bisect_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If git does not take a verdict, the search would judge the same commit for ever."""
+    """`git bisect` fails here. Without an error, the search would judge the same commit for ever."""
     begin(tmp_path)
     good, _, _, bad = commits = [commit(tmp_path, {"kernel.cu": f"// {number}"}) for number in range(4)]
     outcome = search.SearchOutcome(MISALIGNED, good, bad, 1, commits[1:])
@@ -172,13 +175,14 @@ BETWEEN = ("--between", "4", "5")
     ("words", "message"),
     [
         (("registers", *BETWEEN), "METRIC matches"),
-        ((MISALIGNED,), "usage: "),
-        ((MISALIGNED, *BETWEEN), "git bisect start"),
+        ((MISALIGNED,), "usage: "),  # --between is missing
+        ((MISALIGNED, *BETWEEN), "git bisect start"),  # no bisection has begun
     ],
 )
 def test_wrong_call_of_the_judge_stops_git(
     words: Sequence[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """`git bisect run` stops at the exit code 128. It takes 0 to 127 for verdicts."""
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.chdir(ROOT)
     assert main(["judge", *words]) == 128
@@ -204,10 +208,10 @@ def test_judge_needs_one_of_several_machines(
         ("", None, "", False), ("", math.nan, "", False),
     ],
 )  # fmt: skip
-def test_exact_numbers_are_measured_once(
+def test_only_missing_numbers_are_measured(
     machine_name: str, value: Outcome, compiler: str, is_stored: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stored numbers of this machine and compiler are used. Other and missing numbers are measured."""
+    """Stored numbers of this machine and compiler are used. Other and missing numbers are measured anew, here as 5."""
     own_name, commit_hash = machine.default_name(None), commit(begin(tmp_path))
     (configuration,) = match_configurations(MISALIGNED)
     benchmark, case = configuration.benchmark, ", ".join(configuration.params.values())

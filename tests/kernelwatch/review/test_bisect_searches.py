@@ -81,10 +81,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repository, di
     return project, commits
 
 
-def _list_held(repository: Repository) -> list[str]:
+def _read_git_state(repository: Repository) -> list[str]:
     return [repository.git(*words) for words in (["for-each-ref"], ["status", "--porcelain"], ["worktree", "list"])]
 
 
+#: METRIC, GOOD, BAD, machine and exit code. The files in tests/data/bisect have the reports.
 SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
     "counted": (MISALIGNED, GOOD, "misaligned", "", 0),
     "where nothing builds": (HUNGRY, "a name", "builds again", "", 125),
@@ -99,10 +100,10 @@ SEARCHES: dict[str, tuple[str, str, str, str, int]] = {
 @pytest.mark.parametrize("name", SEARCHES)
 def test_search_reports_culprit_and_restores_git(name: str, repository: tuple[Repository, dict[str, str]]) -> None:
     (project, commits), (metric, good, bad, machine_name, code) = repository, SEARCHES[name]
-    held_before = _list_held(project)
+    state_before = _read_git_state(project)
     words = ["bisect", metric, commits[good], commits[bad], *(["--machine", machine_name] if machine_name else [])]
     done = project.run(sys.executable, "-m", "kernelwatch", *words)
-    assert _list_held(project) == held_before
+    assert _read_git_state(project) == state_before
     assert max(map(len, done.stdout.splitlines()), default=0) <= 100
     text = re.sub(r"date     \S+", "date     DATE", done.stdout or done.stderr.splitlines(True)[-1])
     text = re.sub(r"^(\w+  \w{8} -> \w{8}.*\n)(?:.+\n)+", r"\1...\n", text, flags=re.MULTILINE)
@@ -137,6 +138,7 @@ def test_git_bisect_run_uses_the_judge(repository: tuple[Repository, dict[str, s
     finally:
         project.git("bisect", "reset")
     assert f"{commits['hungry']} is the first bad commit" in outcome.stdout, outcome.stdout + outcome.stderr
+    # The two commits between the ends are judged.
     assert sorted(re.findall(r"^(good|bad): \S+$", outcome.stdout, re.MULTILINE)) == ["bad", "good"]
 
 
@@ -146,7 +148,7 @@ def test_interrupted_search_restores_git(
 ) -> None:
     """No process and no temporary folder stays."""
     project, commits = repository
-    held_before, environment = _list_held(project), project.environment | {"TMPDIR": str(tmp_path)}
+    state_before, environment = _read_git_state(project), project.environment | {"TMPDIR": str(tmp_path)}
     words = [sys.executable, "-m", "kernelwatch", "bisect", MISALIGNED, commits[GOOD]]
     with subprocess.Popen(words, cwd=project.path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -154,5 +156,5 @@ def test_interrupted_search_restores_git(
         process.send_signal(number)
         process.stderr.read()  # waits until all processes that write to it have ended
     assert process.returncode == 128 + number
-    assert _list_held(project) == held_before
+    assert _read_git_state(project) == state_before
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("bisect-")]

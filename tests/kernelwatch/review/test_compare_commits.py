@@ -81,7 +81,7 @@ def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsy
         write(tmp_path, pair(1.0, head, COUNT), machine=name, environment=environment)
     assert main([BASE, HEAD], tmp_path) == exit_code
     output = capsys.readouterr().out
-    untimed = {"SLOWER": "WORSE", "FASTER": "BETTER"}
+    untimed = {"SLOWER": "WORSE", "FASTER": "BETTER"}  # words of the text if there are no times
     assert re.findall(r"^([A-Z]+)  bbbbbbbb -> cccccccc, (.*)$", output, re.MULTILINE) == [
         (untimed.get(verdict, verdict), place) for place, verdict in expected
     ]
@@ -94,7 +94,10 @@ def test_each_machine_and_environment_is_judged(case: str, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize("names", [["case", "clock"], []])
-def test_other_axes_are_left_out(names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_with_other_axes_are_left_out(
+    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TIME was measured with the axis `case` alone. Now its axes are others."""
     suite: Suite = {commit: {name: {"one": 1.0} for name in (TIME, COUNT)} for commit in (BASE, HEAD)}
     write(tmp_path, suite)
     axes = {"param_names": names, "params": [["'one'"] for _ in names]}
@@ -136,21 +139,39 @@ def test_broken_suite_ends_the_review(
     assert re.match(message, capsys.readouterr().err)
 
 
-def test_commits_are_git_revisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def commits(tmp_path: Path) -> list[str]:
+    """Return four commits of a repository; all but the last have results."""
     commits = [commit(begin(tmp_path)), commit(tmp_path), commit(tmp_path), commit(tmp_path)]
-    git.text(tmp_path, "tag", "v1", commits[0])
     write(tmp_path, {commit_hash: {COUNT: {"one": 1.0}} for commit_hash in commits[:3]})
+    return commits
+
+
+def test_commits_are_git_revisions(commits: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    git.text(tmp_path, "tag", "v1", commits[0])
     code, document = review_as_json(tmp_path, capsys, "v1", "HEAD~1")
     assert (code, document["base"]["commit"], document["head"]["commit"]) == (0, commits[0], commits[2])
+
+
+def test_machines_without_results_are_not_named(
+    commits: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path, {commits[0]: {COUNT: {"one": 1.0}}}, machine="idle")
     next((tmp_path / "results" / "idle").glob("*-*.json")).unlink()
-    assert main(["v1"], tmp_path) == 2
+    assert main([commits[0]], tmp_path) == 2
     error = capsys.readouterr().err
     assert f"asv run --record-samples {commits[3][:8]}^!" in error
-    assert re.search("results exist for gpu: [^;]*; run:", error), "a machine without results is left out"
-    for base, head, distance in ((0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")):
-        main([commits[base], commits[head]], tmp_path)
-        assert f"{commits[head][:8]} {distance}" in capsys.readouterr().out
+    assert re.search("results exist for gpu: [^;]*; run:", error)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "distance"), [(0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")]
+)
+def test_distance_of_commits_is_shown(
+    base: int, head: int, distance: str, commits: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([commits[base], commits[head]], tmp_path)
+    assert f"{commits[head][:8]} {distance}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("code", [0, 1])

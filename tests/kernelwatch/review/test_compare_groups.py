@@ -148,6 +148,7 @@ def test_small_changes_are_left_out(at_least: float, kernels: list[str]) -> None
     ],
 )
 def test_traffic_is_shown_if_its_figures_differ(head: float, at_least: float, evidence: list[str]) -> None:
+    """Base loads 40 sectors, 4 times the 10 that hold the 320 useful bytes."""
     loaded = replace(make_count(head, base=40.0, metric="sectors_loaded"), useful_bytes=320)
     groups = group_rows([loaded], "sm_90", at_least)
     assert [[*group.evidence] for group in groups] == [evidence] * bool(evidence)

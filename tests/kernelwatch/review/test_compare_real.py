@@ -90,6 +90,7 @@ def test_json_has_rates_and_shares_of_the_peak() -> None:
 
 @pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
 def test_stored_values_are_found(machine: str) -> None:
+    """All values in every sixth file of results are read with their parameters."""
     total = 0
     versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))

@@ -38,7 +38,9 @@ def describe(benchmark: str, params: Mapping[str, str]) -> ConfigurationFacts:
     return ConfigurationFacts(params["case"], code_name=params["case"])
 
 
-def make_commit(commit: str, gpu: str | None, factor: float, control: float, count: int, **facts: Any) -> Any:
+def make_commit(
+    commit: str, gpu: str | None, *, factor: float = 1.0, control: float = 1.0, count: int = 40, **facts: Any
+) -> Any:
     """Return a commit with `count` controls. Times are 1 ms times `factor` (changed kernel) or `control` (controls)."""
     kernels = {CHANGED: factor, **{f"copy{place}": control for place in range(count)}}
     defaults = {"copies": 1.0, "gpus": frozenset([gpu])}
@@ -61,11 +63,11 @@ def make_commit(commit: str, gpu: str | None, factor: float, control: float, cou
 TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
     "3 %, controls agree": (1.03, 1.001, 40, {}, "SLOWER", 0.01),
     "3 % faster": (0.97, 1.001, 40, {}, "FASTER", 0.01),
-    "twice the largest control": (1.03, 1.0152, 40, {}, "SAME", 0.031),
-    "controls differ by more than GPUs of the kind": (1.075, 1.06, 40, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "twice the largest control": (1.03, 1.0152, 40, {}, "SAME", 0.031),  # 2 * 0.0152, rounded up
+    "controls differ by 6 %": (1.075, 1.06, 40, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "enough controls": (1.03, 1.001, MIN_CONTROLS, {}, "SLOWER", 0.01),
     "too few controls": (1.03, 1.001, MIN_CONTROLS - 1, {}, "SAME", THRESHOLD_BETWEEN_GPUS),
-    "no copy": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", THRESHOLD_BETWEEN_GPUS),
+    "slower than 1.6 copies": (1.03, 1.001, 40, {"copies": 1.7}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "unknown copies": (1.03, 1.001, 40, {"copies": None}, "SAME", THRESHOLD_BETWEEN_GPUS),
     "an unknown GPU": (1.03, 1.001, 40, {"gpus": frozenset(["A", None])}, "SAME", THRESHOLD_BETWEEN_GPUS),
 }
@@ -75,19 +77,20 @@ TWO_GPUS: dict[str, tuple[float, float, int, dict[str, Any], str, float]] = {
 def test_controls_give_the_threshold(name: str) -> None:
     """The threshold is twice the largest change of a control, from 1 % to THRESHOLD_BETWEEN_GPUS."""
     changed, control, count, facts, verdict, threshold = TWO_GPUS[name]
-    base = make_commit(BASE, "A", 1.0, 1.0, count, **facts)
-    outcome = review(base, make_commit(HEAD, "B", changed, control, count, **facts), describe=describe)
+    base = make_commit(BASE, "A", count=count, **facts)
+    head = make_commit(HEAD, "B", factor=changed, control=control, count=count, **facts)
+    outcome = review(base, head, describe=describe)
     (row,) = (row for row in outcome.rows if row.kernel == CHANGED)
     assert row.judgement.verdict.value == verdict
     assert row.judgement.threshold == pytest.approx(threshold)
     assert outcome.exit_code == (verdict == "SLOWER")
     notes_on_controls = [note.startswith(f"{count} controls") for note in outcome.notes]
-    assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)
+    assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)  # the first note is on the two GPUs
 
 
 def test_plain_copy_is_a_control() -> None:
     """Times of the library's plain copy are controls, although the plain copy has no ratio to a copy."""
-    base, head = (make_commit(commit, gpu, 1.0, 1.0, 40) for commit, gpu in ((BASE, "A"), (HEAD, "B")))
+    base, head = make_commit(BASE, "A"), make_commit(HEAD, "B")
     pairs = [
         pair._replace(base=replace(pair.base, copies=None), head=replace(pair.head, copies=None))
         for pair in pair_configurations(base, head, describe).pairs
@@ -102,7 +105,7 @@ def test_plain_copy_is_a_control() -> None:
 
 def test_one_gpu_needs_no_controls() -> None:
     """The thresholds are the defaults, and no note is printed."""
-    outcome = review(make_commit(BASE, "A", 1.0, 1.0, 40), make_commit(HEAD, "A", 1.03, 1.02, 40), describe=describe)
+    outcome = review(make_commit(BASE, "A"), make_commit(HEAD, "A", factor=1.03, control=1.02), describe=describe)
     assert {row.judgement.threshold for row in outcome.rows} == {0.01}
     assert outcome.notes == []
 
@@ -110,7 +113,7 @@ def test_one_gpu_needs_no_controls() -> None:
 @pytest.mark.parametrize("side", [0, 1])
 def test_doubtful_times_are_no_controls(side: int) -> None:
     """Throttled times, reused numbers and launches from L2 are none. None applies to times below 20 µs."""
-    base, head = make_commit(BASE, "A", 1.0, 1.0, 1), make_commit(HEAD, "B", 1.0, 1.0, 1)
+    base, head = make_commit(BASE, "A", count=1), make_commit(HEAD, "B", count=1)
     pairs = pair_configurations(base, head, describe).pairs
     (pair,) = (pair for pair in pairs if pair.base.params["case"] != CHANGED)
     assert is_control(base, head, pair, describe)
@@ -142,6 +145,7 @@ describe_stored = launch_facts.cache_by_class(describe_configuration)
 
 
 def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
+    """Yield each two commits that the default compiler built, and their controls."""
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))

@@ -85,7 +85,7 @@ REVIEWS: dict[str, tuple[dict[str, Point], dict[str, Point], dict[str, Any], str
     "a host launch": (*UNCHANGED, {"changes": HOST_LAUNCH}, "SAME", 0, [HOST_NOTE]),
     "throttled": ({"time": time(1e-3)}, {"time": time(1.1e-3, throttle_reasons="heat")}, {}, "UNDECIDED", 2, []),
     "a number rose": ({"track": count(4)}, {"track": count(5)}, {}, "SLOWER", 1, []),
-    "beside a faster time": (*TRADED, {}, "TRADE", 0, []),
+    "a number rose beside a faster time": (*TRADED, {}, "TRADE", 0, []),
     "broken": ({"track": count(4)}, {"track": count(None, failed=True)}, {}, "BROKEN", 1, []),
     "nothing in both": ({"track": count(4)}, {"time": time(1e-3)}, {}, "UNDECIDED", 2, []),
 }
@@ -111,6 +111,7 @@ def test_policy_on_trades_decides_the_exit_code() -> None:
     [(200, {}, True), (199, {}, False), (200, {"time": time(1e-3)}, False)],
 )
 def test_note_on_twice_the_instructions(instructions: float, beside: dict[str, Point], is_noted: bool) -> None:
+    """Base has 100 instructions. Beside times, there is no note."""
     key, name = (("case", "one"),), "track_counted.X.track_instructions"
     sides = []
     for commit, run, value in ((BASE, OLD, 100), (HEAD, NEW, instructions)):
@@ -137,6 +138,7 @@ def test_report_does_not_change_its_review() -> None:
         ((), f"no reason was recorded; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
         (("kernelwatch.errors.CompileError: k: no", "of another"), "no"),
         (("ValueError: of another",), "of another"),
+        # Reasons that differ only in numbers are one.
         (("k: byte 256 of 256", "k: byte 0x40 of 64", "k: trap"), "byte 256 of 256; trap"),
     ],
 )
@@ -152,7 +154,7 @@ def test_largest_of_a_hundred_changes_is_ignored() -> None:
     base, head = (make_commit(commit, OLD, {"time": time(1e-3)}) for commit in (BASE, HEAD))
     (pair,) = pair_configurations(base, head, describe).pairs
     changes = [Change(1e-3, relative) for relative in (*[0.0005] * 98, 0.002, 0.5)]
-    assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(0.004)
+    assert narrow_thresholds(changes).select(pair, describe) == pytest.approx(2 * 0.002)
 
 
 #: Modules of kernelwatch and of Python that read files, run git or depend on the project.

@@ -54,10 +54,10 @@ def test_changes_of_hashes_are_listed(tmp_path: Path) -> None:
 def test_hashes_of_another_machine_come_second(
     recorded: str | None, compiler: str | None, hash_of_a: str | None, hash_of_b: str, archs: list[str], tmp_path: Path
 ) -> None:
-    """Only hashes by the chosen compiler are read. For b, the machine's own, 55, precedes 33."""
+    """Only hashes by the chosen compiler are read, by default CUDA 13.0. For b, the machine's own, 55, precedes 33."""
     named = {} if recorded is None else {"nvcc": recorded}
     other_lines = [_line("a", "sm_90", "22"), _line("b", "sm_90", "33"), _line("b", "sm_80", "44")]
-    write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))
+    write_lines(tmp_path / "here" / CUBINS_FILE, _line("b", "sm_90", "55"))  # by the default compiler
     write_lines(tmp_path / "there" / CUBINS_FILE, *(line | named for line in other_lines))
     cubins = CubinHashes(tmp_path / "here", compiler)
     assert [cubins.find_cubin_hash(commit, "sm_90", NAME) for commit in "ab"] == [hash_of_a, hash_of_b]

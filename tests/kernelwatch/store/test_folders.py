@@ -27,6 +27,7 @@ STORED = "a93f2c5fb081171b7a51755db8cd4a9fd4a3b8931e5818a58341ab640cd57549"
 
 
 def _measure(folder: Path, day: int, **benchmarks: dict[str, Outcome]) -> dict[str, object]:
+    """Return asv's document of a run at BASE, so many days after DAY, of `time` or `count`."""
     names = {"time": TIME, "count": COUNT}
     suite = {BASE: {names[name]: cases for name, cases in benchmarks.items()}}
     folder.mkdir(parents=True)
@@ -51,7 +52,8 @@ def _values(folder: Path) -> dict[str, str]:
     return {name: str(row.result) for name, row in document.results.items()}
 
 
-#: Case -> later runs, one a day, benchmarks of the new file, and changed values that are read.
+#: Case -> later runs, one a day, benchmarks of the new file, and changed values that are read. Values that a run skips
+#: (NaN) stay.
 AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, str]]] = {
     "the same": ([{"count": {"one": 1.0, "two": 2.0, "three": NAN}}], set(), {}),
     "another number": ([{"count": {"one": 4.0, "two": 2.0, "three": NAN}}], {COUNT}, {COUNT: "[4.0, 2.0, nan]"}),
@@ -65,10 +67,10 @@ AGAIN: dict[str, tuple[list[dict[str, dict[str, Outcome]]], set[str], dict[str, 
 }
 
 
-@pytest.mark.parametrize("benchmark", AGAIN)
-def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_path: Path) -> None:
-    """Tracked files stay. Only changed benchmarks are written. asv and the review read all files."""
-    measured, new, read = AGAIN[benchmark]
+@pytest.mark.parametrize("name", AGAIN)
+def test_later_runs_leave_tracked_files(name: str, results: Path, tmp_path: Path) -> None:
+    """Only changed benchmarks are written, to one new file. asv and the review read all files."""
+    measured, new, read = AGAIN[name]
     contents_before, values = contents(results), _values(results)
     for day, benchmarks in enumerate(measured, start=1):
         document = _measure(tmp_path / str(day), day, **benchmarks)
@@ -86,11 +88,11 @@ def test_later_runs_write_their_own_files(benchmark: str, results: Path, tmp_pat
     assert names == {TIME, COUNT}, "asv does not read both files"
 
 
-def test_other_commits_have_their_own_files(results: Path, tmp_path: Path) -> None:
-    for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
-        assert CommitFiles(results / MACHINE, commit, environment).read_merged() is None
+def test_other_commits_and_environments_have_their_own_files(results: Path, tmp_path: Path) -> None:
+    """The names of files have eight digits of a commit, which two commits share here."""
     document = _measure(tmp_path / "1", 1, count={"one": 4.0, "two": 2.0, "three": NAN})
     for commit, environment in ((f"{BASE[:8]}{32 * 'a'}", ENVIRONMENT), (BASE, "other")):
+        assert CommitFiles(results / MACHINE, commit, environment).read_merged() is None
         other_document = {**document, "commit_hash": commit, "env_name": environment}
         CommitFiles(results / MACHINE, commit, environment).save(other_document, {})
     documents = reading.iter_documents(results / MACHINE, BASE)
@@ -99,7 +101,8 @@ def test_other_commits_have_their_own_files(results: Path, tmp_path: Path) -> No
     }  # fmt: skip
 
 
-#: Compilers of a machine's earlier results, the compiler of a run, and the folder and suffix of the run's file.
+#: Compilers of a machine's earlier results ("": the default one), the compiler of a run, and the folder and suffix of
+#: the run's file: `compilers` for a compiler that is neither the default one nor the only one in the machine's folder.
 COMPILERS = [
     ([], "", (".", ".json")),
     ([""], "", (".", ".json")),

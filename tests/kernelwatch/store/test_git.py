@@ -56,7 +56,7 @@ def test_kernelwatch_uses_the_repository_of_the_folder(repositories: tuple[Path,
 def test_try_text_raises_only_errors_about_the_owner(
     words: str, is_raised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")
+    (tmp_path / "git").write_text(f"#!/bin/sh\necho '{words}' >&2; exit 128\n")  # a git that fails
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(git.GitError, match=r"safe\.directory") if is_raised else nullcontext():
@@ -70,7 +70,9 @@ def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path
     assert found == [newest, None, None, None, newest]
 
 
-def test_ptxcount_uses_its_folder(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ptxcount_uses_the_repository_of_its_folder(
+    repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(repositories[0])
     assert pins.read_lock_at("HEAD^").launches == {"own": {}}
 
@@ -84,6 +86,7 @@ def test_asv_uses_the_repository_of_the_folder(repositories: tuple[Path, str, Pa
 
 
 def test_environment_is_idempotent(repositories: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that is run in this environment makes the same one."""
     once = git_environment.make_environment()
     for name in os.environ.keys() - once.keys():
         monkeypatch.delenv(name)

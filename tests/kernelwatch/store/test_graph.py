@@ -55,7 +55,7 @@ MEASURED: dict[str, dict[str, str]] = {
 def test_nearest_measured_ancestor_is_found(
     measured: str, nearest: dict[str, str], backwards: bool, history: tuple[Path, dict[str, str]]
 ) -> None:
-    """First parents are searched, then merged commits, whatever the dates."""
+    """First parents are searched, then merged commits, whatever the dates. An ancestor precedes in `commits`."""
     root, commits = history
     names = {commits[name]: name for name in measured.split()}
     graph = CommitGraph(root, {commit: -age if backwards else 0 for age, commit in enumerate(names)}, ["main"])
@@ -74,7 +74,7 @@ def test_published_line_and_branches(history: tuple[Path, dict[str, str]]) -> No
         "M1": 1, "M2": 2, "M3": 3, "G": 5, "M4": 6,
     }  # fmt: skip
     ends = CommitGraph(root, {commits[name]: 0 for name in ("M1", "M4")}, ["main"])
-    assert [*ends.positions.values()] == [1, 6]
+    assert [*ends.positions.values()] == [1, 6], "commits that are not measured have positions, too"
     assert [*graph.positions] == graph.line
     assert {names.get(commit, "?"): branch for commit, branch in graph.branches.items() if branch} == {
         "U1": "feature", "U2": "feature", "F1": MERGED, "A": NO_BRANCH, "?": UNKNOWN,

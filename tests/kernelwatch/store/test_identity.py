@@ -11,7 +11,7 @@ import pytest
 from kernelwatch.store import record
 from tests.stored import BASE, HEAD, TIME, Suite, find_results, write, write_lines
 
-#: Start times of a benchmark in milliseconds since 1970, as asv stores them.
+#: Start times of a benchmark in milliseconds since 1970, as asv stores them: 2026-01-02 and a day later, at 00:01 UTC.
 FIRST, LATER = 1_767_312_060_000, 1_767_398_460_000
 #: A record without the identity of its run, as early versions wrote it.
 OLD = {"commits": [BASE], "started": "2026-01-02T00:00:00+00:00", "ended": "2026-01-02T00:05:00+00:00"}
@@ -23,7 +23,7 @@ def _run(run: str, moment: int, *cases: str, **fields: Any) -> dict[str, Any]:
     return {**OLD, "run": run, "began": {BASE: {TIME: moment}}, **selected, **fields}
 
 
-def _took(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
+def _rounds(run: str, moment: int, processes: dict[str, list[str]], *cases: str, name: str = TIME) -> dict[str, Any]:
     """Return the record of a run. `processes` maps samples per round to the configurations with these numbers."""
     return _run(run, moment, *cases, processes={BASE: {name: processes}})
 
@@ -80,13 +80,14 @@ def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: boo
     ("runs", "expected"),
     [
         ([], {"one": [20, 20], "two": [20, 20]}),
-        ([OLD], {"one": [10] * 4, "two": [10] * 4}),
-        ([_took("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
-        ([_took("a", FIRST, {"20 20": []}, name="x")], {"one": [20, 20], "two": [20, 20]}),
-        ([_took("a", FIRST, {"20 10": []})], {"one": [20, 20], "two": [20, 20]}),
-        ([_took("a", FIRST, {"30 10": ["two"], "25 15": []})], {"one": [25, 15], "two": [30, 10]}),
+        ([OLD], {"one": [10] * 4, "two": [10] * 4}),  # 40 samples
+        ([_rounds("a", FIRST, {"20 20": []})], {"one": [20, 20], "two": [20, 20]}),
+        ([_rounds("a", FIRST, {"20 20": []}, name="x")], {"one": [20, 20], "two": [20, 20]}),  # of another benchmark
+        # A wrong record: there are not 30 samples.
+        ([_rounds("a", FIRST, {"20 10": []})], {"one": [20, 20], "two": [20, 20]}),
+        ([_rounds("a", FIRST, {"30 10": ["two"], "25 15": []})], {"one": [25, 15], "two": [30, 10]}),
         (
-            [_took("a", FIRST - 1, {"40": []}, "one"), _took("b", FIRST, {"35 5": []}, "two")],
+            [_rounds("a", FIRST - 1, {"40": []}, "one"), _rounds("b", FIRST, {"35 5": []}, "two")],
             {"one": [40], "two": [35, 5]},
         ),
     ],

@@ -54,6 +54,7 @@ def test_review_reads_only_its_commits(
     read = _files_read(monkeypatch)
     assert main([base, head], root) == 1
     assert capsys.readouterr().out == first
+    # Only names of files of commits begin with two equal pairs.
     assert {name for name in read if name[:2] == name[2:4]} == {base[:8], head[:8]}
     write(root, {"a" * 40: {TIME: {"one": samples(1e-3)}, COUNT: {"one": 1.0}}})  # follows the first by date
     read.clear()
@@ -115,8 +116,8 @@ def test_old_files_are_removed_once_a_day(root: Path) -> None:
 
     assert list_left("b" * 40, fresh=29, old=31) == ["fresh"]
     assert list_left("c" * 40, fresh=29, old=31) == ["fresh", "old"], "old files were removed twice on one day"
-    for path in set(folder.iterdir()) - set(folder.glob("*.msgpack")):
-        os.utime(path, (time.time() - 90_000,) * 2)
+    for path in set(folder.iterdir()) - set(folder.glob("*.msgpack")):  # the mark of the last search
+        os.utime(path, (time.time() - 90_000,) * 2)  # more than a day ago
     assert list_left("d" * 40, fresh=29, old=31) == ["fresh"]
 
 

@@ -35,14 +35,14 @@ def folder(tmp_path: Path) -> Path:
     return write_lines(write(tmp_path, suite) / "results" / MACHINE / record.RUNS_FILE, RUN).parent
 
 
-def _row(document: Any, column: str, value: Any) -> None:
+def _set(document: Any, column: str, value: Any) -> None:
     row = document["results"][TIME]
     row += [None] * (len(document["result_columns"]) - len(row))
     row[document["result_columns"].index(column)] = value
 
 
-def _expands(document: Any) -> None:
-    """Add rows that describe two million configurations in 50 kB."""
+def _expand(document: Any) -> None:
+    """Add rows that describe two million configurations (20 * 46 * 46 * 47) in 50 kB."""
     axes = [[str(place) for place in range(length)] for length in (46, 46, 47)]
     document["results"] |= {f"{TIME}_{place}": [None, axes, "1"] for place in range(20)}
 
@@ -56,14 +56,14 @@ WRONG: dict[str, tuple[Callable[[Any], object] | bytes, str]] = {
     "other columns": (lambda document: document.update(result_columns=["result"]),
                       "result_columns is ['result']; asv has ['result', 'params',"),
     "a date before 1970": (lambda document: document.update(date=-1), "date"),
-    "text for a number": (lambda document: _row(document, "result", ["x", 1.0]), "Expected `float | null`, got `str`"),
-    "a number for a text": (lambda document: _row(document, "params", [[1, 2]]), "Expected `str`, got `int`"),
-    "too few values": (lambda document: _row(document, "result", [1.0]), "result has 1 values for 2 configurations"),
-    "too many samples": (lambda document: _row(document, "samples", [[1.0]] * 3),
+    "text for a number": (lambda document: _set(document, "result", ["x", 1.0]), "Expected `float | null`, got `str`"),
+    "a number for a text": (lambda document: _set(document, "params", [[1, 2]]), "Expected `str`, got `int`"),
+    "too few values": (lambda document: _set(document, "result", [1.0]), "result has 1 values for 2 configurations"),
+    "too many samples": (lambda document: _set(document, "samples", [[1.0]] * 3),
                          "samples has 3 values for 2 configurations"),
     "half a letter": (lambda document: document.update({"\ud800": 1}), "surrogates not allowed"),
-    "a long text": (lambda document: _row(document, "version", "x" * 10_001), "length <= 10000"),
-    "small and huge": (_expands, "at most 100000 are allowed"),
+    "a long text": (lambda document: _set(document, "version", "x" * 10_001), "length <= 10000"),
+    "small and huge": (_expand, "at most 100000 are allowed"),
     "empty": (b"", ""), "half": (b'{"results": {', ""), "no text": (b"\xff", ""), "no object": (b"[]", ""),
     "deep": (b"[" * 100_000, ""),
 }  # fmt: skip
@@ -90,6 +90,7 @@ def test_too_large_file_is_not_read(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_limit_on_the_size_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the largest size is read. With one byte less allowed, the longer file is left out."""
     size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
     for largest, count in ((size, 2), (size - 1, 1)):
         monkeypatch.setattr(reading, "LARGEST", largest)
@@ -137,7 +138,7 @@ def test_all_stored_files_are_valid(name: str, capsys: pytest.CaptureFixture[str
     documents = [document for _, _, document in reading.iter_files(folder)]
     paths = [path for path in reading.list_paths(folder, suffix=".json") if "-" in path.name]
     other_compilers = reading.list_paths(folder / reading.COMPILERS_FOLDER)
-    assert len(documents) == len([*paths, *other_compilers]) > 1
+    assert len(documents) == len([*paths, *other_compilers]) > 1, "files were left out"
     identities = [(document.commit_hash, document.env_name) for document in reading.iter_documents(folder)]
     assert sorted(identities) == sorted({(document.commit_hash, document.env_name) for document in documents})
     for file in record.RECORDS:

@@ -12,7 +12,7 @@ NAN = math.nan
 
 
 def row(axis: str, *result: float | None, version: str = "1", moment: int = 0) -> result_rows.RowColumns:
-    """Return a row of results on one axis, with a quantile for each number."""
+    """Return a row of results on one axis, whose values are letters, with a quantile for each number."""
     quantiles = [None if value is None or value != value else 10 * value for value in result]
     return {"result": [*result], "params": [[*axis]], "version": version, "started_at": moment, "stats_q_25": quantiles}
 
@@ -28,7 +28,7 @@ BOTH: dict[str, tuple[result_rows.RowColumns, result_rows.RowColumns, list[float
     "one that neither measured": (row("xy", 1, NAN), row("xy", 1, NAN), [1, NAN], True),
     "another version": (row("xy", 1, NAN), row("xy", 1, 2, version="2"), [1, NAN], False),
     "another order": (row("yx", NAN, 1), row("xy", 1, 2), [2, 1], False),
-    "other axes": (row("zxy", NAN, NAN, 3), row("xw", 1, 2), [NAN, 1, 3], False),
+    "other values of the axis": (row("zxy", NAN, NAN, 3), row("xw", 1, 2), [NAN, 1, 3], False),
     "all failed elsewhere": (row("xy", 1, NAN), row("xy") | {"result": None, "stats_q_25": None}, [1, None], False),
     "all failed": (row("xy") | {"result": None, "stats_q_25": None}, row("xy", 1, 2), [], False),
 }
@@ -62,6 +62,7 @@ def test_row_is_written_as_read() -> None:
 
 
 def test_row_lists_its_configurations() -> None:
+    """Only finite samples are listed. Results that the row lacks are None."""
     row: result_rows.RowColumns = {
         "result": [1.0, None, NAN, 4.0],
         "params": [["'a'", "'b'"], ["1", "2"]],
