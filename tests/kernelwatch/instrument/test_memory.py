@@ -30,7 +30,7 @@ def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
     """Buffers start at pages. Larger ones than the arena are allocated outside it."""
     arena = Arena(3 * PAGE)
     (first, second), _, again = ([*map(int, arena.allocate(*sizes))] for sizes in ((PAGE + 1, 5), between, (3 * PAGE,)))
-    assert [first, second] == [*again, first + 2 * PAGE]
+    assert [first, second] == [*again, first + 2 * PAGE], "PAGE + 1 bytes take two pages"
     assert int(arena.allocate(3 * PAGE + 1)[0]) != first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
         arena.allocate(8 * PAGE)
@@ -70,9 +70,9 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
     assert [launch_and_locate(launch)[1] for launch in (LARGE, SMALL, make_launch(201, 99))] == [True, False, True]
     assert launch_and_locate(LARGE) == first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
-        launch_and_locate(make_launch(2003, 1999))
+        launch_and_locate(make_launch(2003, 1999))  # larger than the device: the arena stays
     assert launch_and_locate(LARGE)[1]
-    gpu.cuda.mem_alloc(8 << 20)  # taken by another process
+    gpu.cuda.mem_alloc(8 << 20)  # half of the device, taken by another process
     assert not launch_and_locate(make_launch(801, 800))[1]
     assert session._arena._pool is None
 

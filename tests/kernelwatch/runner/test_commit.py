@@ -73,6 +73,7 @@ def _configuration(group: str, index: int, **outcome: Any) -> RunConfiguration:
 
 SAMPLES = [1.23456789012, 3.0]
 
+#: Messages of a process that ends too early: configuration z, and the class of REGISTERS, have no outcome.
 SAID = (
     Difference("time_a.A(x)", 1.25),
     Difference("track_counted.A(y)", None),
@@ -97,8 +98,9 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (results[COUNT]["result"], results[REGISTERS]["result"]) == ([4.0, None, None], None)
     (run,) = lines[record.RUNS_FILE]
     failed = [(failure["benchmark"], failure["reason"], failure["configurations"]) for failure in run["failed"]]
-    ended = [(TIME, 1), (REGISTERS, 3), (RATIO, 1), (COUNT, 1)]
-    expected = [*((name, "it ended with -9", count) for name, count in ended), (COUNT, "a.cu(5): error: no", 1)]
+    without_outcome = {TIME: 1, RATIO: 1, COUNT: 1, REGISTERS: 3}
+    expected = [(name, "it ended with -9", count) for name, count in without_outcome.items()]
+    expected.append((COUNT, "a.cu(5): error: no", 1))
     assert sorted(failed) == sorted(expected)
     assert errors[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
     assert "selected" not in run
@@ -108,7 +110,9 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         f"no stored time is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
         f"no stored count is reused: track_counted.A(y) cannot be measured, {why}",
     ]
-    assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
+    assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [3 / 2, 3 / 2, 2], (
+        "the clock ticks at each start and outcome; the benchmarks of a class share its seconds"
+    )
 
 
 @pytest.mark.parametrize("is_head", [True, False])
@@ -144,7 +148,8 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     assert _list_reasons(lines) == {f"{RATIO} has a number that is not finite; only finite numbers can be stored"}
 
 
-#: Options of `asv run`, rounds and indices by class, benchmarks, and whether costs of lines are counted.
+#: Options of `asv run`, rounds and indices by class, benchmarks, and whether costs of lines are counted. By default,
+#: only TIME has two rounds. Lines are counted at HEAD, if a counted benchmark is selected.
 ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] = {
     "all": ({}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], False),
     "HEAD": ({"is_head": True}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], True),
@@ -168,6 +173,7 @@ def test_task_follows_options(case: str, tmp_path: Path) -> None:
     assert task.source_lines_folder == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
     params = [f"'{'xyz'[index]}'" for index in indices[0]]
+    # The record lists configurations only if some are not selected.
     selected = dict.fromkeys(benchmarks, params) if len(params) < 3 else {}
     assert lines[record.RUNS_FILE][0].get("selected", {}) == selected
 

@@ -65,11 +65,14 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
     """
     first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
-    assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
+    assert [configuration.numbers[SECTORS] for configuration in first] == [4.0] * 3 + [5.0] * 3, (
+        "an offset of 1 touches a fifth sector"
+    )
     assert {configuration.params.rpartition(", ")[0] for configuration in first} == {"float32, 0", "float32, 1"}
     entries = {configuration.fingerprint: StoredNumbers("c0", dict(configuration.numbers)) for configuration in first}
 
     def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
+        """Return the numbers of executed launches and of differences, whether each count is reused, and all counts."""
         counted_launches.clear()
         task = _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
         configurations, differences = _compile_and_count(task)
@@ -79,7 +82,7 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
     numbers = [configuration.numbers for configuration in first]
     assert count_again() == (1, 0, [False, *[True] * 5], numbers)
     assert count_again(commit="c0")[2:] == ([False] * 6, numbers), "numbers of the commit itself have no origin"
-    assert count_again("2")[0] == 6
+    assert count_again(version="2")[0] == 6
     for entry in entries.values():
         entry.values[SECTORS] += 1
     assert count_again()[:2] == (6, 1)
@@ -134,9 +137,9 @@ def test_compiler_errors_leave_no_number(
     ("current", "stored", "expected"),
     [
         ({"a": 4.0, "b": 2.0}, {"a": 4.0}, 1.0),
-        ({"a": 3.0}, {"a": 0.0}, 4.0),
-        ({"a": 0.0}, {"a": 0.0}, 1.0),
-        ({"a": 5.0, "b": 2.0}, {"a": 4.0, "b": 4.0}, 0.5),
+        ({"a": 3.0}, {"a": 0.0}, 1 + 3.0),
+        ({"a": 0.0}, {"a": 0.0}, 1 + 0.0),
+        ({"a": 5.0, "b": 2.0}, {"a": 4.0, "b": 4.0}, 2 / 4),
         ({"b": 1.0}, {"a": 1.0}, None),
         ({"a": 1.0}, {}, 1.0),
     ],

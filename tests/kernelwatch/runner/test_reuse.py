@@ -50,7 +50,7 @@ def _make_stored_task(indices: Sequence[int]) -> Task:
 
 @pytest.mark.parametrize(("stored", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
 def test_share_of_stored_numbers_is_measured(stored: Sequence[int], checks: int) -> None:
-    """A fiftieth of the stored numbers, at least one, is measured again. The others are reused."""
+    """A fiftieth of the stored numbers, rounded up, is measured again. The others are reused."""
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -92,27 +92,30 @@ def test_short_times_have_a_larger_threshold() -> None:
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
     """The checks of a class are neighbours, and about a fiftieth of it."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
-    run_of = dict.fromkeys(keys, 0)
+    last_runs = dict.fromkeys(keys, 0)  # run 0: not yet measured again
     runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
     assert runs <= 50
     for run in range(1, runs + 1):
-        assert 0 in run_of.values()
+        assert 0 in last_runs.values()
         checks = [
             Check(RunConfiguration(group=group, index=index, params=""), StoredNumbers("c", {}, run=last_run))
-            for (group, index), last_run in run_of.items()
+            for (group, index), last_run in last_runs.items()
         ]
         chosen_keys = [(check.configuration.group, check.configuration.index) for check in reuse.choose_checks(checks)]
         assert chosen_keys == sorted(chosen_keys, key=keys.index)
-        for group, size in enumerate(sizes[: 0 if run == runs else None]):
+        for group, size in enumerate(sizes if run < runs else []):  # the last run also repeats the first ones
             indices = [index for name, index in chosen_keys if name == str(group)]
             assert indices == list(range(min(indices, default=0), max(indices, default=-1) + 1))
             assert len(indices) <= math.ceil(reuse.RECHECKED_SHARE * size) + 1
-        run_of |= dict.fromkeys(chosen_keys, run)
-    assert 0 not in run_of.values()
+        last_runs |= dict.fromkeys(chosen_keys, run)
+    assert 0 not in last_runs.values()
 
 
 def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
-    """Store two configurations of a class as a run does, with fingerprints and a run record."""
+    """Store two configurations of a class as a run does, with fingerprints and a run record.
+
+    A change `second` is the second configuration's outcome. `measured` lists the configurations that are not reused.
+    """
     write_json(str(folder / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, commit, 0, "3", changes.get("environment", ENVIRONMENT), {})
     for name, value in ((TIME, 2.0), (RATIO, 0.5)):
@@ -206,7 +209,7 @@ def test_numbers_of_the_same_run_are_reused(
         configuration = RunConfiguration(
             group=NAME, index=index, params=case, fingerprint=f"{case}-print", round_sizes=[10, 10]
         )
-        configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons[: 1 - index]
+        configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons * (case == "one")
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, run_record.collect_lines()
@@ -256,14 +259,15 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
         configuration = RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome)
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, run_record.collect_lines())
-    (run,), (older, newer), (line,), _ = (
+    (run,), (code_of_sm_80, code_of_sm_90), (line,), _ = (
         record.read_records(tmp_path, "gpu", file) for file in run_record.collect_lines()
     )
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
     assert (line["run"], line["started"], line["ended"]) == (run["run"], run["started"], run["ended"])
-    assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)
-    assert (newer["cubins"], newer["code"]) == ({cubin[1]: cubin[0]}, {cubin[1]: "b" * 64})
-    assert run["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}
+    assert (code_of_sm_80["arch"], code_of_sm_80["blocks"]) == ("sm_80", {"k float32": [64, 0]})
+    assert "code" not in code_of_sm_80
+    assert (code_of_sm_90["cubins"], code_of_sm_90["code"]) == ({cubin.name: "a" * 64}, {cubin.name: "b" * 64})
+    assert run["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}, "the most frequent sizes list nothing"
     assert [record.find_round_sizes(run, NEW, TIME, f"p, {index}", 3) for index in (0, 1)] == [(2, 1), (1,)]
     assert (run["began"], run["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]

@@ -119,7 +119,7 @@ def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], t
 @pytest.mark.parametrize(
     ("has_gpu", "options", "count", "in_turns"),
     [
-        (True, {"interleave_rounds": None}, 2, True),
+        (True, {"interleave_rounds": None}, 2, True),  # the default of `asv continuous`
         (True, {"interleave_rounds": True}, 3, True),
         (True, {}, 2, False),
         (True, {"interleave_rounds": True}, 1, False),
@@ -180,8 +180,8 @@ def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytes
         ({}, False, True, [sys.executable]),
         ({"pip+asv_runner": "0.3.2"}, False, True, [sys.executable]),
         ({"numpy": ""}, False, True, ["theirs"]),
-        ({}, True, True, [sys.executable, "theirs", "theirs"]),
-        ({}, True, False, [sys.executable, sys.executable]),
+        ({}, True, True, [sys.executable, "theirs", "theirs"]),  # the second process begins in the built environment
+        ({}, True, False, [sys.executable, sys.executable]),  # nothing can be built: both starts fail
     ],
 )
 def test_python_of_the_run_measures_commits(

@@ -126,7 +126,7 @@ def test_each_round_measures_each_configuration(measure: Measure) -> None:
     assert "there is no kernel 'missing'" in missing.skipped
     assert not wrong.numbers
     assert not missing.numbers
-    assert [type(message) for message in other_messages] == [RoundStart] * 5, "a failed configuration was tried again"
+    assert [type(message) for message in other_messages] == [RoundStart] * (2 + 2 + 1), "a failed one was tried again"
 
 
 def test_plain_copy_has_machine_code(measure: Measure) -> None:
@@ -148,7 +148,12 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
 
 #: Factors of the first two measurements to the stored time (0: the output is wrong), and the number of reused
 #: configurations of two.
-TRIES = [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)]
+TRIES = [
+    ([1.0, 9.9], 1),  # it agrees at once; 9.9 is its second round
+    ([1.2, 1.0], 1),
+    ([1.2, 0.8], 0),
+    ([1.2, 0.0], 0),
+]
 
 
 @pytest.mark.parametrize(("tries", "reused"), TRIES)
@@ -162,6 +167,7 @@ def test_difference_stops_reuse_of_times(
     first, _ = measure(indices=[0, 1])
     entries = {}
     for configuration in first:
+        # Eleven samples, which two rounds divide into 6 and 5.
         numbers: dict[str, Any] = {TIME: [*configuration.numbers[TIME], 4e-6], RATIO: [2.5] * 11}
         entries[configuration.fingerprint] = StoredNumbers("c0", numbers, 0.05)
     factors, measured = iter(tries), measure_times.TimeMeasurement._ask_for_outcome
@@ -228,7 +234,7 @@ def test_jobs_for_interleaving_are_written(tmp_path: Path) -> None:
     expected = [
         kw.timed.describe_job(sweep, sweep.launch(point)).make_job(facts)
         for sweep in (Copy.sweep, Small.sweep)
-        for point in list(sweep.points())[:3]
+        for point in list(sweep.points())[:3]  # the fourth kernel of Small is missing
     ]
     assert [msgspec.json.decode(line, type=Job) for line in lines] == expected
 
@@ -266,7 +272,7 @@ def test_asv_loop_takes_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     ratios = SmallRatios()
     ratios.setup("right", 64)
     ratio = ratios.track_copy_ratio("right", 64)
-    assert ratio["samples"] == pytest.approx([2.5] * benchmark.repeat)
+    assert ratio["samples"] == pytest.approx([on_fake_gpu.SECONDS / on_fake_gpu.COPY_SECONDS] * benchmark.repeat)
     assert ratio["number"] == 1
     method: Any = SmallRatios.track_copy_ratio
     assert method.benchmark_name.endswith(".SmallRatios.track_copy_ratio")
