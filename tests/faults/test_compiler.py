@@ -40,7 +40,10 @@ COMPILERS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set NVCC to a script with the given commands, and nvcc's time limit to 1 s; return the script's path."""
+    """Set NVCC to a script with the given commands, and nvcc's time limit to 1 s; return the script's path.
+
+    A fifth of the limit holds for `--version` and for the probe.
+    """
     path = tmp_path / "nvcc"
     path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
     path.chmod(0o755)

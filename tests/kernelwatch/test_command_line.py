@@ -17,6 +17,7 @@ from tests import commits
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
+#: Arguments, redirection of the output, exit code (141 as for SIGPIPE: nobody reads), and the error.
 OUTPUTS = [
     ("--help", "| true", 141, ""),
     ("--help", ">&-", 2, f"kernelwatch: {CLOSED}"),

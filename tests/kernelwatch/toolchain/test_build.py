@@ -97,7 +97,7 @@ ptxas info    : Used 12 registers, used 0 barriers"""
 
 
 def test_resources_are_parsed() -> None:
-    """They are registers, spilled, shared and stack bytes; those of called functions are added: 348 + 376, 192 + 8."""
+    """They are registers, and spilled, shared and stack bytes. Bytes of called functions are added."""
     with pytest.raises(CompileError, match=r"has no resources of 'offset_copy'; it is:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
@@ -117,8 +117,8 @@ ptxas info    : Compile time = 52.061 ms
 ptxas info    : Function properties for _Z6spillyPKfi
     8 bytes stack frame, 348 bytes spill stores, 376 bytes spill loads
 """
-    assert resources.parse_resources(text, "calls") == resources.Resources(32, 724, 0, 200)
-    assert resources.parse_resources(text, "one") == resources.Resources(32, 32, 4224, 24)
+    assert resources.parse_resources(text, "calls") == resources.Resources(32, 348 + 376, 0, 192 + 8)
+    assert resources.parse_resources(text, "one") == resources.Resources(32, 20 + 12, 4224, 24)
     assert resources.parse_resources(text, "two") == resources.Resources(8, 0, 0, 0)
     assert resources.extract_remarks(text) == ""
 

@@ -44,6 +44,7 @@ def test_primary_compiler_is_default_or_most_used() -> None:
 
 @pytest.mark.parametrize("matrix", [{}, {"req": {"numpy": ["2"]}}, {"numpy": ["2"]}])
 def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Environments are named by a known release, else by nvcc's version, but not by the default compiler."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(cache, "lookup", lambda *_: None)
     folders = set()
@@ -58,7 +59,7 @@ def test_run_has_one_compiler(matrix: dict[str, Any], monkeypatch: pytest.Monkey
         suffix = "-numpy2" if matrix else ""
         assert asv_environment.name == f"virtualenv-py3{suffix}" + (f"-{releases.VARIABLE}{name}" if name else "")
         folders.add(asv_environment.dir_name)
-    assert len(folders) == 1
+    assert len(folders) == 1, "compilers need no environment of their own"
 
 
 @pytest.mark.parametrize(
