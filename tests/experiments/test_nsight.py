@@ -43,6 +43,7 @@ def test_every_kernel_is_profiled(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         profiled: list[tuple[str, tuple[int, ...]]] = []
 
         def start() -> None:
+            """Forget the launches before the start of the profiler, also those captured in graphs."""
             gpu.launched.clear()
             for stream in streams:
                 stream.captured = []

@@ -51,6 +51,7 @@ def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path)
 
 
 def test_missing_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names asv's folder of the project, but not CHECKOUT's, which is temporary."""
     places = []
     for name, folder in ((CHECKOUT, tmp_path / "gone"), ("ASV_BUILD_DIR", tmp_path)):
         monkeypatch.delenv(CHECKOUT, raising=False)

@@ -47,17 +47,20 @@ TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
 #: Launch, array, byte of the array (negative: from its end) or of the guard, and the error without the buffer. A guard
 #: has at least 512 bytes and ends at a multiple of 512. In pieces, bytes 4097 and 16 * 2003 - 1 are next to a border.
 FLIPPED: list[tuple[str, str, str, int, str]] = [
+    # Bytes of an output, at its ends and at borders of elements and pieces.
     *(
         (f"{TRANSPOSE} {dtype}", "output", "content", byte, f"element [{row}, {column}] is")
         for dtype, size, positions in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
         for byte in positions
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
+    # The first and the last byte of an output's guard.
     *(
         (f"{TRANSPOSE} {dtype}", "output", "guard", byte, f"the first wrong byte is {byte} bytes after the end")
         for dtype, size in (("int8", 1), ("complex128", 16))
         for byte in (0, 512 + -(97 * 101 * size) % 512 - 1)
     ),
+    # Bytes of two inputs and their guards.
     *(
         (f"add_uncoalesced size={size} float64", array, part, byte, expected_message)
         for size in (1000, 15000)

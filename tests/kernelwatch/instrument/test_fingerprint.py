@@ -125,7 +125,7 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fingerprint of a closure or a partial covers the whole package."""
+    """The fingerprint of `reference` covers its module and imports, those of the others the whole package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # The package has one name in both versions, so that only the changed file differs.

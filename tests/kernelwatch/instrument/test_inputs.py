@@ -110,7 +110,7 @@ def test_inputs_do_not_overlap(
         content = array.repeat_block(buffers.pad_length(array.nbytes))
         assert (gpu.view(rotation.address(array, index))[: len(content)] == content).all()
     inputs.input_block.cache_clear()
-    for length in (16, (4000 + sum(lengths)) // 2):
+    for length in (16, (4000 + sum(lengths)) // 2):  # bytes that the plain copy reads
         for starts in zip(*rotation.slices(length), strict=True):
             assert all(next_start - start >= length + 512 for start, next_start in itertools.pairwise(starts))
             assert starts[-1] + length + 512 <= starts[0] + gpu.allocations[starts[0]].size

@@ -122,20 +122,21 @@ def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
         moved[COPY] = 2 * (trace.jobs[0].useful_bytes // 2)
         seconds = {job.entry: how.get("seconds", SECONDS) * (1 + place) for place, job in enumerate(trace.jobs)}
         seconds[COPY] = COPY_SECONDS
-        led_in = set()
+        warmed_up = set()
         for kernel, (_, _, nodes, address_sets, _) in trace.timed if not how.get("isolated") else ():
             warm_up, stop = (place for place, name in enumerate(nodes) if name == "event")
             launches = stop - warm_up - 1
             assert nodes == [*[kernel] * warm_up, "event", *[kernel] * launches, "event"]
             assert (address_sets[kernel] == 1) if how.get("in_l2") else (launches % address_sets[kernel] == 0)
             if warm_up:
-                led_in.add(kernel)
-                assert (warm_up - 1) * moved[kernel] < 64 << 10 <= warm_up * moved[kernel]
+                warmed_up.add(kernel)
+                l2_bytes = 64 << 10
+                assert (warm_up - 1) * moved[kernel] < l2_bytes <= warm_up * moved[kernel]
                 assert launches * seconds[kernel] >= TARGET_MS * 1e-3
             else:
                 assert launches == address_sets[kernel]
         long_kernels = {kernel for kernel, duration in seconds.items() if duration >= LONG_LAUNCH}
-        assert trace.error or how.get("isolated") or led_in == {*seconds} - long_kernels
+        assert trace.error or how.get("isolated") or warmed_up == {*seconds} - long_kernels
 
 
 def test_isolated_launches_follow_a_flush(traces: list[Trace]) -> None:
@@ -185,7 +186,7 @@ def test_changed_inputs_are_restored(traces: list[Trace]) -> None:
     for trace in prefilled:
         entry = trace.jobs[0].entry
         replays = [place for place, (_, _, nodes, *_) in enumerate(trace.log) if entry in nodes]
-        assert len(replays) == 3 + trace.jobs[0].samples
+        assert len(replays) == 3 + trace.jobs[0].samples, "a probe, the graph's upload, and the verification"
         assert all(trace.log[place - 1].call.startswith("upload ") for place in replays)
     assert len(prefilled) == 2
 
