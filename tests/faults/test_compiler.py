@@ -25,6 +25,7 @@ from tests.faults import test_orphans as orphans
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
 
+#: Case -> commands of a script in place of nvcc, and the begin of the error.
 COMPILERS: dict[str, tuple[str, str]] = {
     "hangs": ("exec sleep 60", "nvcc took longer than 0.2 s: {nvcc} --version; set NVCC to a working nvcc"),
     "hangs later": (f"{VERSION} sleep 60", "nvcc took longer than 0.2 s: {nvcc} --cubin probe.cu; set NVCC"),

@@ -43,7 +43,7 @@ def test_damaged_file_hides_no_regression(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A regression still gives 1, or `compare` gives 2. The error names the file."""
-    write(tmp_path, pair(samples(1.0), samples(2.0)))
+    write(tmp_path, pair(base=samples(1.0), head=samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()
     (tmp_path / "results" / file).write_bytes(content)

@@ -96,6 +96,7 @@ def test_prelude_does_not_shift_lines_of_errors(checkout: Path) -> None:
 
 
 def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PTX of the second checkout is cached, with paths of the first, whose header is gone."""
     shown = []
     for name in ("one", "two"):
         (tmp_path / name / "inc").mkdir(parents=True)

@@ -189,7 +189,7 @@ def test_feed_has_each_worse_commit(site: tuple[Path, dict[str, str]]) -> None:
     feed = ElementTree.parse(folder / "regressions.xml").getroot()
     links = [link.attrib["href"] for link in feed.iterfind("{*}entry/{*}link")]
     assert [names[Path(link).stem] for link in links] == ["commit6", "commit5", "commit1"], (
-        "newest first: `spin` is slower, `blur` fails, `blur` is slower"
+        "newest first: `flip` and `turn` are slower, `blur` fails, `blur` is slower"
     )
     assert all((folder / link).is_file() for link in links)
     identifiers = [entry.findtext("{*}id") for entry in feed.iterfind("{*}entry")]

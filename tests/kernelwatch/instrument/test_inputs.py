@@ -192,7 +192,7 @@ def test_plain_copy_is_exact(length: int) -> None:
     """The copy writes nothing behind `length` bytes, and multiples of WIDTH with the fewest sectors."""
     arguments = helper_kernels.copy_arguments(length)
     copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
-    assert copied.problem is None, "a store behind the array is a problem"
+    assert copied.problem is None, "the copied bytes are wrong"
     if length % helper_kernels.WIDTH == 0:
         totals = copied.counters.totals()
         assert totals["load_sectors"] == totals["store_sectors"] == -(-length // 32)

@@ -71,14 +71,12 @@ def _configuration(group: str, index: int, **outcome: Any) -> RunConfiguration:
     return RunConfiguration(group=group, index=index, params="xyz"[index], **outcome)
 
 
-SAMPLES = [1.23456789012, 3.0]
-
 #: Messages of a process that ends too early: configuration z, and the class of REGISTERS, have no outcome.
 SAID = (
     Difference("time_a.A(x)", 1.25),
     Difference("track_counted.A(y)", None),
     RoundStart("time_a.A", 0),
-    _configuration("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, round_sizes=[1, 1]),
+    _configuration("time_a.A", 0, numbers={TIME: [1.23456789012, 3.0], RATIO: [2.5, 2.5]}, round_sizes=[1, 1]),
     _configuration("time_a.A", 1, skipped="no kernel"),
     _configuration("track_counted.A", 0, numbers={COUNT: 4.0}),
     _configuration("track_counted.A", 1, failed="a.cu(5): error: no"),
@@ -93,7 +91,7 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(log, "warning", warnings.append)
     monkeypatch.setattr(commit_run, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     results, lines = measure_commit(FakeProcess(*SAID, problem="it ended with -9"), tmp_path, record_samples=True)
-    assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
+    assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None], "samples have eight digits"
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
     assert (results[COUNT]["result"], results[REGISTERS]["result"]) == ([4.0, None, None], None)
     (run,) = lines[record.RUNS_FILE]

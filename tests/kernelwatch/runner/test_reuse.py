@@ -250,11 +250,11 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
             "round_sizes": [2, 1],
             "throttle_reasons": ["hot"],
             "block": (64, 0),
+            "machine_code": cubin._replace(arch="sm_80"),
         },
         {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]
-    outcomes[2]["machine_code"] = cubin._replace(arch="sm_80")
     for index, outcome in enumerate(outcomes):
         configuration = RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome)
         run_record.configurations.append((configuration, [TIME]))
@@ -262,6 +262,7 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
     (run,), (code_of_sm_80, code_of_sm_90), (line,), _ = (
         record.read_records(tmp_path, "gpu", file) for file in run_record.collect_lines()
     )
+    # The fingerprint f2 is left out: the GPU was throttled.
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
     assert (line["run"], line["started"], line["ended"]) == (run["run"], run["started"], run["ended"])
     assert (code_of_sm_80["arch"], code_of_sm_80["blocks"]) == ("sm_80", {"k float32": [64, 0]})
@@ -273,7 +274,7 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     skip = {"commit": NEW, "benchmark": TIME, "configurations": 1}
     assert run["skipped"] == [{**skip, "reason": "this commit does not have it: kernel 'k' <no>"}]
-    assert run["failed"] == [{**skip, "configurations": 2, "reason": "CompileError: ?"}]
+    assert run["failed"] == [{**skip, "configurations": 2, "reason": "CompileError: ?"}], "not ASCII"
     assert run["selected"] == {TIME: ["'p1'"]}
     assert run["before"]["slice"] == "1g"
     assert {*run} >= {"nvcc", "asv", "asv_runner", "host", "ended"}

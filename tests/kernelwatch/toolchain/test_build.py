@@ -143,7 +143,9 @@ def test_prebuild_lists_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     cubins = prebuild.list_cubins(["sm_80", "sm_90"])
     assert {cubin_name[:2] for cubin_name in cubins} == codes
     assert len(cubins) == len({*cubins}) == 2 * len(codes) * len(flags)
-    assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes)
+    assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes), (
+        "cubins of one kernel, dtype and architecture are neighbours: they share PTX"
+    )
 
 
 def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
