@@ -101,7 +101,7 @@ def test_inputs_do_not_overlap(
     arrays = [DeviceArray(name="out", direction="out", shape=shapes[0], **facts)]
     for ordinal, shape in enumerate(shapes[1:]):
         arrays.append(DeviceArray(name=f"in {ordinal}", direction="in", shape=shape, ordinal=ordinal, **facts))
-    rotation = Rotation(arrays, 5, (4000 + sum(lengths)) // 2)
+    rotation = Rotation(arrays, sets=5, room=(4000 + sum(lengths)) // 2)
     places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], lengths, strict=True)]
     assert len(places) == 5 * len(lengths)
     assert all(start + length + 512 <= next_start for (start, length), (next_start, _) in itertools.pairwise(places))
@@ -123,10 +123,10 @@ def test_elements_may_have_any_size(length: int) -> None:
     assert (content.shape, content.dtype, bool(content["bytes"].any())) == ((5, 7), dtype, True)
 
 
-@pytest.mark.parametrize(("pair_bytes", "pairs"), [(1 << 19, 180 * 2), (1 << 30, 1), (120 << 20, 2)])
-def test_rotation_exceeds_the_l2(pair_bytes: int, pairs: int) -> None:
+@pytest.mark.parametrize(("set_bytes", "sets"), [(1 << 19, 180 * 2), (1 << 30, 1), (120 << 20, 2)])
+def test_rotation_exceeds_the_l2(set_bytes: int, sets: int) -> None:
     """The sets have at least three times the bytes of the L2, here 3 * 60 MiB."""
-    assert buffers.count_sets(pair_bytes, 60 << 20) == pairs
+    assert buffers.count_sets(set_bytes, l2_bytes=60 << 20) == sets
 
 
 #: Array that a reference returns -> reference that copies the input, except for one element.

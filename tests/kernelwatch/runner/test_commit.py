@@ -122,7 +122,7 @@ def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> Non
         "no GPU here",
     ]
     messages = [_configuration("track_counted.A", index, skipped=reason) for index, reason in enumerate(reasons)]
-    results, lines = measure_commit(FakeProcess(*messages), tmp_path, COUNT, is_head)
+    results, lines = measure_commit(FakeProcess(*messages), tmp_path, regex=COUNT, is_head=is_head)
     assert [value is None for value in results[COUNT]["result"]] == [is_head, False, False]
     assert results[COUNT]["errcode"] == is_head
     run = lines[record.RUNS_FILE][0]
@@ -132,7 +132,7 @@ def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> Non
 
 def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
     messages = [_configuration("track_counted.A", index, numbers={COUNT: 1.0} if index else {}) for index in range(3)]
-    results, _ = measure_commit(FakeProcess(*messages), tmp_path, COUNT)
+    results, _ = measure_commit(FakeProcess(*messages), tmp_path, regex=COUNT)
     assert (results[COUNT]["result"], results[COUNT]["errcode"]) == ([None, 1.0, 1.0], 1)
 
 
@@ -141,7 +141,8 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     """Another number fails its configuration with a reason. The configuration's other benchmarks are stored."""
     numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
-    results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
+    regex = r"A\.(time|track_copy)"
+    results, lines = measure_commit(FakeProcess(*messages), tmp_path, regex=regex, record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
     assert _list_reasons(lines) == {f"{RATIO} has a number that is not finite; only finite numbers can be stored"}
 

@@ -27,7 +27,8 @@ PLACES = list(range(48, 54))
 
 def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: list[int]) -> Task:
     groups = {name.replace("__", "."): group_indices for name, group_indices in indices.items()}
-    return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
+    versions, rounds = dict.fromkeys(groups, version), dict.fromkeys(groups, 1)
+    return Task(indices=groups, versions=versions, rounds=rounds, stored=stored or {}, commit=commit)
 
 
 def _compile_and_count(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
@@ -92,21 +93,21 @@ def test_selected_configurations_are_compiled() -> None:
     """Each has resources and code hashes, or a reason why it is skipped."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
-    reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
+    selected = {("offset_copy", "float32", "sm_90"), ("add_coalesced", "int8", "sm_90")}
     keys = [(point["kernel"], point["dtype"], point["arch"], point["flags"]) for point in points]
-    indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in reasons and flags == "-Xptxas -O3"]
+    indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in selected and flags == "-Xptxas -O3"]
     configurations, other_messages = _compile_and_count(_task(track_compiled__Compiled=indices))
     assert not other_messages
-    assert [configuration.index for configuration in configurations] == indices
-    for configuration, reason in zip(configurations, reasons.values(), strict=True):
-        assert reason in configuration.skipped
-        assert bool(configuration.skipped) == bool(reason)
-        names = {f"{group}.track_{name}" for name in registry.RESOURCES}
-        assert set(configuration.numbers) == (set() if reason else names)
-        code = configuration.machine_code
-        assert (code is None) == bool(reason)
-        assert code is None or code[1:3] == ("offset_copy float32 -Xptxas -O3", "sm_90")
-        assert code is None or len(code.code_sha256) == 64
+    compiled, unsupported = configurations
+    assert [compiled.index, unsupported.index] == indices
+    assert set(compiled.numbers) == {f"{group}.track_{name}" for name in registry.RESOURCES}
+    assert not compiled.skipped
+    code = compiled.machine_code
+    assert code is not None
+    assert (code.name, code.arch) == ("offset_copy float32 -Xptxas -O3", "sm_90")
+    assert len(code.code_sha256) == 64
+    assert "does not support int8" in unsupported.skipped
+    assert (unsupported.numbers, unsupported.machine_code) == ({}, None)
 
 
 @pytest.mark.usefixtures("counted_launches")

@@ -154,9 +154,9 @@ def entries(tmp_path: Path) -> Entries:
 def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
     """Numbers are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
-    both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
+    both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, threshold=0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
-    time_alone = StoredNumbers(OLD, {TIME: [2.0] * 20}, 0.01)
+    time_alone = StoredNumbers(OLD, {TIME: [2.0] * 20}, threshold=0.01)
     assert entries(groups={NAME: [TIME]}) == {"one-print": time_alone, "two-print": time_alone}
     _store(tmp_path, "d" * 40, measured=["two"])
     origins = {key: (entry.commit, entry.run) for key, entry in entries().items()}
