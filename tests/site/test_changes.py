@@ -110,7 +110,7 @@ def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
     assert list(described) == hashes
     for number, facts in enumerate(described.values()):
         assert (facts["author"], facts["subject"]) == (author, subject)
-        assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
+        assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"'], "git writes UTF-8 in octal digits"
 
 
 def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
     described[COUNT]["shared"]["kind"] = "counted"
     data.write_data(SiteFolder(tmp_path / "site"), described, machines)
     piece = read_script(tmp_path / "site" / "data" / "values" / "0" / "0.js")
-    assert (piece["values"], piece["failed"]) == (["1,2,,"], [{"2": "failed"}])
+    assert (piece["values"], piece["failed"]) == (["1,2,,"], [{"2": "failed"}]), "only number 2, `three`, failed"
     noise = read_script(tmp_path / "site" / "data" / "index.js")["machines"]["gpu"]["noise"]
     assert noise == [[2e-5, 0.01], [0, 0.05]], "the threshold is 1 % for launches from 20 µs on, else 5 %"
     assert read_script(commits / "0" / "0-counted.js") == {"0": "1,2,,"}

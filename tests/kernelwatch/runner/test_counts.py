@@ -21,7 +21,7 @@ from kernelwatch.suite.benchmark_names import copy_ratio_name, measurement_group
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
 
-#: Indices of the configurations with float32 and offset 0 or 1, with all flag sets.
+#: Indices of the configurations with float32 and offset 0 or 1, each with three sets of flags.
 PLACES = list(range(48, 54))
 
 
