@@ -32,7 +32,7 @@ def test_every_kernel_has_launches() -> None:
     timed = bias.list_timed_launches()
     assert {launch.kernel for launch in timed} == names - {"transpose_serial"}, "it is timed in the L2 cache alone"
     assert len(timed) == len(set(timed))
-    assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}
+    assert {launch.flags for launch in timed} == {sweeps.FLAG_SETS[0]}, "-O3"
 
 
 @pytest.mark.parametrize("kernel", registry.current_suite().kernels())
@@ -43,6 +43,7 @@ def test_every_kernel_is_profiled(kernel: str, monkeypatch: pytest.MonkeyPatch) 
         profiled: list[tuple[str, tuple[int, ...]]] = []
 
         def start() -> None:
+            """Forget the launches before the start of the profiler, also those captured in graphs."""
             gpu.launched.clear()
             for stream in streams:
                 stream.captured = []
@@ -137,7 +138,7 @@ def test_failing_tools_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setattr(peers, "TOOLS", tools)
     monkeypatch.setattr(peers, "LIMIT", 0.5)
     monkeypatch.setattr(nsight, "measure_durations", lambda launches: [[1.0, 8.0, 9.0]])
-    assert list(bias.measure_biases([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)]
+    assert list(bias.measure_biases([ONE], list(tools))) == [Bias(str(ONE), "works", 8.0, 9.0)], "medians"
     message = capsys.readouterr().err
     for line in ("raises, {}: ValueError: invalid literal", "dies, {}: TimeoutError", "waits, {}: TimeoutError"):
         assert line.format(ONE) in message

@@ -25,6 +25,7 @@ MADE = NvccOutput(b"code" * 1000, "said")
 
 @contextmanager
 def limit_file_size(free: int) -> Iterator[None]:
+    """Let files have at most `free` bytes, as on a full disk."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (free, limits[1]))
     try:
@@ -108,7 +109,7 @@ def test_run_first_warns_only_of_unwritable_cache(folder: Path, free: int, monke
     messages: list[str] = []
     monkeypatch.setattr(log, "warning", messages.append)
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
-    monkeypatch.setattr(machine, "find_gpu", mock.Mock(side_effect=InterruptedError))
+    monkeypatch.setattr(machine, "find_gpu", mock.Mock(side_effect=InterruptedError))  # the run's next step
     with limit_file_size(free), pytest.raises(InterruptedError):
         whole_run.run_suite(SimpleNamespace(results_dir="results"), {})
     is_writable = folder.parent.name == "new" and free > 0

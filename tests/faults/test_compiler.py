@@ -25,6 +25,7 @@ from tests.faults import test_orphans as orphans
 
 VERSION = 'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit 0;; esac; '
 
+#: Case -> commands of a script in place of nvcc, and the begin of the error.
 COMPILERS: dict[str, tuple[str, str]] = {
     "hangs": ("exec sleep 60", "nvcc took longer than 0.2 s: {nvcc} --version; set NVCC to a working nvcc"),
     "hangs later": (f"{VERSION} sleep 60", "nvcc took longer than 0.2 s: {nvcc} --cubin probe.cu; set NVCC"),
@@ -40,7 +41,10 @@ COMPILERS: dict[str, tuple[str, str]] = {
 
 @pytest.fixture
 def fake(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Set NVCC to a script with the given commands, and nvcc's time limit to 1 s; return the script's path."""
+    """Set NVCC to a script with the given commands, and nvcc's time limit to 1 s; return the script's path.
+
+    A fifth of the limit holds for `--version` and for the probe.
+    """
     path = tmp_path / "nvcc"
     path.write_text(f"#!/bin/sh\n{request.param}\n", encoding="utf-8")
     path.chmod(0o755)

@@ -35,7 +35,7 @@ def test_signal_leaves_no_temporary_file(command: str, number: signal.Signals, r
     """Ctrl-C prints one line, SIGTERM prints nothing."""
     folder = repository.parent
     cache = str(folder / "cache")
-    code, _, errors = end_process(command.split(), number, folder, repository, KERNELWATCH_CACHE=cache)
+    code, _, errors = end_process(command.split(), number, begun=folder, folder=repository, KERNELWATCH_CACHE=cache)
     assert code in ((130, -signal.SIGINT) if number == signal.SIGINT else (143,))
     assert errors == f"{COMMANDS[command]}: interrupted\n" * (number == signal.SIGINT)
     assert not list((folder / "temporary").iterdir())

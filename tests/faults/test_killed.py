@@ -105,7 +105,9 @@ def _limit_size(folder: Path, number: int, size: int) -> None:
         os._exit(error.errno or 1)
 
 
-@pytest.mark.parametrize(("free", "is_enough"), [*((size, False) for size in range(0, 20_000, 4985)), (200_000, True)])
+@pytest.mark.parametrize(
+    ("free", "is_enough"), [*((size, False) for size in range(0, len(LONG), 4985)), (10 * len(LONG), True)]
+)
 def test_full_disk_keeps_stored_values(free: int, is_enough: bool, folder: Path) -> None:
     """A run without room leaves no file. The next run adds its number."""
     store(folder, 1)
@@ -156,7 +158,7 @@ def _hold_lock(folder: Path, number: int, is_quick: bool) -> None:
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_second_run_waits_for_the_first(is_killed: bool, folder: Path) -> None:
     """The second run prints that it waits, and stores its number after the first has ended or was killed."""
-    first = start(_hold_lock, folder, 1, False)
+    first = start(_hold_lock, folder, 1, False)  # until the file `go on` exists
     _wait_for_text(folder.with_name("began"))
     second = start(_hold_lock, folder, 2, True)
     _wait_for_text(folder.with_name("said-2"), f"{folder} is in use by another run; waiting until it ends")

@@ -57,7 +57,7 @@ def test_nvcc_ends_with_a_killed_caller(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_waited_for", [True, False])
 def test_process_started_after_its_run_ends(is_waited_for: bool) -> None:
     with subprocess.Popen(["true"]) as run:
-        os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))
+        os.waitid(os.P_PID, run.pid, os.WEXITED | (0 if is_waited_for else os.WNOWAIT))  # else it stays a zombie
         environment = os.environ | {parent_death.RUN: str(run.pid)}
         words = [sys.executable, "-c", "import kernelwatch.instrument.parent_death"]
         assert subprocess.run(words, cwd=ROOT, env=environment, check=False).returncode == 1

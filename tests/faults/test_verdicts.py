@@ -14,6 +14,7 @@ compare = catch_errors(commands.compare)
 
 RESULT = f"gpu/{HEAD[:8]}-python3.11.json"
 
+#: File, content, exit code of `compare`, and error. Records have no times, so the regression is found without them.
 DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"null", 2, "left out: {file}: Expected `object`, got `null`"),
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
@@ -42,7 +43,7 @@ def test_damaged_file_hides_no_regression(
     file: str, content: bytes, code: int, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A regression still gives 1, or `compare` gives 2. The error names the file."""
-    write(tmp_path, pair(samples(1.0), samples(2.0)))
+    write(tmp_path, pair(base=samples(1.0), head=samples(2.0)))
     assert compare([BASE, HEAD], tmp_path) == 1
     capsys.readouterr()
     (tmp_path / "results" / file).write_bytes(content)
@@ -53,4 +54,4 @@ def test_damaged_file_hides_no_regression(
     path = path.parent.resolve() / path.name
     unreadable = f"cannot compare: the results cannot be read: {path}"
     assert messages[0].startswith(line.format(file=path, unreadable=unreadable))
-    assert len(messages) == 1 + (file == RESULT)
+    assert len(messages) == 1 + (file == RESULT), "without its results, HEAD cannot be compared"

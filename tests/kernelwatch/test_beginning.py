@@ -34,7 +34,9 @@ LIBRARY = "git+https://example.org/library@0123456789012345678901234567890123456
 
 
 @pytest.mark.parametrize(("results", "html"), [("", ""), ("perf/numbers", "perf/site"), ("$(id)", "html")])
-def test_workflows_are_valid(results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_workflows_are_valid_or_fail(
+    results: str, html: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     if results:
         configuration = {"version": 1, "repo": ".", "results_dir": results, "html_dir": html}
         (repository / "asv.conf.json").write_text(json.dumps(configuration))
@@ -55,7 +57,8 @@ def test_workflows_are_valid(results: str, html: str, repository: Path, capsys: 
     assert f"kernelwatch @ {LIBRARY}#subdirectory=kernelwatch" in workflows["kernelwatch-review.yml"]
     history = workflows["kernelwatch-history.yml"]
     folders = re.findall(r"(?:add --force|-results\"? --) (\S+)", history)
-    assert (folders, f"path: {html or 'html'}\n" in history) == ([results or "results"] * 5, True)
+    assert folders == [results or "results"] * 5, "a command of git names another folder"
+    assert f"path: {html or 'html'}\n" in history
     for linter in (["actionlint"], ["zizmor", "--quiet", "--offline", "--strict-collection", "."]):
         if linter_path := shutil.which(linter[0], path=str(Path(sys.executable).parent)):
             subprocess.run([linter_path, *linter[1:]], cwd=repository, check=True)
@@ -187,6 +190,7 @@ def test_error_of_git_is_shown(command: str, repository: Path) -> None:
 def test_environment_of_asv_gets_the_libraries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """The commit's package is installed, too. If pip fails, it is called again without build isolation."""
     monkeypatch.setattr(sys, "path", ["/usr/lib/python3/dist-packages", "/usr/lib/python3.11", *sys.path])
     packages, commit, python = (tmp_path / path for path in ("lib/python3.11/site-packages", "c", "bin/python"))
     for folder in (packages, commit, python.parent):
@@ -194,7 +198,7 @@ def test_environment_of_asv_gets_the_libraries(
     assert provide.provide_libraries([str(tmp_path), str(commit)]) == 0
     lines = (packages / "kernelwatch.pth").read_text().splitlines()
     assert "/usr/lib/python3/dist-packages" in lines
-    assert "/usr/lib/python3.11" not in lines
+    assert "/usr/lib/python3.11" not in lines, "the standard library is no package"
     (commit / "pyproject.toml").touch()
     python.write_text('#!/bin/sh\necho "$@"\ncase "$*" in *isolation) exit $CODE;; esac\nexit 3\n')
     python.chmod(0o755)

@@ -17,6 +17,7 @@ from tests import commits
 
 CLOSED, FULL = "standard output is closed\n", "No space left on device\n"
 
+#: Arguments, redirection of the output, exit code (141 as for SIGPIPE: nobody reads), and the error.
 OUTPUTS = [
     ("--help", "| true", 141, ""),
     ("--help", ">&-", 2, f"kernelwatch: {CLOSED}"),
@@ -47,7 +48,7 @@ def test_unwritable_output_is_one_line(words: str, where: str, code: int, error:
 def test_wrong_word_is_an_error(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(words) == 2
     assert message in (errors := capsys.readouterr().err)
-    assert "judge" not in errors
+    assert "judge" not in errors, "only `git bisect run` needs it"
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ COMMITS = {
     "it is renamed": (_SCALE, 4),
     "it takes an argument": (_SHIFTED, 4),
     "a block is a constant": (_BLOCKS, 4),
-    "a thread moves four elements": (_TEMPLATE, 16),
+    "a thread moves four elements": (_TEMPLATE, 4 * 4),  # loads of neighbouring threads are four elements apart
 }
 
 ROW = """\
@@ -116,12 +116,12 @@ def test_constant_is_read_from_the_source(text: str) -> None:
             earlier_forms.read_constant("N", text)
 
 
-#: Declaration in the source -> index of the matching form. Form 0 sets four floats, form 1 two.
+#: Declaration in the source -> index of the matching form: 0 sets `w` to four floats, 1 to two, 2 sets `v`, 3 nothing.
 VARIABLES = {
     "__constant__ float w[4];": 0,
     "__device__ float w[4];": 0,
     "__constant__ float w[2];": 1,
-    "__constant__ double w[2];": 0,
+    "__constant__ double w[2];": 0,  # as large as four floats
     "__constant__ float v[1];": 2,
     "": 3,
 }
@@ -146,7 +146,9 @@ def test_block_is_read_from_the_source(tmp_path: Path, monkeypatch: pytest.Monke
         Kernel("k", [outputs("out", "n")], block, over=("n",), file="k.cu", read=("BLOCK",), dynamic_shared=shared)
         for block, shared in (("BLOCK", "4*BLOCK"), (("BLOCK", 2), 0), ("n", 0), (32, "4*n"))
     ]
-    assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 384), (192, 0), None, None]
+    assert [kernel.find_fixed_block("float32") for kernel in kernels] == [(96, 4 * 96), (96 * 2, 0), None, None], (
+        "only a launch has n"
+    )
 
 
 def test_constant_of_zero_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,17 +168,27 @@ def test_form_is_selected_once_per_source(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(earlier_forms, "fits_commit", fits)
     row = Kernel("k", [outputs("out", "n")], 32, over=("n",), file="k.cu", earlier=[{"block": 64}])
-    for text, expected in (("//1", 2), ("//1", 2), ("//2", 4)):
+    for text, checked_count in (("//1", 2), ("//1", 2), ("//2", 2 + 2)):  # a selection checks both forms
         (tmp_path / "k.cu").write_text(text)
-        assert (row.form_at_commit, len(checked)) == (row.earlier[0], expected)
+        assert (row.form_at_commit, len(checked)) == (row.earlier[0], checked_count)
 
 
-def test_newest_form_if_none_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+ARGUMENTS: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
+
+
+def test_selected_form_if_none_matches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest form that does not compile is selected, so that its error is reported, else the newest form."""
     monkeypatch.setenv(CHECKOUT, str(tmp_path))
-    arguments: list[Any] = [outputs("out", "n"), inputs("in", "n"), "n"]
-    row = Kernel("k", arguments, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
-    for text, place in (("", 0), ("#error no", 1), ("__global__ void old(float*, float*) {}", 0)):
+    row = Kernel("k", ARGUMENTS, 32, over=("n",), file="k.cu", where="new", earlier=[{"entry": "old"}])
+    for text, place in (
+        ("", 0),
+        ("#error no", 1),  # form 0 is not compiled: the source lacks `new`
+        ("__global__ void old(float*, float*) {}", 0),  # form 1 has three parameters
+    ):
         (tmp_path / "k.cu").write_text(text)
         assert row.form_at_commit is (row, *row.earlier)[place], text
+
+
+def test_earlier_argument_needs_a_value() -> None:
     with pytest.raises(ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value"):
-        Kernel("k", arguments, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*arguments, scalar("m")]}])
+        Kernel("k", ARGUMENTS, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*ARGUMENTS, scalar("m")]}])

@@ -29,7 +29,7 @@ from tests.stored import BASE, COUNT, HEAD, pair, write
     ],
 )
 def test_wrong_settings_are_refused(text: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, pair(1.0, 1.0, COUNT))
+    write(tmp_path, pair(base=1.0, head=1.0, benchmark=COUNT))
     (tmp_path / "pyproject.toml").write_text(text)
     monkeypatch.setattr(settings, "ROOT", tmp_path)
     settings._load_settings.cache_clear()

@@ -51,6 +51,7 @@ def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path)
 
 
 def test_missing_file_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names asv's folder of the project, but not CHECKOUT's, which is temporary."""
     places = []
     for name, folder in ((CHECKOUT, tmp_path / "gone"), ("ASV_BUILD_DIR", tmp_path)):
         monkeypatch.delenv(CHECKOUT, raising=False)
@@ -95,6 +96,7 @@ def test_prelude_does_not_shift_lines_of_errors(checkout: Path) -> None:
 
 
 def test_lines_of_a_header_are_read_from_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PTX of the second checkout is cached, with paths of the first, whose header is gone."""
     shown = []
     for name in ("one", "two"):
         (tmp_path / name / "inc").mkdir(parents=True)

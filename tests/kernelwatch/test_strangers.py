@@ -94,9 +94,9 @@ def test_init_to_review_finds_the_spoiled_commit(stranger_project: tuple[Strange
     transactions = (html / "watch" / "transactions.html").read_text(encoding="utf-8")
     assert spoiled_review.returncode == 1, spoiled_review.stdout + spoiled_review.stderr
     assert spoiled_review.stdout.startswith("WORSE")
-    for spoiled, *_ in stranger.spoiled:
-        assert spoiled in transactions
-        assert spoiled in spoiled_review.stdout
+    for spoiled in stranger.spoiled:
+        assert spoiled.kernel in transactions
+        assert spoiled.kernel in spoiled_review.stdout
     assert_search_finds(measured.commits[2], measured.commits[1], measured.commits[3], stranger, measured.project)
 
 
@@ -163,6 +163,7 @@ def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Strange
     base, head = measured.commits[1:3]
     worse = measured.project.run("asv", "continuous", "--bench", "Brighten.track_store", base, head)
     assert worse.returncode == 1, worse.stdout + worse.stderr
+    # The extents, 248 x 248, are guesses of `init`.
     assert "track_counted.Brighten.track_store_sectors(248, 248" in worse.stdout.split("Change")[-1]
     assert "PERFORMANCE DECREASED" in worse.stdout
     measure = measured.project.run("kernelwatch", "measure", base, head, "--bench", "time_kernel.Brighten")

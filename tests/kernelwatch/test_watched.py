@@ -32,9 +32,9 @@ for name, (_, sweep) in found["SUITE"].benchmarks.items():
 print(*found)
 again = own("again")
 watch(again, {"n": [4]})
-watch(again, {"n": [8]}, name="Another")
+watch(again, {"n": [8]}, name="Another")  # the same kernel: no error
 for _ in range(2):
-    watch(own("own"), {"n": [4]})
+    watch(own("own"), {"n": [4]})  # the same line: no error
 watch(own("own"), {"n": [4]}, name="Other")
 """
 

@@ -103,7 +103,8 @@ def test_page_is_short(tmp_path: Path) -> None:
     rows = [(entry[2]["machine"], entry[0], step) for entry in entries for step in entry[6]]
     assert 0 < len(rows) <= 60, "the page is long"
     assert (tmp_path / "regressions.xml").read_text(encoding="utf-8").count("<entry>") == len(rows)
-    assert all(0 < before < after for *_, (*_, before, after) in rows)
+    # A step has the revisions before (None: the previous one) and after, and the values before and after.
+    assert all(0 < old_value < new_value for *_, (_, _, old_value, new_value) in rows)
     assert len({(machine, name, tuple(step)) for machine, name, step in rows}) == len(rows)
     commits = {revision: commit for commit, revision in revisions.items()}
     for machine, name, (before, after, *_) in rows:

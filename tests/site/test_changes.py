@@ -96,8 +96,9 @@ C, C2, D = (f"track_counted.{name}(1)" for name in ("A.track_s", "A.track_t", "B
 )
 def test_changed_numbers_select_their_class(head: dict[str, float | None], selected: list[str]) -> None:
     """A time that changed by 1 % or fails selects all times. Another changed number selects all of its class."""
-    base: dict[str, float | None] = dict.fromkeys((T, T2, C, C2, D), 1.0)
-    assert select_configurations(base, base, base | head) == set(selected)
+    names = (T, T2, C, C2, D)
+    base: dict[str, float | None] = dict.fromkeys(names, 1.0)
+    assert select_configurations(names, base, base | head) == set(selected)
 
 
 def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_texts_of_commits_may_have_separators(tmp_path: Path) -> None:
     assert list(described) == hashes
     for number, facts in enumerate(described.values()):
         assert (facts["author"], facts["subject"]) == (author, subject)
-        assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"']
+        assert facts["files"] == [f'"gpu_kernels/{number} \\303\\244"'], "git writes UTF-8 in octal digits"
 
 
 def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +133,8 @@ def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.Mon
     assert commits.count_distance(root, "0" * 40) is None
 
 
-KERNEL = "__global__ void k(int* p)\n{\n    p[threadIdx.x] = 0;\n}\n"
+FIRST_LINE, BODY = "__global__ void k(int* p)\n", "{\n    p[threadIdx.x] = 0;\n}\n"
+KERNEL = FIRST_LINE + BODY
 
 #: Case -> changed files of a commit, and the lines on its page: number, whether added, and text.
 CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
@@ -145,7 +147,7 @@ CHANGED_LINES: dict[str, tuple[dict[str, str], list[tuple[int, bool, str]]]] = {
         [(5, True, "int n;")],
     ),
     "a line beside a comment, and one that only moved": (
-        {"gpu_kernels/k.cu": f"  // ++ why\n\n{KERNEL[26:]}++ int n;\n*p = 1;\n{KERNEL[:26]}"},
+        {"gpu_kernels/k.cu": f"  // ++ why\n\n{BODY}++ int n;\n*p = 1;\n{FIRST_LINE}"},
         [(6, True, "++ int n;"), (7, True, "*p = 1;")],
     ),
     "a comment alone": ({"gpu_kernels/k.cu": f"// why\n{KERNEL}"}, [(1, True, "// why")]),

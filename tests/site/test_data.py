@@ -28,7 +28,7 @@ def read_script(path: Path) -> Any:
 
 
 def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
-    """Names are compared as text, so that 3.9 is the last. Failures differ from missing values."""
+    """Names are compared as text, so that 3.9 is the last. Failed and missing values are empty."""
     nothing = float("nan")
     for version, cases in {"3.9": (1.0, 2.0, None), "3.11": (3.0, 4.0, None), "3.10": (5.0, nothing, None)}.items():
         stored: Suite = {BASE: {COUNT: dict(zip(("one", "two", "three", "four"), (*cases, nothing), strict=True))}}
@@ -42,8 +42,9 @@ def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
     described[COUNT]["shared"]["kind"] = "counted"
     data.write_data(SiteFolder(tmp_path / "site"), described, machines)
     piece = read_script(tmp_path / "site" / "data" / "values" / "0" / "0.js")
-    assert (piece["values"], piece["failed"]) == (["1,2,,"], [{"2": "failed"}])
-    assert read_script(tmp_path / "site" / "data" / "index.js")["machines"]["gpu"]["noise"] == [[2e-5, 0.01], [0, 0.05]]
+    assert (piece["values"], piece["failed"]) == (["1,2,,"], [{"2": "failed"}]), "only number 2, `three`, failed"
+    noise = read_script(tmp_path / "site" / "data" / "index.js")["machines"]["gpu"]["noise"]
+    assert noise == [[2e-5, 0.01], [0, 0.05]], "the threshold is 1 % for launches from 20 µs on, else 5 %"
     assert read_script(commits / "0" / "0-counted.js") == {"0": "1,2,,"}
 
 
@@ -56,7 +57,7 @@ def test_values_of_the_last_python_are_shown(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_packed_number_is_read_as_written(value: float | None, is_time: bool, text: str) -> None:
-    """Times have six digits, other numbers have all of them."""
+    """Times are in microseconds with six digits; other numbers have all digits."""
     packed_text = pack_numbers([None, value], is_time=is_time, digits=6 if is_time else None)
     assert packed_text == f",{text}"
     read = read_number(packed_text, 1, is_time=is_time)

@@ -49,7 +49,7 @@ def test_stored_lines_equal_a_new_count(tmp_path: Path, monkeypatch: pytest.Monk
     facts: Any = ((stored_texts, counted_texts), (stored_costs, counted_costs))
     for stored, now in facts:
         keys = stored.keys() & now.keys()
-        assert 2 * len(keys) > len(now)
+        assert 2 * len(keys) > len(now), "most lines are not stored"
         assert {key: stored[key] for key in keys} == {key: now[key] for key in keys}
     write_lines(tmp_path / record.LINES_FILE, *counted[1:])
     assert list(source_lines.iter_missing(tmp_path)) == counted[:1]

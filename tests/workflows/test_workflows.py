@@ -85,6 +85,7 @@ def test_pull_requests_start_no_gpu() -> None:
     assert [file for file, _ in on_gpu] == ["gpu.yml", "history.yml"]
     for _, job in on_gpu:
         assert job["permissions"] == {"contents": "read"}
+    # Of a group, one job runs at a time.
     assert load("gpu.yml")["concurrency"]["group"] == "gpu"
     assert on_gpu[1][1]["concurrency"]["group"].endswith("|| 'gpu' }}")
     assert on_gpu[0][1]["env"]["INTERLEAVED"] == "", "code of a commit and of main would share a process"

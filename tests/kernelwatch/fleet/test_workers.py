@@ -91,6 +91,7 @@ def test_asv_gets_commit_and_environment(body: str, tmp_path: Path, monkeypatch:
 
 
 def test_failed_configurations_are_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asv's exit code 2 is no error of the worker."""
     _run_as_asv("exit 2", tmp_path, monkeypatch)
 
 

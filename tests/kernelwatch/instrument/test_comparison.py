@@ -45,20 +45,22 @@ def test_wrong_kernels_are_rejected(
 
 TRANSPOSE = "transpose_read_coalesced rows=97 columns=101"
 #: Launch, array, byte of the array (negative: from its end) or of the guard, and the error without the buffer. A guard
-#: has at least 512 bytes and ends at a multiple of 512: 955 bytes after 97 * 101, and 944 after 16 * 97 * 101. In
-#: pieces, bytes 4097 and 16 * 2003 - 1 are next to a border.
+#: has at least 512 bytes and ends at a multiple of 512. In pieces, bytes 4097 and 16 * 2003 - 1 are next to a border.
 FLIPPED: list[tuple[str, str, str, int, str]] = [
+    # Bytes of an output, at its ends and at borders of elements and pieces.
     *(
         (f"{TRANSPOSE} {dtype}", "output", "content", byte, f"element [{row}, {column}] is")
         for dtype, size, positions in (("int8", 1, (0, 1, 15, 16, 4097, -1)), ("complex128", 16, (0, 15, 16, 4097, -1)))
         for byte in positions
         for row, column in [divmod(byte % (97 * 101 * size) // size, 97)]
     ),
+    # The first and the last byte of an output's guard.
     *(
         (f"{TRANSPOSE} {dtype}", "output", "guard", byte, f"the first wrong byte is {byte} bytes after the end")
-        for dtype, guard in (("int8", 955), ("complex128", 944))
-        for byte in (0, guard - 1)
+        for dtype, size in (("int8", 1), ("complex128", 16))
+        for byte in (0, 512 + -(97 * 101 * size) % 512 - 1)
     ),
+    # Bytes of two inputs and their guards.
     *(
         (f"add_uncoalesced size={size} float64", array, part, byte, expected_message)
         for size in (1000, 15000)
@@ -148,6 +150,7 @@ def test_tolerance_of_the_largest_value_is_finite(dtype: str) -> None:
 
 
 def _check_near(values: NDArray[Any], reference: NDArray[Any], ulp: float, message: str, behind: int = POISON) -> None:
+    """Check values and their guard, whose last byte is `behind`; expect the error `message` unless it is empty."""
     raw = np.concatenate([values.astype(np.float16).reshape(-1).view(np.uint8), np.full(GUARD, POISON, np.uint8)])
     raw[-1] = behind
 
@@ -165,10 +168,11 @@ def test_chunks_report_the_first_difference(chunk: int, monkeypatch: pytest.Monk
     wrong = right.copy()
     wrong[5, 3] += 1
     wrong[6, 8] += 1
-    _check_near(right, right, 0.0, "")
-    _check_near(wrong, right, 0.0, r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0")
+    _check_near(right, right, ulp=0.0, message="")
+    message = r"case: element \[5, 3\] is 49\.0, the reference is 48\.0, with a tolerance of 0"
+    _check_near(wrong, right, ulp=0.0, message=message)
     message = f"case: wrote past the end of its output; the first wrong byte is {GUARD - 1} bytes after the end"
-    _check_near(right, right, 0.0, message, 0)
+    _check_near(right, right, ulp=0.0, message=message, behind=0)
 
 
 def test_device_reports_element_beyond_tolerance(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:

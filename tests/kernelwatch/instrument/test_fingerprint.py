@@ -49,7 +49,7 @@ def test_listed_fields_change_the_fingerprint(field: str) -> None:
 
 
 def test_stored_fingerprints_stay_valid() -> None:
-    """The order of facts does not matter."""
+    """Another hash would end the reuse of all stored numbers. The order of facts does not matter."""
     for facts in ({"a": 1, "b": b"x"}, {"b": b"x", "a": 1}):
         assert fingerprint.hash_facts(facts, [2]) == "f34f3043e6027493"
     assert fingerprint.hash_job(served.job(), "c") == "b5accd88cf0190d2"
@@ -125,7 +125,7 @@ EVERY = {"reference", "made", "partial"}
 
 @pytest.mark.parametrize("file", PACKAGE)
 def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fingerprint of a closure or a partial covers the whole package."""
+    """The fingerprint of `reference` covers its module and imports, those of the others the whole package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     name = f"made_{file.partition('.')[0]}"
     # The package has one name in both versions, so that only the changed file differs.
@@ -165,7 +165,8 @@ def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest
 def test_sources_of_references_are_found() -> None:
     sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
     assert sources == {("references",)}
-    assert "references" in (fingerprint.find_sources(test_sources_of_references_are_found) or {})
+    sources_of_this_test = fingerprint.find_sources(test_sources_of_references_are_found) or {}
+    assert "references" in sources_of_this_test, "catalog, which this module imports, imports it"
 
 
 PTX = """//

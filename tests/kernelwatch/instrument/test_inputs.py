@@ -101,16 +101,16 @@ def test_inputs_do_not_overlap(
     arrays = [DeviceArray(name="out", direction="out", shape=shapes[0], **facts)]
     for ordinal, shape in enumerate(shapes[1:]):
         arrays.append(DeviceArray(name=f"in {ordinal}", direction="in", shape=shape, ordinal=ordinal, **facts))
-    rotation = Rotation(arrays, 5, (4000 + sum(lengths)) // 2)
+    rotation = Rotation(arrays, sets=5, room=(4000 + sum(lengths)) // 2)
     places = [place for index in range(5) for place in zip(rotation.addresses(index)[1:], lengths, strict=True)]
     assert len(places) == 5 * len(lengths)
     assert all(start + length + 512 <= next_start for (start, length), (next_start, _) in itertools.pairwise(places))
-    assert rotation.addresses(7) == rotation.addresses(2)
+    assert rotation.addresses(5 + 2) == rotation.addresses(2), "launches use the five sets in turn"
     for index, array in itertools.product(range(5), arrays[1:]):
         content = array.repeat_block(buffers.pad_length(array.nbytes))
         assert (gpu.view(rotation.address(array, index))[: len(content)] == content).all()
     inputs.input_block.cache_clear()
-    for length in (16, (4000 + sum(lengths)) // 2):
+    for length in (16, (4000 + sum(lengths)) // 2):  # bytes that the plain copy reads
         for starts in zip(*rotation.slices(length), strict=True):
             assert all(next_start - start >= length + 512 for start, next_start in itertools.pairwise(starts))
             assert starts[-1] + length + 512 <= starts[0] + gpu.allocations[starts[0]].size
@@ -123,10 +123,10 @@ def test_elements_may_have_any_size(length: int) -> None:
     assert (content.shape, content.dtype, bool(content["bytes"].any())) == ((5, 7), dtype, True)
 
 
-@pytest.mark.parametrize(("pair_bytes", "pairs"), [(2 * 256 * 256 * 4, 360), (1 << 30, 1), (120 << 20, 2)])
-def test_rotation_exceeds_the_l2(pair_bytes: int, pairs: int) -> None:
-    """The sets have at least three times the bytes of the L2, here 60 MiB."""
-    assert buffers.count_sets(pair_bytes, 60 << 20) == pairs
+@pytest.mark.parametrize(("set_bytes", "sets"), [(1 << 19, 180 * 2), (1 << 30, 1), (120 << 20, 2)])
+def test_rotation_exceeds_the_l2(set_bytes: int, sets: int) -> None:
+    """The sets have at least three times the bytes of the L2, here 3 * 60 MiB."""
+    assert buffers.count_sets(set_bytes, l2_bytes=60 << 20) == sets
 
 
 #: Array that a reference returns -> reference that copies the input, except for one element.
@@ -192,10 +192,10 @@ def test_plain_copy_is_exact(length: int) -> None:
     """The copy writes nothing behind `length` bytes, and multiples of WIDTH with the fewest sectors."""
     arguments = helper_kernels.copy_arguments(length)
     copied = launch_counts.count_launch(helper_kernels.DEVICE_COPY, helper_kernels.DTYPE, **arguments)
-    assert copied.problem is None
+    assert copied.problem is None, "the copied bytes are wrong"
     if length % helper_kernels.WIDTH == 0:
         totals = copied.counters.totals()
-        assert totals["load_sectors"] == totals["store_sectors"] == length // 32 + (length % 32 > 0)
+        assert totals["load_sectors"] == totals["store_sectors"] == -(-length // 32)
 
 
 def test_flush_reads_every_sector_once() -> None:

@@ -96,8 +96,8 @@ def test_gpu_has_name_and_peak(silent: str, nvml: FakeNvml) -> None:
         (pynvml.nvmlClocksThrottleReasonApplicationsClocksSetting, 1980, 3201, 1, []),
         (pynvml.nvmlClocksThrottleReasonSwPowerCap, 1980, 3201, 1, ["software power cap"]),
         (0x8 | 0x40, 1980, 3201, 1, ["hardware slowdown", "hardware thermal slowdown"]),
-        (0, 1782, 3201, 1, []),
-        (0, 1781, 3201, 1, ["SM clock below 90% of 1980 MHz"]),
+        (0, 1980 * 9 // 10, 3201, 1, []),
+        (0, 1980 * 9 // 10 - 1, 3201, 1, ["SM clock below 90% of 1980 MHz"]),
         (0, 1980, 2619, 1, ["memory clock below 90% of 3201 MHz"]),
         (0, 1980, 3201, 2, ["another process is on the GPU"]),
         (None, None, None, None, []),
@@ -178,7 +178,7 @@ def test_volatile_facts_are_those_of_nvml(nvml: FakeNvml) -> None:
 def test_first_visible_device_is_used(
     visible: str | None, handle: object, nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If NVML has no such device, there is none."""
+    """NVML has two devices. An empty list, an unknown number or a MIG slice gives none."""
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert (machine.nvml_handle() is None) == (handle is None)
@@ -199,7 +199,7 @@ def test_first_visible_device_is_used(
 def test_unusable_drivers_are_refused(
     driver: int, devices: int, compiler: tuple[int, int], problem: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver older than nvcc's release is, unless both have one major version; so is one without a device."""
+    """A driver is refused if its major version is older than nvcc's, or if it finds no device."""
     h200 = SimpleNamespace(get_device=lambda: SimpleNamespace(compute_capability=lambda: (9, 0)))
     fake_driver = SimpleNamespace(Error=RuntimeError, init=lambda: None, get_driver_version=lambda: driver)
     fake_driver.Device = SimpleNamespace(count=lambda: devices)

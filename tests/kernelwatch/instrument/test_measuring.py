@@ -90,7 +90,7 @@ def test_most_recent_mappings_stay() -> None:
         target = np.empty(LENGTH, np.uint8)
         reading_end.receive_reference(LENGTH, 5.0, mapped_memory)(0, target)
         assert (target == 7).all()
-    recent = (*memories[2:-1], memories[0], memories[-1])
+    recent = (*memories[2:-1], memories[0], memories[-1])  # memories[1] was dropped: memories[0] was used again
     assert list(mapped_memory) == [os.fstat(mapping.handle).st_ino for mapping in recent]
 
 
@@ -99,7 +99,7 @@ def test_most_recent_mappings_stay() -> None:
     [(9, "abc", "ab"), (9, "xaab", "ab"), (1, "abc", "a"), (0, "abc", ""), (9, "", "")],
 )
 def test_references_are_written_ahead(room: int, later: str, written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At most two references of later jobs are written, once each. A quarter of the memory holds `room` of them."""
+    """Of jobs after x, at most two references are written, once each. A quarter of the memory holds `room` of them."""
     monkeypatch.setattr(os, "sysconf", lambda name: 4 * room if name == "SC_PHYS_PAGES" else LENGTH)
     filled: list[str] = []
 
@@ -115,7 +115,7 @@ def test_references_are_written_ahead(room: int, later: str, written: str, monke
     for name in "abx":
         assert ahead._current not in ahead._free, "the current reference could be overwritten"
         assert os.pread(ahead.write(references[name]), LENGTH, 0) == name.encode() * LENGTH
-    assert sorted(filled) == list("abx")
+    assert sorted(filled) == list("abx"), "a reference was computed twice"
 
 
 def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
@@ -140,8 +140,9 @@ def test_jobs_of_two_commits_alternate(tmp_path: Path) -> None:
     jobs = (unpaired_job, own_job, own_job, partner_job, partner_job, own_job)
     with serve_session(InTurns(), tmp_path, jobs_folder=tmp_path) as address:
         outcomes = [request_outcome(address, turn_job) for turn_job in jobs]
-    both = "ours's no kernel and theirs's no kernel"
+    both = "ours's no kernel and theirs's no kernel"  # the default name of a job
     assert done == ["ours's another", both, both, *["theirs's verified"] * 2, both]
+    # The partner's outcomes, 10 + turn, are those of turns 1 and 2.
     assert [outcome.samples for outcome in outcomes] == [(0.0,), (1.0,), (2.0,), (11.0,), (12.0,), (3.0,)]
 
 

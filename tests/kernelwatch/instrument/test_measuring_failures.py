@@ -151,6 +151,7 @@ def test_process_ends_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> Non
     folder = Path(tempfile.mkdtemp())
 
     def end_run(*_: object) -> tuple[list[int]]:
+        """Remove the folder, then return as `select` does for the closed pipe of an ended run."""
         shutil.rmtree(folder)
         return ([0],)
 

@@ -29,15 +29,17 @@ H200_L2 = 62914560
 def test_addresses_are_reproducible(between: list[int], gpu: FakeGpu) -> None:
     """Buffers start at pages. Larger ones than the arena are allocated outside it."""
     arena = Arena(3 * PAGE)
-    (first, second), _, again = ([*map(int, arena.allocate(*sizes))] for sizes in ((PAGE + 1, 5), between, (3 * PAGE,)))
-    assert [first, second] == [*again, first + 2 * PAGE]
+    first, second = map(int, arena.allocate(PAGE + 1, 5))
+    arena.allocate(*between)
+    (again,) = map(int, arena.allocate(3 * PAGE))
+    assert (again, second) == (first, first + 2 * PAGE), "PAGE + 1 bytes take two pages"
     assert int(arena.allocate(3 * PAGE + 1)[0]) != first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
         arena.allocate(8 * PAGE)
 
 
 def test_no_arena_on_a_small_device(gpu: FakeGpu) -> None:
-    """An arena that would take more than half of the free memory, 8 pages, is not allocated."""
+    """An arena may take half of the 8 free pages. If it needs more, all pages stay free."""
     assert len(Arena(4 * PAGE + 1).allocate(7 * PAGE)) == 1
 
 
@@ -58,6 +60,7 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
     pool = session._arena._pool
 
     def launch_and_locate(launch: Launch) -> tuple[set[tuple[int, ...]], bool]:
+        """Return the addresses of the launch's arrays, and whether all lie in the arena."""
         del gpu.launched[:]
         on_fake_gpu.measure_launch(gpu, launch, session)
         places = {addresses for name, addresses in gpu.launched if name == launch.kernel}
@@ -70,9 +73,9 @@ def test_session_measures_in_the_arena(gpu: FakeGpu, monkeypatch: pytest.MonkeyP
     assert [launch_and_locate(launch)[1] for launch in (LARGE, SMALL, make_launch(201, 99))] == [True, False, True]
     assert launch_and_locate(LARGE) == first
     with pytest.raises(NotImplementedError, match="bytes of GPU memory"):
-        launch_and_locate(make_launch(2003, 1999))
+        launch_and_locate(make_launch(2003, 1999))  # larger than the device: the arena stays
     assert launch_and_locate(LARGE)[1]
-    gpu.cuda.mem_alloc(8 << 20)  # taken by another process
+    gpu.cuda.mem_alloc(8 << 20)  # half of the device, taken by another process
     assert not launch_and_locate(make_launch(801, 800))[1]
     assert session._arena._pool is None
 
@@ -96,7 +99,7 @@ def test_least_recent_references_are_evicted(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_full_pool_drops_all_references(gpu: FakeGpu) -> None:
     """A reference larger than the pool is not stored, and drops none."""
-    store = ReferenceStore(1000)
+    store = ReferenceStore(1000)  # bytes: room for two of 400
 
     def read_stored(name: str, length: int) -> bytes | None:
         read = memory.make_reader(np.full(length, ord(name), np.uint8))

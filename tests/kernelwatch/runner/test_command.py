@@ -51,7 +51,7 @@ def test_run_exits_with_the_last_failure(
     measured: int, published: int, summarised: int, expected: int,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """The steps are asv, the pages and the summary. A dry run has only the first."""
+    """Asv (2: a benchmark failed), the pages and the summary run in this order. A dry run has only asv."""
     monkeypatch.setattr(command, "_run_asv", lambda *words: measured)
     monkeypatch.setattr(site, "main", lambda words: published)
     monkeypatch.setattr(summary, "summarize", partial(_summarize, summarised))

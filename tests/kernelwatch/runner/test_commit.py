@@ -71,13 +71,12 @@ def _configuration(group: str, index: int, **outcome: Any) -> RunConfiguration:
     return RunConfiguration(group=group, index=index, params="xyz"[index], **outcome)
 
 
-SAMPLES = [1.23456789012, 3.0]
-
+#: Messages of a process that ends too early: configuration z, and the class of REGISTERS, have no outcome.
 SAID = (
     Difference("time_a.A(x)", 1.25),
     Difference("track_counted.A(y)", None),
     RoundStart("time_a.A", 0),
-    _configuration("time_a.A", 0, numbers={TIME: SAMPLES, RATIO: [2.5, 2.5]}, round_sizes=[1, 1]),
+    _configuration("time_a.A", 0, numbers={TIME: [1.23456789012, 3.0], RATIO: [2.5, 2.5]}, round_sizes=[1, 1]),
     _configuration("time_a.A", 1, skipped="no kernel"),
     _configuration("track_counted.A", 0, numbers={COUNT: 4.0}),
     _configuration("track_counted.A", 1, failed="a.cu(5): error: no"),
@@ -92,13 +91,14 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(log, "warning", warnings.append)
     monkeypatch.setattr(commit_run, "time", SimpleNamespace(monotonic=itertools.count().__next__))
     results, lines = measure_commit(FakeProcess(*SAID, problem="it ended with -9"), tmp_path, record_samples=True)
-    assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None]
+    assert results[TIME]["samples"] == [[1.2345679, 3.0], None, None], "samples have eight digits"
     assert [math.isnan(results[name]["result"][1]) for name in (TIME, RATIO)] == [True, True]
     assert (results[COUNT]["result"], results[REGISTERS]["result"]) == ([4.0, None, None], None)
     (run,) = lines[record.RUNS_FILE]
     failed = [(failure["benchmark"], failure["reason"], failure["configurations"]) for failure in run["failed"]]
-    ended = [(TIME, 1), (REGISTERS, 3), (RATIO, 1), (COUNT, 1)]
-    expected = [*((name, "it ended with -9", count) for name, count in ended), (COUNT, "a.cu(5): error: no", 1)]
+    without_outcome = {TIME: 1, RATIO: 1, COUNT: 1, REGISTERS: 3}
+    expected = [(name, "it ended with -9", count) for name, count in without_outcome.items()]
+    expected.append((COUNT, "a.cu(5): error: no", 1))
     assert sorted(failed) == sorted(expected)
     assert errors[0] == "track_counted.A(y) FAILED\na.cu(5): error: no"
     assert "selected" not in run
@@ -108,7 +108,9 @@ def test_outcomes_become_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         f"no stored time is reused: time_a.A(x) is 1.2500 times the stored number, {why}",
         f"no stored count is reused: track_counted.A(y) cannot be measured, {why}",
     ]
-    assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [1.5, 1.5, 2.0], "a class shares its seconds"
+    assert [results[name]["duration"] for name in (TIME, RATIO, COUNT)] == [3 / 2, 3 / 2, 2], (
+        "the clock ticks at each start and outcome; the benchmarks of a class share its seconds"
+    )
 
 
 @pytest.mark.parametrize("is_head", [True, False])
@@ -120,7 +122,7 @@ def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> Non
         "no GPU here",
     ]
     messages = [_configuration("track_counted.A", index, skipped=reason) for index, reason in enumerate(reasons)]
-    results, lines = measure_commit(FakeProcess(*messages), tmp_path, COUNT, is_head)
+    results, lines = measure_commit(FakeProcess(*messages), tmp_path, regex=COUNT, is_head=is_head)
     assert [value is None for value in results[COUNT]["result"]] == [is_head, False, False]
     assert results[COUNT]["errcode"] == is_head
     run = lines[record.RUNS_FILE][0]
@@ -130,7 +132,7 @@ def test_missing_kernel_fails_only_at_head(is_head: bool, tmp_path: Path) -> Non
 
 def test_missing_number_fails_the_benchmark(tmp_path: Path) -> None:
     messages = [_configuration("track_counted.A", index, numbers={COUNT: 1.0} if index else {}) for index in range(3)]
-    results, _ = measure_commit(FakeProcess(*messages), tmp_path, COUNT)
+    results, _ = measure_commit(FakeProcess(*messages), tmp_path, regex=COUNT)
     assert (results[COUNT]["result"], results[COUNT]["errcode"]) == ([None, 1.0, 1.0], 1)
 
 
@@ -139,12 +141,14 @@ def test_only_finite_numbers_are_stored(number: Any, tmp_path: Path) -> None:
     """Another number fails its configuration with a reason. The configuration's other benchmarks are stored."""
     numbers = [{TIME: [1.0], RATIO: ratio} for ratio in (number, [2.0], [2.0])]
     messages = (_configuration("time_a.A", index, numbers=both) for index, both in enumerate(numbers))
-    results, lines = measure_commit(FakeProcess(*messages), tmp_path, r"A\.(time|track_copy)", record_samples=True)
+    regex = r"A\.(time|track_copy)"
+    results, lines = measure_commit(FakeProcess(*messages), tmp_path, regex=regex, record_samples=True)
     assert (results[TIME]["result"], results[RATIO]["result"]) == ([1.0, 1.0, 1.0], [None, 2.0, 2.0])
     assert _list_reasons(lines) == {f"{RATIO} has a number that is not finite; only finite numbers can be stored"}
 
 
-#: Options of `asv run`, rounds and indices by class, benchmarks, and whether costs of lines are counted.
+#: Options of `asv run`, rounds and indices by class, benchmarks, and whether costs of lines are counted. By default,
+#: only TIME has two rounds. Lines are counted at HEAD, if a counted benchmark is selected.
 ASKED: dict[str, tuple[dict[str, Any], list[int], list[Any], list[str], bool]] = {
     "all": ({}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], False),
     "HEAD": ({"is_head": True}, [2, 1, 1], [[0, 1, 2]] * 3, [TIME, RATIO, COUNT, REGISTERS], True),
@@ -168,6 +172,7 @@ def test_task_follows_options(case: str, tmp_path: Path) -> None:
     assert task.source_lines_folder == (str(tmp_path) if has_lines else "")
     assert task.commit == "c" * 40
     params = [f"'{'xyz'[index]}'" for index in indices[0]]
+    # The record lists configurations only if some are not selected.
     selected = dict.fromkeys(benchmarks, params) if len(params) < 3 else {}
     assert lines[record.RUNS_FILE][0].get("selected", {}) == selected
 

@@ -48,13 +48,13 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("C3^!", {}, [3]),
     ("TAGS", {}, [1, 0]),
     ("ALL", {}, [3, 2, 1, 0]),
-    ("NEW", {}, [3, 2]),
+    ("NEW", {}, [3, 2]),  # later than the stored commit 1
     ("EXISTING", {}, [1]),
     (["C0", "C3"], {}, [0, 3]),
     ("HASHFILE:FILE", {}, [2, 0]),
-    ("ALL", {"steps": 2}, [3, 1]),
-    ("ALL", {"date_period": 2 * DAY}, [2, 0]),
-    ("NEW", {"date_period": 2 * DAY}, [3]),
+    ("ALL", {"steps": 2}, [3, 1]),  # two commits, evenly spaced
+    ("ALL", {"date_period": 2 * DAY}, [2, 0]),  # a commit a day, counted from the oldest
+    ("NEW", {"date_period": 2 * DAY}, [3]),  # 2 is only a day later than the stored commit 1
     ("C0..C0", {}, "the range has no commits; give one with commits, such as HEAD"),
     ("HASHFILE:no-such-file", {}, "HASHFILE:no-such-file names no file; HASHFILE:- reads standard input"),
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
@@ -65,7 +65,7 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
 
 
 @pytest.mark.parametrize(("range_text", "options", "expected"), RANGES, ids=str)
-def test_ranges_as_in_asv(
+def test_range_selects_commits_or_fails(
     range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -97,8 +97,8 @@ def test_repository_without_commits_is_an_error(tmp_path: Path) -> None:
         revision_range.select_commits(SimpleNamespace(branches=["main"]), repo, {"range_spec": "HEAD"}, tmp_path)
 
 
-#: Options of asv, last letter of the commit, environment, and the skipped benchmarks. Stored are a measured time, a
-#: failed time, and a count of another version.
+#: Options of asv, last letter of the commit, environment, and the skipped benchmarks. Stored in `py` for commit c are a
+#: time (its NaN is no failure), a failed time, and a count of another version. Commit d differs only after 8 digits.
 LEFT_OUT: list[tuple[dict[str, bool], str, str, set[str]]] = [
     ({}, "c", "py", set()),
     ({"skip_existing_commits": True}, "c", "py", {TIME, f"{TIME}s", COUNT}),

@@ -21,13 +21,14 @@ from kernelwatch.suite.benchmark_names import copy_ratio_name, measurement_group
 COPY = "track_counted.OffsetCopy"
 SECTORS = f"{COPY}.track_load_sectors"
 
-#: Indices of the configurations with float32 and offset 0 or 1, with all flag sets.
+#: Indices of the configurations with float32 and offset 0 or 1, each with three sets of flags.
 PLACES = list(range(48, 54))
 
 
 def _task(stored: Any = None, version: str = "1", commit: str = "", **indices: list[int]) -> Task:
     groups = {name.replace("__", "."): group_indices for name, group_indices in indices.items()}
-    return Task(groups, [], dict.fromkeys(groups, version), dict.fromkeys(groups, 1), stored or {}, commit)
+    versions, rounds = dict.fromkeys(groups, version), dict.fromkeys(groups, 1)
+    return Task(indices=groups, versions=versions, rounds=rounds, stored=stored or {}, commit=commit)
 
 
 def _compile_and_count(task: Task) -> tuple[list[RunConfiguration], list[Any]]:
@@ -65,11 +66,14 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
     """
     first, _ = _compile_and_count(_task(track_counted__OffsetCopy=PLACES))
     assert len(counted_launches) == 6
-    assert [configuration.numbers[SECTORS] for configuration in first] == [4.0, 4.0, 4.0, 5.0, 5.0, 5.0]
+    assert [configuration.numbers[SECTORS] for configuration in first] == [4.0] * 3 + [5.0] * 3, (
+        "an offset of 1 touches a fifth sector"
+    )
     assert {configuration.params.rpartition(", ")[0] for configuration in first} == {"float32, 0", "float32, 1"}
     entries = {configuration.fingerprint: StoredNumbers("c0", dict(configuration.numbers)) for configuration in first}
 
     def count_again(version: str = "1", commit: str = "") -> tuple[int, int, list[bool], list[dict[str, Any]]]:
+        """Return the numbers of executed launches and of differences, whether each count is reused, and all counts."""
         counted_launches.clear()
         task = _task({COPY: entries}, version, commit, track_counted__OffsetCopy=PLACES)
         configurations, differences = _compile_and_count(task)
@@ -79,7 +83,7 @@ def test_stored_counts_are_reused(counted_launches: list[str]) -> None:
     numbers = [configuration.numbers for configuration in first]
     assert count_again() == (1, 0, [False, *[True] * 5], numbers)
     assert count_again(commit="c0")[2:] == ([False] * 6, numbers), "numbers of the commit itself have no origin"
-    assert count_again("2")[0] == 6
+    assert count_again(version="2")[0] == 6
     for entry in entries.values():
         entry.values[SECTORS] += 1
     assert count_again()[:2] == (6, 1)
@@ -89,21 +93,21 @@ def test_selected_configurations_are_compiled() -> None:
     """Each has resources and code hashes, or a reason why it is skipped."""
     sweep = registry.current_suite().compiled
     group, points = f"track_compiled.{sweep.name}", list(sweep.points())
-    reasons = {("offset_copy", "float32", "sm_90"): "", ("add_coalesced", "int8", "sm_90"): "does not support int8"}
+    selected = {("offset_copy", "float32", "sm_90"), ("add_coalesced", "int8", "sm_90")}
     keys = [(point["kernel"], point["dtype"], point["arch"], point["flags"]) for point in points]
-    indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in reasons and flags == "-Xptxas -O3"]
+    indices = [index for index, (*key, flags) in enumerate(keys) if tuple(key) in selected and flags == "-Xptxas -O3"]
     configurations, other_messages = _compile_and_count(_task(track_compiled__Compiled=indices))
     assert not other_messages
-    assert [configuration.index for configuration in configurations] == indices
-    for configuration, reason in zip(configurations, reasons.values(), strict=True):
-        assert reason in configuration.skipped
-        assert bool(configuration.skipped) == bool(reason)
-        names = {f"{group}.track_{name}" for name in registry.RESOURCES}
-        assert set(configuration.numbers) == (set() if reason else names)
-        code = configuration.machine_code
-        assert (code is None) == bool(reason)
-        assert code is None or code[1:3] == ("offset_copy float32 -Xptxas -O3", "sm_90")
-        assert code is None or len(code.code_sha256) == 64
+    compiled, unsupported = configurations
+    assert [compiled.index, unsupported.index] == indices
+    assert set(compiled.numbers) == {f"{group}.track_{name}" for name in registry.RESOURCES}
+    assert not compiled.skipped
+    code = compiled.machine_code
+    assert code is not None
+    assert (code.name, code.arch) == ("offset_copy float32 -Xptxas -O3", "sm_90")
+    assert len(code.code_sha256) == 64
+    assert "does not support int8" in unsupported.skipped
+    assert (unsupported.numbers, unsupported.machine_code) == ({}, None)
 
 
 @pytest.mark.usefixtures("counted_launches")
@@ -134,9 +138,9 @@ def test_compiler_errors_leave_no_number(
     ("current", "stored", "expected"),
     [
         ({"a": 4.0, "b": 2.0}, {"a": 4.0}, 1.0),
-        ({"a": 3.0}, {"a": 0.0}, 4.0),
-        ({"a": 0.0}, {"a": 0.0}, 1.0),
-        ({"a": 5.0, "b": 2.0}, {"a": 4.0, "b": 4.0}, 0.5),
+        ({"a": 3.0}, {"a": 0.0}, 1 + 3.0),
+        ({"a": 0.0}, {"a": 0.0}, 1 + 0.0),
+        ({"a": 5.0, "b": 2.0}, {"a": 4.0, "b": 4.0}, 2 / 4),
         ({"b": 1.0}, {"a": 1.0}, None),
         ({"a": 1.0}, {}, 1.0),
     ],

@@ -57,7 +57,8 @@ def _configuration(index: int, skipped: str = "", failed: str = "") -> RunConfig
 def test_progress_has_share_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Of 4 configurations with 2 rounds, a started round counts 1 of 8, a finished configuration 2 of 8.
 
-    The summary counts outcomes, without configurations that no commit supports.
+    The summary counts outcomes, without configurations that no commit supports. Failures that differ only in numbers
+    are one.
     """
     messages: list[str] = []
     clock = [0.0]
@@ -74,6 +75,7 @@ def test_progress_has_share_and_time_left(monkeypatch: pytest.MonkeyPatch, capsy
         progress.note_configuration(_configuration(index, skipped, failed))
     progress.note_configuration(_configuration(1, f"{NOT_SUPPORTED}k is not for int8"))  # not counted
     shown = [line.strip() for line in capsys.readouterr().out.split("\r\x1b[K") if line]
+    # After 10, 20 and 30 s, these are 1, 1 + 2 and 1 + 2 + 1 of 8: configuration 0 had one round left.
     assert shown[:3] == ["12%, 70 s left: time_a.A", "38%, 33 s left: time_a.A", "50%, 30 s left: time_a.A"]
     assert shown[-1] == "100%, 0 s left: time_a.A"
     assert messages == ["time_a.A(2) FAILED\nno: 0.5"]

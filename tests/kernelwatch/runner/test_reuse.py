@@ -50,7 +50,7 @@ def _make_stored_task(indices: Sequence[int]) -> Task:
 
 @pytest.mark.parametrize(("stored", "checks"), [(range(119), 3), (range(50), 1), (range(3), 1), (range(1), 1), ((), 0)])
 def test_share_of_stored_numbers_is_measured(stored: Sequence[int], checks: int) -> None:
-    """A fiftieth of the stored numbers, at least one, is measured again. The others are reused."""
+    """A fiftieth of the stored numbers, rounded up, is measured again. The others are reused."""
     configurations = _configurations(120)
     measured: list[str] = []
 
@@ -92,27 +92,30 @@ def test_short_times_have_a_larger_threshold() -> None:
 def test_every_number_is_measured_within_fifty_runs(sizes: list[int]) -> None:
     """The checks of a class are neighbours, and about a fiftieth of it."""
     keys = [(str(group), index) for group, size in enumerate(sizes) for index in range(size)]
-    run_of = dict.fromkeys(keys, 0)
+    last_runs = dict.fromkeys(keys, 0)  # run 0: not yet measured again
     runs = math.ceil(len(keys) / math.ceil(reuse.RECHECKED_SHARE * len(keys)))
     assert runs <= 50
     for run in range(1, runs + 1):
-        assert 0 in run_of.values()
+        assert 0 in last_runs.values()
         checks = [
             Check(RunConfiguration(group=group, index=index, params=""), StoredNumbers("c", {}, run=last_run))
-            for (group, index), last_run in run_of.items()
+            for (group, index), last_run in last_runs.items()
         ]
         chosen_keys = [(check.configuration.group, check.configuration.index) for check in reuse.choose_checks(checks)]
         assert chosen_keys == sorted(chosen_keys, key=keys.index)
-        for group, size in enumerate(sizes[: 0 if run == runs else None]):
+        for group, size in enumerate(sizes if run < runs else []):  # the last run also repeats the first ones
             indices = [index for name, index in chosen_keys if name == str(group)]
             assert indices == list(range(min(indices, default=0), max(indices, default=-1) + 1))
             assert len(indices) <= math.ceil(reuse.RECHECKED_SHARE * size) + 1
-        run_of |= dict.fromkeys(chosen_keys, run)
-    assert 0 not in run_of.values()
+        last_runs |= dict.fromkeys(chosen_keys, run)
+    assert 0 not in last_runs.values()
 
 
 def _store(folder: Path, commit: str = OLD, **changes: Any) -> None:
-    """Store two configurations of a class as a run does, with fingerprints and a run record."""
+    """Store two configurations of a class as a run does, with fingerprints and a run record.
+
+    A change `second` is the second configuration's outcome. `measured` lists the configurations that are not reused.
+    """
     write_json(str(folder / "gpu" / "machine.json"), {"machine": "gpu"}, 1)
     results = Results({"machine": "gpu"}, {}, commit, 0, "3", changes.get("environment", ENVIRONMENT), {})
     for name, value in ((TIME, 2.0), (RATIO, 0.5)):
@@ -151,9 +154,9 @@ def entries(tmp_path: Path) -> Entries:
 def test_stored_numbers_are_loaded(tmp_path: Path, entries: Entries) -> None:
     """Numbers are loaded by fingerprint, with their threshold. The newest commit of a fingerprint counts."""
     _store(tmp_path)
-    both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, 0.01)
+    both_numbers = StoredNumbers(OLD, {TIME: [2.0] * 20, RATIO: [0.5] * 20}, threshold=0.01)
     assert entries() == {"one-print": both_numbers, "two-print": both_numbers}
-    time_alone = StoredNumbers(OLD, {TIME: [2.0] * 20}, 0.01)
+    time_alone = StoredNumbers(OLD, {TIME: [2.0] * 20}, threshold=0.01)
     assert entries(groups={NAME: [TIME]}) == {"one-print": time_alone, "two-print": time_alone}
     _store(tmp_path, "d" * 40, measured=["two"])
     origins = {key: (entry.commit, entry.run) for key, entry in entries().items()}
@@ -206,7 +209,7 @@ def test_numbers_of_the_same_run_are_reused(
         configuration = RunConfiguration(
             group=NAME, index=index, params=case, fingerprint=f"{case}-print", round_sizes=[10, 10]
         )
-        configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons[: 1 - index]
+        configuration.numbers, configuration.throttle_reasons = {TIME: [2.0] * 20}, reasons * (case == "one")
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", OLD, ENVIRONMENT).save(
         {**documents(tmp_path)[OLD[:8]], "results": {}}, run_record.collect_lines()
@@ -247,29 +250,31 @@ def test_run_record_is_read_as_written(tmp_path: Path) -> None:
             "round_sizes": [2, 1],
             "throttle_reasons": ["hot"],
             "block": (64, 0),
+            "machine_code": cubin._replace(arch="sm_80"),
         },
         {"skipped": "this commit does not have it: kernel 'k' <no>"},
         *({"failed": f"CompileError: µ\nmore {index}"} for index in range(2)),
     ]
-    outcomes[2]["machine_code"] = cubin._replace(arch="sm_80")
     for index, outcome in enumerate(outcomes):
         configuration = RunConfiguration(group=NAME, index=index, params=f"p, {index}", **outcome)
         run_record.configurations.append((configuration, [TIME]))
     folders.CommitFiles(tmp_path / "gpu", NEW, ENVIRONMENT).save({"results": {}}, run_record.collect_lines())
-    (run,), (older, newer), (line,), _ = (
+    (run,), (code_of_sm_80, code_of_sm_90), (line,), _ = (
         record.read_records(tmp_path, "gpu", file) for file in run_record.collect_lines()
     )
+    # The fingerprint f2 is left out: the GPU was throttled.
     assert (line["fingerprints"], line["reused"]) == ({NAME: {"p, 1": "f1"}}, {NAME: {OLD: ["p, 0"]}})
     assert (line["run"], line["started"], line["ended"]) == (run["run"], run["started"], run["ended"])
-    assert (older["arch"], older["blocks"], "code" in older) == ("sm_80", {"k float32": [64, 0]}, False)
-    assert (newer["cubins"], newer["code"]) == ({cubin[1]: cubin[0]}, {cubin[1]: "b" * 64})
-    assert run["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}
+    assert (code_of_sm_80["arch"], code_of_sm_80["blocks"]) == ("sm_80", {"k float32": [64, 0]})
+    assert "code" not in code_of_sm_80
+    assert (code_of_sm_90["cubins"], code_of_sm_90["code"]) == ({cubin.name: "a" * 64}, {cubin.name: "b" * 64})
+    assert run["processes"] == {NEW: {TIME: {"2 1": [], "1": ["p, 1"]}}}, "the most frequent sizes list nothing"
     assert [record.find_round_sizes(run, NEW, TIME, f"p, {index}", 3) for index in (0, 1)] == [(2, 1), (1,)]
     assert (run["began"], run["commits"]) == ({NEW: {TIME: BEGAN}}, [NEW])
     assert run["held_back"] == [{"commit": NEW, "configuration": f"{TIME}(p, 2)", "reasons": ["hot"]}]
     skip = {"commit": NEW, "benchmark": TIME, "configurations": 1}
     assert run["skipped"] == [{**skip, "reason": "this commit does not have it: kernel 'k' <no>"}]
-    assert run["failed"] == [{**skip, "configurations": 2, "reason": "CompileError: ?"}]
+    assert run["failed"] == [{**skip, "configurations": 2, "reason": "CompileError: ?"}], "not ASCII"
     assert run["selected"] == {TIME: ["'p1'"]}
     assert run["before"]["slice"] == "1g"
     assert {*run} >= {"nvcc", "asv", "asv_runner", "host", "ended"}

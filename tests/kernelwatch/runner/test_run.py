@@ -70,9 +70,9 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
 
 
 def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -> None:
-    """A run stores numbers, skips, code hashes and records. A second run measures only a share of the counts.
+    """A run stores numbers, skips, code hashes and records, in which reviews find the spoiled commit.
 
-    A run whose benchmarks are all excluded changes no file.
+    A second run measures only a share of the counts. A run whose benchmarks are all excluded changes no file.
     """
     project, commits = repository
     done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
@@ -146,7 +146,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
 
 
 @pytest.mark.parametrize("case", TYPED)
-def test_arguments_as_in_asv(case: str, repository: tuple[Project, list[str]]) -> None:
+def test_arguments_decide_what_is_stored(case: str, repository: tuple[Project, list[str]]) -> None:
     """Only benchmarks that --bench selects are counted, and a dry run stores nothing."""
     project, commits = repository
     words, standard_input, code, stored, message = TYPED[case]
@@ -205,7 +205,7 @@ def test_run_measures_head(repository: tuple[Project, list[str]]) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("benchmarks/kernels.py", "\nnothing\n", "benchmarks/kernels.py:24: NameError: name 'nothing'"),
+        ("benchmarks/kernels.py", "\nnothing\n", "benchmarks/kernels.py:24: NameError: name 'nothing'"),  # the end
         ("imaging/__init__.py", "1 / 0\n", "imaging/__init__.py:1: ZeroDivisionError"),
     ],
 )

@@ -54,10 +54,10 @@ def test_first_importable_commit_lists_benchmarks(broken: str, monkeypatch: pyte
     begun: list[str] = []
 
     @contextmanager
-    def begin(*arguments: Any) -> Any:
-        begun.append(arguments[3])
-        if arguments[3] in broken.split():
-            raise PackageError(f"no {arguments[3]}")
+    def begin(_conf: Any, _environment: Any, _repo: Any, commit: str, *_: Any) -> Any:
+        begun.append(commit)
+        if commit in broken.split():
+            raise PackageError(f"no {commit}")
         yield FakeProcess()
 
     monkeypatch.setattr(commit_process, "start_process", begin)
@@ -119,8 +119,8 @@ def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], t
 @pytest.mark.parametrize(
     ("has_gpu", "options", "count", "in_turns"),
     [
-        (True, {"interleave_rounds": None}, 2, True),
-        (True, {"interleave_rounds": True}, 3, True),
+        (True, {"interleave_rounds": None}, 2, True),  # the default of `asv continuous`
+        (True, {"interleave_rounds": True}, 3, True),  # c2 has no package: an error
         (True, {}, 2, False),
         (True, {"interleave_rounds": True}, 1, False),
         (False, {"interleave_rounds": True}, 2, False),
@@ -140,8 +140,8 @@ def test_commits_on_a_gpu_are_interleaved(
         described.append((commit, index))
 
     @contextmanager
-    def begin(*arguments: Any) -> Any:
-        yield SimpleNamespace(write_jobs=lambda index: describe(arguments[3], index))
+    def begin(_conf: Any, _environment: Any, _repo: Any, commit: str, *_: Any) -> Any:
+        yield SimpleNamespace(write_jobs=lambda index: describe(commit, index))
 
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
@@ -180,8 +180,8 @@ def test_another_python_is_refused(python: str, is_own: bool, monkeypatch: pytes
         ({}, False, True, [sys.executable]),
         ({"pip+asv_runner": "0.3.2"}, False, True, [sys.executable]),
         ({"numpy": ""}, False, True, ["theirs"]),
-        ({}, True, True, [sys.executable, "theirs", "theirs"]),
-        ({}, True, False, [sys.executable, sys.executable]),
+        ({}, True, True, [sys.executable, "theirs", "theirs"]),  # the second process begins in the built environment
+        ({}, True, False, [sys.executable, sys.executable]),  # nothing can be built: both starts fail
     ],
 )
 def test_python_of_the_run_measures_commits(

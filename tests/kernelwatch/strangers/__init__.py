@@ -16,20 +16,27 @@ import pytest
 from tests.kernelwatch.strangers import texts
 
 
-class Stranger(NamedTuple):
-    """Content of a repository. If `benchmarks` is empty, `kernelwatch init` writes benchmarks/kernels.py.
+class Spoiled(NamedTuple):
+    """A kernel that the third commit spoils, and the source line that the review shows."""
 
-    `spoiled` has for each kernel that the third commit spoils: name, file, old text, new text, source line that the
-    review shows, and the number of this line.
-    """
+    kernel: str
+    file: str
+    old_text: str
+    new_text: str
+    line: str
+    line_number: int
+
+
+class Stranger(NamedTuple):
+    """Content of a repository. If `benchmarks` is empty, `kernelwatch init` writes benchmarks/kernels.py."""
 
     benchmarks: str
     files: Mapping[str, str]
-    spoiled: tuple[tuple[str, str, str, str, str, int], ...]
+    spoiled: tuple[Spoiled, ...]
 
 
-def _across(kernel: str, file: str, line: int) -> tuple[str, str, str, str, str, int]:
-    return kernel, file, texts.ALONG, texts.ACROSS, "out[x * h + y] =", line
+def _across(kernel: str, file: str, line_number: int) -> Spoiled:
+    return Spoiled(kernel, file, texts.ALONG, texts.ACROSS, "out[x * h + y] =", line_number)
 
 
 _PACKAGE = {"imaging/__init__.py": "", "pyproject.toml": texts.PYPROJECT}
@@ -53,7 +60,7 @@ STRANGERS = {
             "src/flip.cu": texts.FLIP,
         },
         (
-            ("flip", "src/flip.cu", "y * w + w - x - 1", "x * h + y", "out[x * h + y] =", 8),
+            Spoiled("flip", "src/flip.cu", "y * w + w - x - 1", "x * h + y", "out[x * h + y] =", 8),
             _across("brighten", "include/imaging/brighten.cuh", 10),
         ),
     ),
@@ -65,7 +72,7 @@ STRANGERS = {
     "kernels of Triton": Stranger(
         texts.TRITON_BENCHMARKS,
         {**_PACKAGE, "imaging/kernels.py": texts.TRITON},
-        (("brighten", "imaging/kernels.py", texts.ALONG, texts.ACROSS, "tl.store(out + x * h + y", 11),),
+        (Spoiled("brighten", "imaging/kernels.py", texts.ALONG, texts.ACROSS, "tl.store(out + x * h + y", 11),),
     ),
 }
 
@@ -137,9 +144,10 @@ def make_project(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
     commits = [project.commit("as it is")]
     project.write("README", "text\n")
     commits.append(project.commit("a text"))
-    for _, file, old, new, _, _ in stranger.spoiled:
-        assert old in stranger.files[file]
-        project.write(file, stranger.files[file].replace(old, new))
+    for spoiled in stranger.spoiled:
+        text = stranger.files[spoiled.file]
+        assert spoiled.old_text in text
+        project.write(spoiled.file, text.replace(spoiled.old_text, spoiled.new_text))
     commits.append(project.commit("across rows"))
     project.write("README", "another text\n")
     commits.append(project.commit("another text"))
@@ -148,10 +156,10 @@ def make_project(stranger: Stranger, folder: Path) -> tuple[Project, list[str]]:
 
 def assert_search_finds(spoiled: str, good: str, bad: str, stranger: Stranger, project: Project) -> None:
     """Assert that `kernelwatch bisect` finds the spoiled commit and its source line, and measures nothing."""
-    kernel, _, _, _, at_fault, line = stranger.spoiled[-1]
-    bisect = project.run("kernelwatch", "bisect", f"store_sectors {kernel}", good, bad)
+    expected = stranger.spoiled[-1]
+    bisect = project.run("kernelwatch", "bisect", f"store_sectors {expected.kernel}", good, bad)
     assert bisect.returncode == 0, bisect.stdout + bisect.stderr
     assert f"FOUND  {spoiled}" in bisect.stdout
     assert "measured" not in bisect.stderr, "bisect measured although all numbers are stored"
     assert "subject  across rows" in bisect.stdout
-    assert f"+{line:>5}  {at_fault}" in bisect.stdout
+    assert f"+{expected.line_number:>5}  {expected.line}" in bisect.stdout

@@ -69,9 +69,10 @@ def test_error_of_nvcc_is_raised(
     monkeypatch.setenv("NVCC", str(fake_nvcc(tmp_path, body)))
     with pytest.raises(CompileError, match=rf"nvcc failed: .*{command} .*\n.*no such thing") as raised:
         KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90")
+    # The kernel's file stands for nvcc's temporary kernel.cu.
     message = "gpu_kernels/kernels/offset_copy.cu(8): error: no such thing"
     assert input_pattern != "*.cu" or [str(raised.value).splitlines()[place] for place in (0, -1)] == [message, message]
-    assert len(list(empty_cache.rglob("*.json"))) == (input_pattern == "*.ptx")
+    assert len(list(empty_cache.rglob("*.json"))) == (input_pattern == "*.ptx"), "the PTX for ptxas is cached"
 
 
 def test_error_for_newer_ptx_names_its_release(
@@ -97,7 +98,7 @@ ptxas info    : Used 12 registers, used 0 barriers"""
 
 
 def test_resources_are_parsed() -> None:
-    """They are registers, spilled, shared and stack bytes; those of called functions are added: 348 + 376, 192 + 8."""
+    """They are registers, and spilled, shared and stack bytes. Bytes of called functions are added."""
     with pytest.raises(CompileError, match=r"has no resources of 'offset_copy'; it is:\nhello"):
         resources.parse_resources("hello", "offset_copy")
     text = """
@@ -117,8 +118,8 @@ ptxas info    : Compile time = 52.061 ms
 ptxas info    : Function properties for _Z6spillyPKfi
     8 bytes stack frame, 348 bytes spill stores, 376 bytes spill loads
 """
-    assert resources.parse_resources(text, "calls") == resources.Resources(32, 724, 0, 200)
-    assert resources.parse_resources(text, "one") == resources.Resources(32, 32, 4224, 24)
+    assert resources.parse_resources(text, "calls") == resources.Resources(32, 348 + 376, 0, 192 + 8)
+    assert resources.parse_resources(text, "one") == resources.Resources(32, 20 + 12, 4224, 24)
     assert resources.parse_resources(text, "two") == resources.Resources(8, 0, 0, 0)
     assert resources.extract_remarks(text) == ""
 
@@ -142,7 +143,9 @@ def test_prebuild_lists_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     cubins = prebuild.list_cubins(["sm_80", "sm_90"])
     assert {cubin_name[:2] for cubin_name in cubins} == codes
     assert len(cubins) == len({*cubins}) == 2 * len(codes) * len(flags)
-    assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes)
+    assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes), (
+        "cubins of one kernel, dtype and architecture are neighbours: they share PTX"
+    )
 
 
 def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
