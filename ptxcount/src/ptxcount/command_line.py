@@ -88,8 +88,8 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     text = "wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress"
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help=text)
-    text = "report: list races after the counts; strict: also for stores that do not change the value, and volatile "
-    text += "accesses in a warp; error: end the kernel; off: no race check (default: %(default)s)"
+    text = "report: list races after the counts; strict: also list stores that do not change the value, and volatile "
+    text += "accesses of one warp; error: end the kernel; off: no race check (default: %(default)s)"
     parser.add_argument("--races", choices=RACES, default=RACES[0], help=text)
     text = "reads of shared or tensor memory that was never written. report: list them after the counts; error: end "
     text += "the kernel; off: no check (default: %(default)s)"
@@ -169,7 +169,7 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
     if (arch := find_chip(compilation.ptx, options.arch)).replace("compute", "sm").rstrip("af") != MEASURED:
-        title += f"\n{arch}: counted by the rules of {MEASURED}, the only architecture whose counters were compared"
+        title += f"\nCounts for {arch} follow the rules of {MEASURED}, the only ones compared with a GPU's counters."
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:
