@@ -151,7 +151,7 @@ def test_partial_runs_are_told_from_removed_values(
 
 
 WORDS = [
-    ([], 1, "1 changed by less than 1 % (--at-least)"),
+    ([], 1, "1 number that changed by less than 1 % (--at-least)"),
     (["--at-least", "0.5%"], 1, "sectors +0.6 %"),
     (["--all"], 1, "Largest: track_counted.X.track_sectors more sectors"),
     *(
