@@ -1,4 +1,4 @@
-"""What `kernelwatch regressions` says in a shallow clone, and the commands that it advises."""
+"""The report of `kernelwatch regressions` in a shallow clone, and the commands that it advises."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
     is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
     is_unrolled = stride > SECTOR and is_next_in_line
     if walker := pattern.find_unit_at_stride(width) or ("loop iteration" if is_unrolled else ""):
-        text = f"exchange the axes of the lane and the {walker}, or use a tile in shared memory"
+        text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
         return _Verdict("PC102", f"; the next {walker} is {width} bytes away: {text}")
     place_count, pitch = len({offset % stride for offset, _ in fields}), launch.describe_pitch(pattern)
     if stride <= _MAX_STRUCT_BYTES and (place_count > 1 or launch.has_row_stride(pattern)):
@@ -236,6 +236,5 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:
         return None
-    vector = "uchar4" if access.width == 1 else "ushort2"
-    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: use vectors such as {vector}"
+    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: use vectors of 4 bytes"
     return _Verdict("PC106", f"{text}; ptxas may merge the accesses already")

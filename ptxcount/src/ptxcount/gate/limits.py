@@ -156,7 +156,6 @@ def _find_ideal(limit: LineLimit) -> str:
 
 
 def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str, Any]]) -> str:
-    """Describe the access that exceeds a limit most; empty if none does."""
     worst_ratio, text = limit.number, ""
     for access in accesses:
         requests, unit_text = (access["requests"], " per request") if limit.name in _PER_REQUEST else (1, "")
