@@ -60,9 +60,9 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
     [
         ({"n": [4], "m": [1]}, {}, "own takes n, but param_names has m, n; give"),
         ({"dtype": ["float32"]}, {}, "own takes n, but param_names has no argument"),
-        ({"n": [4]}, {"name": "Compiled"}, "other benchmarks are called Compiled; choose"),
-        ({"n": [4]}, {"name": "Taken"}, "other benchmarks are called Taken; choose"),
-        ({"n": [4]}, {"name": "Late"}, "other benchmarks are called IsolatedLate; choose"),
+        ({"n": [4]}, {"name": "Compiled"}, "class Compiled: another benchmark is called Compiled; rename"),
+        ({"n": [4]}, {"name": "Taken"}, "class Taken: another benchmark is called Taken; rename"),
+        ({"n": [4]}, {"name": "Late"}, "class Late: another benchmark is called IsolatedLate; rename"),
         ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axis m; allowed are n, dtype, flags"),
     ],
 )
@@ -83,7 +83,7 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
         f_code=SimpleNamespace(co_filename="own.py"), f_lineno=1, f_globals={"__name__": "suite.own"}
     )
     kernel = Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x")
-    message = "own is watched in suite.own; declare it in suite.own, but import and watch it in suite.kernels"
+    message = "own is watched in suite.own, but the suite is suite.kernels; import the kernel there, and watch it there"
     with pytest.raises(ArgumentError, match=message):
         watched._check_place(kernel, caller)
 

@@ -61,6 +61,7 @@ for (int m = y; m < 32; m += 8) out[i] = tile[x][m];"""
 PAIRS = "__shared__ volatile float before[20]; before[i % 20] = 0; " + TILE.replace("[x][m]", "[x % 2][x / 2 + m / 2]")
 FOUR = "out[i] = (i < 512 ? in[4 * i] : 0) +\nin[4 * i + 1] +\nin[4 * i + 2] *\nin[4 * i + 3] +\nin[8 * i];"
 ROWS = "int y = i % 32, x = i / 32; out[i] = in[y * 33 + x];"
+PLACES = "out[i] = in[2 * i + 1] + in[2 * i] + in[2 * i + 2];"
 MUCH = "float s = 0; for (int m = 0; m < 16; m++) s += in[i + m * 512];\nout[i] = s + {};"
 #: Body of a kernel, and the names of its advice.
 BODIES = [
@@ -87,7 +88,7 @@ BODIES = [
     ("__shared__ float s[512]; s[2 * threadIdx.x] = in[i]; __syncthreads(); out[i] = s[2 * threadIdx.x];",
      ["bank-conflict", "bank-conflict"]),
     (PADDED, ["bank-conflict"]), (COLUMNS, ["bank-conflict", "bank-conflict"]), (TILE, ["bank-conflict"]),
-    (PAIRS, ["bank-conflict"]), (FOUR, ["narrow-access", "strided-access"]),
+    (PAIRS, ["bank-conflict"]), (PLACES, ["array-of-structs"]), (FOUR, ["narrow-access", "strided-access"]),
 ]  # fmt: skip
 
 
@@ -98,12 +99,14 @@ def test_access_patterns_get_their_advice(body: str, names: list[str]) -> None:
 
 #: Body -> end of each advice, before the numbers in brackets.
 TEXTS = {
-    ROWS: ["; the next warp is 4 bytes away: exchange the two axes, or use a tile in shared memory"],
-    PADDED: ["pad every 128 bytes by 4 to get 1"],
-    COLUMNS: ["pad every 1024 bytes by 4 to get 1", "let a warp access 32 consecutive words"],
-    TILE: ["pad every 128 bytes by 4 to get 1"],
-    PAIRS: ["pad every 128 bytes by 64 to get 1"],  # a request reads the same 16 banks in two rows of 128 bytes
-}
+    ROWS: ["; the next warp is 4 bytes away: exchange the axes of lane and warp, or use a tile in shared memory"],
+    PADDED: ["to get 1, add 4 bytes after every 128"],
+    COLUMNS: ["to get 1, add 4 bytes after every 1024", "let a warp access 32 consecutive words"],
+    TILE: ["to get 1, add 4 bytes after every 128"],
+    PLACES: ["and 2 elements in each 8 bytes are accessed: let neighbouring lanes access consecutive elements, as "
+             "with one array per struct member, or use shared memory"],
+    PAIRS: ["to get 1, add 64 bytes after every 128"],  # a request reads the same 16 banks in two rows of 128 bytes
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("body", TEXTS)
@@ -116,7 +119,7 @@ def test_advice_names_array_and_remedy(body: str) -> None:
 def test_one_advice_per_cause() -> None:
     """Lines 0 to 3 of `FOUR` read the members of 16 bytes. Line 1 is named first, as line 0 has half the threads."""
     first, second = _find_advice(FOUR)
-    assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, 4 accesses cover the gap")
+    assert first.text.startswith("load of in: neighbouring lanes are 16 bytes apart, and 4 accesses fill these bytes")
     file, line = first.places[0]
     assert sorted(first.places) == [(file, (line or 0) + offset) for offset in range(-1, 3)]
     assert (CODES[second.code], second.places) == ("strided-access", [(file, (line or 0) + 3)])
@@ -140,4 +143,4 @@ def test_declared_rows_become_an_array_per_column() -> None:
     counters = count(f"__global__ void k(float* out, const float* in) {{ {body} }}", "k", 1, 32, arguments)
     (advice,) = find_advice(counters, arguments, ["out=float32[32]", "in=float32[32,4]"])
     assert (advice.code, "a declared row of in: let neighbouring" in advice.text) == ("PC103", True)
-    assert "one array per column, or" in advice.text
+    assert "as with one array per column, or" in advice.text

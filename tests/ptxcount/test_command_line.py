@@ -206,7 +206,7 @@ def test_other_arch_has_a_note(arch: str, is_noted: bool, tmp_path: Path, capsys
     file = tmp_path / "k.ptx"
     file.write_text(module("", 0, target=f"8.8 {arch}"))
     assert main([str(file), "--grid", "1", "--block", "32"]) == 0
-    note = f"{arch}: counted by the rules of sm_90, the only architecture whose counters were compared"
+    note = f"Counts for {arch} follow the rules of sm_90, the only ones compared with a GPU's counters."
     assert capsys.readouterr().out.splitlines()[1] == (note if is_noted else "")
 
 

@@ -162,8 +162,8 @@ PATTERNS = [
     (LANES * 2, LANES % 2 == 0, "active lanes at neighbouring elements"),
     (LANES * 4, LANES % 4 < 2, "groups of 2 lanes at consecutive elements"),
     (LANES * 4 + LANES // 3 * 96, 32, "groups of 2.9 lanes on average at consecutive elements"),  # ten of 3, one of 2
-    (LANES // 16 * 64, 32, "sampled: 2 addresses, 16 lanes each"),
-    (LANES // 4 * 8, 32, "sampled: 8 addresses, 4 lanes each"),
+    (LANES // 16 * 64, 32, "2 addresses per sampled request, 16 lanes each"),
+    (LANES // 4 * 8, 32, "8 addresses per sampled request, 4 lanes each"),
     ((LANES ^ 1) * 4, 32, "lanes at neighbouring elements in another order"),
 ]  # fmt: skip
 

@@ -62,7 +62,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_limits("cluster_load_sectors = 0, cluster_atomic_requests = 0, local_load_requests = 0")], 0, []),  # absent
     ([_limits("constant_addresses_per_request = 32"), kernel(2, TABLE, (BODY, CONSTANT)), pin("--accept")], 0, []),
     ([kernel(2, TABLE, (BODY, CONSTANT + "  // ptxcount: addresses <= 16")), pin("--accept")], 1,
-     ["scale.cu:6: error: PC002 addresses are 32; at most 16 "]),
+     ["scale.cu:6: error: PC002 addresses per request are 32; at most 16 "]),
     ([launch(f'{LAUNCH}name = "doubled"\n'), kernel(8)], 1, [f"{ROSE}; scale.cu changed"]),  # pinned without a name
     ([launch(NAMED), pin(), launch(NAMED.replace("random(1)", "random(2)"))], 0, []),  # another array, the same counts
     # limits of a launch and of a line
@@ -80,11 +80,11 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("sectors <= 8, lines <= 2, requests <= 32")], 0, []),
     ([_behind("sectors <= 2 x ideal")], 0, []),
     ([launch(LAUNCH + TWO_BLOCKS), pin(), _behind("sectors <= 7.9")], 1,
-     [f"scale.cu:6: error: PC002 sectors are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]"
+     [f"scale.cu:6: error: PC002 sectors per request are 8; at most 7.9 are allowed [launch scale<float> (launch {n})]"
       for n in (1, 2)]),
-    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors are 8; at most 6 are allowed"]),
+    ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors per request are 8; at most 6 are"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
-    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines are 2; at most 1 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines per request are 2; at most 1 are allowed"]),
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),

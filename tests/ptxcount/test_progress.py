@@ -168,7 +168,7 @@ def test_counts_without_polls(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_reports_have_the_number_of_polls() -> None:
     counters = _count("a flag of another block")
     polls = counters.polls
-    assert f"polling: {polls} repeated load requests, in no total" in format_table(counters)
+    assert f"polling: {polls} repeated load requests, not in the totals" in format_table(counters)
     assert sum(f"{access.polls} polling requests" in listing.describe_cost(access) for access in counters.accesses) == 1
     assert json.loads(listing.format_json(counters))["polls"] == polls
     sectors = sum(access.sectors for access in counters.accesses)

@@ -34,6 +34,7 @@ SLOWER = {"slower": 4, "mean": "+4.4 %"}
 SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([], "Nothing changed."),
     "all times": ([SLOWER], "k is 4.4 % slower in the mean of 4 times; no other kernel changed."),
+    "1": ([{"slower": 1, "mean": "+4 %", "times": 1, "kernel_times": 1}], "k is 4 % slower; no other kernel changed."),
     "some times": ([{**SLOWER, "slower": 3}],
                    "k is slower in 3 of 4 times, at most +4.4 % at 64x64 -O3; no other kernel changed."),
     "both ways": ([{"slower": 1, "faster": 2, "mean": "-2 %"}],

@@ -84,20 +84,20 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--arch", help=f"architecture to compile for, such as sm_100 (default: {ARCH})")
     text = "dynamic shared memory (default: 0)"
     parser.add_argument("--dynamic-shared", type=int, default=0, metavar="BYTES", help=text)
-    text = f"maximum PTX instructions of a group of blocks, which ptxcount runs together (default: {STEP_LIMIT})"
+    text = f"maximum PTX instructions of each group of blocks that ptxcount runs together (default: {STEP_LIMIT})"
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     text = "wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress"
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help=text)
-    text = "report: list races after the counts; strict: also for stores that do not change the value, and volatile "
-    text += "accesses in a warp; error: end the kernel; off: no race check (default: %(default)s)"
+    text = "report: list races after the counts; strict: also list stores that do not change the value, and volatile "
+    text += "accesses of one warp; error: end the kernel; off: no race check (default: %(default)s)"
     parser.add_argument("--races", choices=RACES, default=RACES[0], help=text)
     text = "reads of shared or tensor memory that was never written. report: list them after the counts; error: end "
     text += "the kernel; off: no check (default: %(default)s)"
     parser.add_argument("--unwritten", choices=UNWRITTEN, default=UNWRITTEN[0], help=text)
     text = "value of a __constant__ or __device__ variable: NAME=dtype[shape]=FILL"
     parser.add_argument("--variable", action="append", default=[], metavar="ARG", help=text)
-    text = "also print source lines of this file or folder, not only of the compilation's files (or for PTX, of the "
-    text += "current folder)"
+    text = "file or folder whose source lines are also printed. Without it: files of the compilation; for PTX, those "
+    text += "of the current folder"
     parser.add_argument("--source", action="append", default=[], type=Path, metavar="PATH", help=text)
     parser.add_argument("--json", action="store_true", help="print totals and source lines as JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the listing as an HTML page")
@@ -169,7 +169,7 @@ def _render(options: argparse.Namespace, compilation: Compilation, entry: str, c
     find_lines = listing.read_source_lines([*sources, *options.source])
     title = f"{options.entry or cpp_name(entry)} of {file}, grid {options.grid}, block {options.block}"
     if (arch := find_chip(compilation.ptx, options.arch)).replace("compute", "sm").rstrip("af") != MEASURED:
-        title += f"\n{arch}: counted by the rules of {MEASURED}, the only architecture whose counters were compared"
+        title += f"\nCounts for {arch} follow the rules of {MEASURED}, the only ones compared with a GPU's counters."
     cost_text = costs.format_costs(counters, options.words, find_lines)
     text = listing.format_report(counters, find_lines, title, cost_text)
     if options.html:

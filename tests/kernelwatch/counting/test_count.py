@@ -84,7 +84,7 @@ REFUSED = [
     ("offset_copy size=10 offset=0 float32 -no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas -O3,--no-such-flag", "kernelwatch count: nvcc failed"),
     ("offset_copy size=10 offset=0 -Xptxas", "kernelwatch count: flags '-Xptxas': -Xptxas needs a value, as in"),
-    ("histogram size=64 bins=8 float64", "kernelwatch count: histogram has fixed types: float64 changes nothing; "),
+    ("histogram size=64 bins=8 float64", "kernelwatch count: histogram has fixed types, so float64 changes nothing; "),
     (
         "row_sum rows=10 columns=64 complex64",
         'kernelwatch count: the source has no kernel row_sum<cuda::std::complex<float>>: name followed by "::" must be '

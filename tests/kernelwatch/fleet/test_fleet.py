@@ -193,7 +193,7 @@ def test_backfill_ends_without_suitable_workers(
     monkeypatch.setattr(engine, "_machines_by_worker", lambda _: next(looks, {}))
     with pytest.raises(FleetError, match=message) if message else nullcontext():
         assert not engine.backfill(fleet, tmp_path, COMMITS, report=messages.append)
-    assert messages == ([] if message else ["8 commits left, but no worker is connected"])
+    assert messages == ([] if message else ["8 commits left, but no worker is connected; start one, and retry"])
 
 
 @pytest.mark.usefixtures("checkout")

@@ -138,8 +138,8 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
     assert document["only_base"] == [], "a copy ratio has no entry of its own"
-    apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: no threshold is below 8 %; "
-    remedy = "to judge smaller changes measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
+    apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: changes up to 8 % are SAME there; "
+    remedy = "for smaller ones, measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
     assert document["notes"] == [apart_note + remedy] * (len(uuids) - 1)  # one note for two GPUs
 

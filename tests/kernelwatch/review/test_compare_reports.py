@@ -157,7 +157,7 @@ def test_partial_runs_are_told_from_removed_values(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "1 changed by less than 1 % (--at-least)"),
+        ([], "1 number that changed by less than 1 % (--at-least)"),
         (["--at-least", "0.5%"], "sectors +0.6 %"),
         (["--all"], "Largest: track_counted.X.track_sectors more sectors"),
     ],

@@ -84,7 +84,7 @@ def test_controls_give_the_threshold(name: str) -> None:
     assert row.judgement.verdict.value == verdict
     assert row.judgement.threshold == pytest.approx(threshold)
     assert outcome.exit_code == (verdict == "SLOWER")
-    notes_on_controls = [note.startswith(f"{count} controls") for note in outcome.notes]
+    notes_on_controls = [note.startswith(f"{count} times of equal machine code") for note in outcome.notes]
     assert notes_on_controls == [False] + [True] * (count >= MIN_CONTROLS)  # the first note is on the two GPUs
 
 

@@ -66,8 +66,7 @@ ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
 BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: all of its entries are ignored",))
 HOST_LAUNCH = SourceChanges(launch_files=("main.cu",))
 HOST_NOTE = (
-    "lines with <<<...>>> differ in main.cu; the suite launches what its classes declare, so if grid, block or shared "
-    "memory changed, change the classes, too"
+    "launches (<<<...>>>) changed in main.cu; if grid, block or shared memory changed, change the suite's classes, too"
 )
 
 #: Points of base and of head.
@@ -121,7 +120,7 @@ def test_note_on_twice_the_instructions(instructions: float, beside: dict[str, P
     base, head = sides
     outcome = review(base, head)
     assert outcome.conclusion.value == "SAME"
-    assert [note.partition(":")[0] for note in outcome.notes] == ["more PTX instructions, ratio to base"] * is_noted
+    assert [note.partition(":")[0] for note in outcome.notes] == ["more PTX instructions (head / base)"] * is_noted
 
 
 def test_report_does_not_change_its_review() -> None:

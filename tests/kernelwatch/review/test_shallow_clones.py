@@ -40,5 +40,5 @@ def test_shallow_clone_without_measured_commits_is_reported(tmp_path: Path, caps
         write(folder, {measured: {COUNT: {"one": 1.0}}})
         assert main([], folder) == 0
         outputs.append(capsys.readouterr().err)
-    message = "this clone is shallow and lacks all measured commits, so their dates order them"
+    message = "this clone is shallow and lacks the measured commits, so they are ordered by date"
     assert outputs == ["", f"{message}; run: git fetch --unshallow\n"]

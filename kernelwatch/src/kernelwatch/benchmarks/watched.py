@@ -78,7 +78,7 @@ class Watched(kw.CountedWithShared):
             raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; {advice}")
         for timed in (name, f"Isolated{name}"):
             if timed == "Compiled" or (timed in _TIMED and _TIMED[timed].kernel != kernel.name):
-                raise ArgumentError(f"other benchmarks are called {timed}; choose another name")
+                raise ArgumentError(f"class {name}: another benchmark is called {timed}; rename the class")
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
         if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):
@@ -180,7 +180,7 @@ def _check_place(kernel: Kernel, caller: FrameType) -> None:
     caller_module = caller.f_globals.get("__name__", "")
     if caller_module.startswith(f"{settings.suite_folder()}.") and caller_module != suite_module:
         raise ArgumentError(
-            f"{kernel.name} is watched in {caller_module}; declare it in {caller_module}, "
-            f"but import and watch it in {suite_module}"
+            f"{kernel.name} is watched in {caller_module}, but the suite is {suite_module}; "
+            "import the kernel there, and watch it there"
         )
     _FIRST_PLACES.setdefault(kernel.name, place)

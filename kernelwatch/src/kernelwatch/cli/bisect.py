@@ -92,5 +92,5 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
     except CannotCompareError as error:
         return report_failure("judge", error)
     verdict = judge_value(value, *options.between)
-    print(f"skip: {commit[:8]} has no number" if value is None else f"{verdict}: {value:g}")
+    print(f"skip: {commit[:8]} has no number of {configuration.name}" if value is None else f"{verdict}: {value:g}")
     return {"good": 0, "bad": 1, "skip": 125}[verdict]

@@ -46,7 +46,7 @@ docs/review-a-change.md of kernelwatch explains drifts and how to confirm one.
         fetch = "git fetch --unshallow && git fetch --all" if git.is_shallow(root) else "git fetch --all"
         print(f"left out: results of {listed}, which this repository does not have; run: {fetch}", file=sys.stderr)
     if git.is_shallow(root) and not all(history.graph.parents for history in histories):
-        problem = "this clone is shallow and lacks all measured commits, so their dates order them"
+        problem = "this clone is shallow and lacks the measured commits, so they are ordered by date"
         print(f"{problem}; run: git fetch --unshallow", file=sys.stderr)
     if options.json:
         sys.stdout.write(render_json(regressions))

@@ -205,7 +205,7 @@ def check_dtype_is_used(kernel: Kernel, launch: Launch) -> None:
     )
     if facts == suite_facts:
         names = " or ".join(sorted(suite_dtypes))
-        raise UnknownDtypeError(f"{launch.kernel} has fixed types: {dtype} changes nothing; use {names}")
+        raise UnknownDtypeError(f"{launch.kernel} has fixed types, so {dtype} changes nothing; use {names}")
 
 
 def _execution_facts(kernel: Kernel, dtype: str, launch: Launch) -> list[Any]:

@@ -81,7 +81,7 @@ def backfill(
         except TimeoutError:
             if _machines_by_worker(client):
                 continue
-            report(f"{count_noun(len(futures), 'commit')} left, but no worker is connected")
+            report(f"{count_noun(len(futures), 'commit')} left, but no worker is connected; start one, and retry")
             return False
         for future in done:
             commit = futures.pop(future)

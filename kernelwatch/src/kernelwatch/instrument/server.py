@@ -135,7 +135,7 @@ class Server:
     def _end_process(self, channel: Channel) -> None:
         """End this process, because a job took too long. Tell the client, unless another thread is sending."""
         with suppress(OSError):
-            channel.send(JobProblem(kind="failed", text=f"took longer than {self._limit:g} s"), waits=False)
+            channel.send(JobProblem(kind="failed", text=f"measuring took longer than {self._limit:g} s"), waits=False)
         os._exit(1)
 
 

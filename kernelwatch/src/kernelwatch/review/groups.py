@@ -199,8 +199,8 @@ def _sort_metric(item: tuple[str, dict[str, list[Row]]]) -> tuple[bool, float]:
     return not decides, -max(row.size for row in metric_rows)
 
 
-def _format_part(count: int, total: int) -> str:
-    return "" if count == total else f" ({count} of {total})"
+def _format_part(count: int, total: int, noun: str = "") -> str:
+    return "" if count == total else f" ({count} of {total}{noun})"
 
 
 def _format_change(metric: str, rows: Sequence[Row]) -> str:
@@ -247,6 +247,6 @@ def _describe_machine_code(rows: Iterable[Row]) -> Iterator[str]:
     recorded = (row for row in rows if row.code_unchanged is not None and row.arch is None)
     unchanged_by_dtype = {row.params.get("dtype"): row.code_unchanged for row in recorded}
     if changed_count := list(unchanged_by_dtype.values()).count(False):
-        yield f"machine code changed{_format_part(changed_count, len(unchanged_by_dtype))}"
+        yield f"machine code changed{_format_part(changed_count, len(unchanged_by_dtype), ' dtypes')}"
     elif unchanged_by_dtype:
         yield "machine code unchanged"

@@ -66,7 +66,7 @@ def _find_problem(limits: Multiprocessor, resources: dict[str, Row], side: str, 
     (threads, dynamic), (registers, shared) = block, read_resources(resources, side)
     if not count_blocks(limits, threads, registers, 0):
         return (
-            f"{threads} threads need {registers} registers each, a multiprocessor has {REGISTERS}; "
+            f"{threads} threads need {registers} registers each, but a multiprocessor has only {REGISTERS}; "
             f"use fewer threads or __launch_bounds__({threads})"
         )
     if not count_blocks(limits, threads, registers, shared + dynamic):

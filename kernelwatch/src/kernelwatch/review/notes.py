@@ -46,17 +46,15 @@ def list_notes(
     if multi_gpu:
         count = f"{len(multi_gpu)} of {len({pair.benchmark for pair in times})} timed benchmarks"
         yield (
-            f"several GPUs of one model measured {count}: no threshold is below "
-            f"{thresholds.between_gpus * 100:g} %; "
-            f"to judge smaller changes measure both on one GPU: {command}"
+            f"several GPUs of one model measured {count}: changes up to {thresholds.between_gpus * 100:g} % are SAME "
+            f"there; for smaller ones, measure both on one GPU: {command}"
         )
     if multi_gpu and thresholds.controls:
         number, largest = thresholds.controls
         yield (
-            f"{number} controls (equal machine code, from {LONG_LAUNCH * 1e6:g} µs on, "
-            f"at most {MAX_COPIES:g} times the copy) differ by up to {largest * 100:.2g} %; "
-            f"changes of such times are SAME up to {thresholds.between_gpus * 100:.3g} %, "
-            f"of other times up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
+            f"{number} times of equal machine code (at least {LONG_LAUNCH * 1e6:g} µs, at most {MAX_COPIES:g} times "
+            f"the copy) differ by up to {largest * 100:.2g} % between GPUs: such times are SAME up to "
+            f"{thresholds.between_gpus * 100:.3g} %, others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):
         yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"
@@ -67,8 +65,8 @@ def list_changed_launches(rows: Iterable[Row], command: str) -> Iterator[str]:
     counts = (row for row in rows if row.kind != TIMED and row.arch is None and row.base != row.head)
     if kernels := ", ".join(sorted({row.kernel for row in counts if row.code_unchanged})):
         yield (
-            f"counts changed with equal machine code, so the launch, its arguments or ptxcount changed: {kernels}; "
-            f"measure both with one suite: {command}"
+            f"counts changed with equal machine code: {kernels}; so the launch, its arguments or ptxcount changed; "
+            f"to count both commits alike: {command}"
         )
 
 
@@ -77,8 +75,8 @@ def list_source_notes(changes: SourceChanges) -> Iterator[str]:
     yield from changes.problems
     if changes.launch_files:
         yield (
-            f"lines with <<<...>>> differ in {', '.join(changes.launch_files)}; the suite launches what its classes "
-            "declare, so if grid, block or shared memory changed, change the classes, too"
+            f"launches (<<<...>>>) changed in {', '.join(changes.launch_files)}; if grid, block or shared memory "
+            "changed, change the suite's classes, too"
         )
 
 
@@ -90,7 +88,7 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
             ratios[row.kernel] = max(row.judgement.ratio, ratios.get(row.kernel, 0))
     if ratios:
         kernels = ", ".join(f"{kernel} {ratio:.3g}" for kernel, ratio in sorted(ratios.items()))
-        yield f"more PTX instructions, ratio to base: {kernels}; they decide only above a limit (docs/settings.md)"
+        yield f"more PTX instructions (head / base): {kernels}; they decide only above a limit (docs/settings.md)"
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:

@@ -80,8 +80,8 @@ def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str
     small = len(differing) - len(listed)
     same = len(rows) - len(differing)
     unlisted = [
-        f"{same} that {choose_form(same, 'is', 'are')} the same" if same else "",
-        f"{small} changed by less than {100 * at_least:g} % (--at-least)" if small else "",
+        f"{count_noun(same, 'number')} that {choose_form(same, 'is', 'are')} the same" if same else "",
+        f"{count_noun(small, 'number')} that changed by less than {100 * at_least:g} % (--at-least)" if small else "",
     ]
     if any(unlisted):
         yield f"Not listed: {'; '.join(filter(None, unlisted))}."

@@ -67,11 +67,11 @@ def iter_undecided(review: Review) -> Iterator[str]:
     if rows:
         how = "measure again" if review.is_of_compilers else "measure both interleaved"
         are, them = choose_form(len(rows), "is", "are"), choose_form(len(rows), "it", "them")
-        yield f"{count_noun(len(rows), 'time')} {are} undecided; to decide {them} {how}: {review.measure_command}"
+        yield f"{count_noun(len(rows), 'time')} {are} undecided; to decide {them}, {how}: {review.measure_command}"
     rows.sort(key=lambda row: row.judgement.could_be[1] if row.judgement.could_be else math.inf, reverse=True)
     for row in rows[:_MAX_UNDECIDED]:
         bounds = row.judgement.could_be
-        could = "anything" if bounds is None else " to ".join(map(format_percent, bounds))
+        could = "anything" if bounds is None else " to ".join(dict.fromkeys(map(format_percent, bounds)))
         if any(reason.why is ReasonKind.CHANCE for reason in row.judgement.reasons):
             could += " (without correction)"
         changed_by = f"{format_percent(row.judgement.ratio)}, could be {could}"

@@ -53,7 +53,7 @@ class BarrierArrival(NamedTuple):
     def describe(self) -> str:
         """Return the text of a deadlock at the barrier."""
         expected = "all threads" if self.key.expected == ALL else f"{self.key.expected} threads"
-        return f"it waits at barrier {self.key.number} for {expected}, which never arrive"
+        return f"it waits at barrier {self.key.number} for {expected}, but some never arrive"
 
 
 def select_waiting(arrivals: Iterable[BarrierArrival]) -> list[tuple[int, BarrierArrival]]:

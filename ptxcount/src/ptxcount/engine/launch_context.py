@@ -186,7 +186,6 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
 
 
 def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
-    """Return a text about dynamic shared memory for errors; empty for a kernel without a dynamic array."""
     if all(variable.size is not None for variable in kernel.variables if not variable.problem):
         return ""
     return f", {size} of them dynamic (--dynamic-shared)" if size else ": give --dynamic-shared BYTES"

@@ -181,18 +181,19 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
     fits_vector = stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES and lowest_address % stride == 0
     if covers_gap and fits_vector:
-        text = f", {len(offsets)} accesses cover the gap: use one of {stride} bytes; ptxas may merge them already"
+        text = f", and {len(offsets)} accesses fill these bytes: use one of {stride}; ptxas may merge them already"
         return _Verdict("PC106", text)
     line = access.source.line
     is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
     is_unrolled = stride > SECTOR and is_next_in_line
-    if walker := pattern.find_unit_at_stride(width) or ("execution" if is_unrolled else ""):
-        text = f"; the next {walker} is {width} bytes away: exchange the two axes, or use a tile in shared memory"
-        return _Verdict("PC102", text)
-    member_count, pitch = len({offset for offset, _ in fields if offset}), launch.describe_pitch(pattern)
-    if stride <= _MAX_STRUCT_BYTES and (member_count or launch.has_row_stride(pattern)):
-        fact, part = (f"and {member_count + 1} members are accessed", "member") if member_count else (pitch, "column")
-        text = f"let neighbouring lanes access consecutive elements, with one array per {part}"
+    if walker := pattern.find_unit_at_stride(width) or ("loop iteration" if is_unrolled else ""):
+        text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
+        return _Verdict("PC102", f"; the next {walker} is {width} bytes away: {text}")
+    place_count, pitch = len({offset % stride for offset, _ in fields}), launch.describe_pitch(pattern)
+    if stride <= _MAX_STRUCT_BYTES and (place_count > 1 or launch.has_row_stride(pattern)):
+        members = f"and {place_count} elements in each {stride} bytes are accessed"
+        fact, part = (pitch, "column") if launch.has_row_stride(pattern) else (members, "struct member")
+        text = f"let neighbouring lanes access consecutive elements, as with one array per {part}"
         return _Verdict("PC103", f", {fact}: {text}, or use shared memory")
     if pitch:
         return _Verdict("PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory")
@@ -235,5 +236,5 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:
         return None
-    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: vectors as uchar4"
-    return _Verdict("PC106", f"{text} need fewer requests; ptxas may merge them already")
+    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: use vectors of 4 bytes"
+    return _Verdict("PC106", f"{text}; ptxas may merge the accesses already")

@@ -24,7 +24,7 @@ def describe_conflict(pattern: Pattern, patterns: Sequence[Pattern]) -> str:
     if padding is None:
         return f"{head}; let a warp access {BANKS} consecutive words"
     row_bytes, pad_bytes, conflicts = padding
-    return f"{head}; pad every {row_bytes} bytes by {pad_bytes} to get {ideal + conflicts / access.requests:.3g}"
+    return f"{head}; to get {ideal + conflicts / access.requests:.3g}, add {pad_bytes} bytes after every {row_bytes}"
 
 
 def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, int, float] | None:

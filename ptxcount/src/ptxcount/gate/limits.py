@@ -156,13 +156,12 @@ def _find_ideal(limit: LineLimit) -> str:
 
 
 def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str, Any]]) -> str:
-    """Describe the access that exceeds a limit most; empty if none does."""
     worst_ratio, text = limit.number, ""
     for access in accesses:
-        requests = access["requests"] if limit.name in _PER_REQUEST else 1
+        requests, unit_text = (access["requests"], " per request") if limit.name in _PER_REQUEST else (1, "")
         value = access[limit.name] / requests
         unit = access[ideal_name] / requests if limit.relative else 1.0
         if unit and value / unit > worst_ratio:
             worst_ratio = value / unit
-            text = f"{limit.name} are {value:g}; at most {limit.number * unit:g} are allowed"
+            text = f"{limit.name}{unit_text} are {value:g}; at most {limit.number * unit:g} are allowed"
     return text

@@ -153,7 +153,7 @@ def _explain_form(opcode: str, type_name: str) -> str:
     forms = {key: row for key, row in rows.items() if type_name in row.types}
     if not forms:
         types = {name for row in rows.values() for name in row.types}
-        return f".{type_name} is none of its types, {join_modifiers(sorted(types))}"
+        return f".{type_name} is not allowed; its types are {join_modifiers(sorted(types))}"
     options = {option for row in forms.values() for option in row.options}
     optional = f"; {join_modifiers(sorted(options))} may follow" if options else ""
     return f"for .{type_name}, ptxcount has {', '.join(forms)}{optional}"

@@ -117,7 +117,7 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     unknown += [kind.name for kind in types if kind.kind not in ("s", "u", "f", "bf16") or kind.name == "bf16x2"]
     if unknown:
         forms = explain_forms("cvt", *instruction.modifiers[-2:])
-        raise unsupported(instruction, forms or f".{unknown[0]} is unknown here")
+        raise unsupported(instruction, forms or f"the modifier .{unknown[0]} is not allowed")
     _, (target, source) = split_name(instruction, 2)
     expect_count(instruction, 2)
     _refuse_undefined_half(instruction, names, target, source)

@@ -212,7 +212,7 @@ def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wid
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
-        raise unsupported(instruction, f"a result cannot go to {_describe_operand(operand)}")
+        raise unsupported(instruction, f"a result cannot go to {_describe_operand(operand)}; a register is needed")
     _expect_fit(instruction, operand, kind, wider)
     instruction.writes.add(operand.name)
     return operand

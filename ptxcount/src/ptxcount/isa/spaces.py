@@ -58,7 +58,7 @@ def decode_access(
     known = {*CACHE_AND_ORDER, *SPACES, *_VECTORS, *allowed}
     extra = [name for name in names if name not in known]
     if extra and not allows_others:
-        raise unsupported(instruction, f".{extra[0]} is unknown here")
+        raise unsupported(instruction, f"the modifier .{extra[0]} is not allowed")
     space, vector = find_space(instruction), find_modifier(instruction, _VECTORS)
     if kind.kind == "pred":
         raise unsupported(instruction, "a .pred cannot be in memory")

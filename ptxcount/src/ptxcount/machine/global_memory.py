@@ -148,7 +148,7 @@ def _check_load_races(part: ArrayPart, count: int, shape: tuple[int, ...], repor
         if race is not None:
             access, text = race
             if history is region.scanned:
-                text += "; this load ends a loop, so counts depend on the order of threads"
+                text += "; this load decides when a loop ends, so counts depend on the order of threads"
             position = divmod(int(places[access]), chunk.shape[1])
             reporter(GlobalRaceError, position, text, region.base + int(index[access]) * width)
 

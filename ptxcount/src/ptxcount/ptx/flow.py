@@ -187,8 +187,7 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
         order.append(head)
         visits += len(inside)
         if visits > MAX_VISITS:
-            nesting = f"its {len(successors)} basic blocks are in nested loops"
-            why = f"{nesting}: ordering them takes over {MAX_VISITS} visits"
+            why = f"the loops of its {len(successors)} basic blocks are nested too deeply for ptxcount"
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
         search = _ComponentSearch(successors, remaining)

@@ -82,7 +82,7 @@ class Pattern:
             return self.run_text
         if self.lane_stride == 0:
             lanes_text = f"{lane_count / address_count:.2g} lanes each"
-            return f"sampled: {address_count / request_count:.2g} addresses, {lanes_text}"
+            return f"{address_count / request_count:.2g} addresses per sampled request, {lanes_text}"
         return "irregular addresses"
 
     @property
@@ -107,7 +107,7 @@ class Pattern:
 
     def find_unit_at_stride(self, distance: int) -> str:
         """Return the unit whose stride is ``distance``, "row of threads" if `shortest_distance` is, or ""."""
-        strides = {"execution": self.execution_stride, "warp": self.warp_stride, "block": self.block_stride}
+        strides = {"loop iteration": self.execution_stride, "warp": self.warp_stride, "block": self.block_stride}
         for unit, stride in strides.items():
             if stride is not None and abs(stride) == distance:
                 return unit

@@ -72,7 +72,7 @@ def format_table(counters: LaunchCounters) -> str:
     if counters.polls:
         polling = sorted({access.kind for access in counters.accesses if access.polls}, reverse=True)
         repeated = f"{counters.polls} repeated {' and '.join(polling)} requests"
-        rows += [f"polling: {repeated}, in no total (the number depends on scheduling)", ""]
+        rows += [f"polling: {repeated}, not in the totals, because the number depends on scheduling", ""]
     return "\n".join([*rows, f"{counters.threads} threads, {per_thread:.1f} PTX instructions each"])
 
 

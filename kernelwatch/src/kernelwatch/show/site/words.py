@@ -200,7 +200,8 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
     sums = {verdict: sum(peer[verdict] for peer in peers) for verdict in ("slower", "faster")}
     counts = {verdict: count for verdict, count in sums.items() if count}
     if group["timed"] and group["times"] == group["kernel_times"] == sum(counts.values()) and word in counts:
-        return f"{kernel} is {group['mean'].lstrip('+-')} {word} in the mean of {count_noun(group['times'], 'time')}"
+        mean = f" in the mean of {group['times']} times" if group["times"] > 1 else ""
+        return f"{kernel} is {group['mean'].lstrip('+-')} {word}{mean}"
     if group["timed"] and counts:
         parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
         largest = max(peers, key=lambda peer: (peer["ratio"] > 1, abs(math.log(peer["ratio"]))))  # slower ones first

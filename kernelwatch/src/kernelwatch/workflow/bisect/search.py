@@ -157,7 +157,7 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     row = next((row for row in review.rows if row.name == configuration.name), None)
     if row is None or not is_different(row):
         verdict = row.judgement.verdict.value if row else "unknown"
-        outcome.reason = f"{commit[:8]} is the last suspect, but its review against its parent is {verdict}"
+        outcome.reason = f"{commit[:8]} is the last suspect, but compared with its parent, it is {verdict}"
         return
     outcome.culprit, outcome.review = commit, review
     if merged:

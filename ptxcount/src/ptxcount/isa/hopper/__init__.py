@@ -35,5 +35,5 @@ def _find_block_rank(kind: str, chunk: Chunk, place: Array) -> list[Array]:
 def require_clusters(chunk: Chunk, access: str) -> None:
     """Raise `LaunchError` in a launch without clusters: the access faults on an H200 (`docs/evidence/memory.md`)."""
     if not chunk.context.has_clusters:
-        text = f"{access} needs a launch with clusters; set cluster=1 or __cluster_dims__"
+        text = f"{access} needs a launch with clusters; set cluster=1 (--cluster 1) or __cluster_dims__"
         raise LaunchError(f"{chunk.instruction.source}: {text}")

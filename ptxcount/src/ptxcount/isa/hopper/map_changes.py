@@ -124,7 +124,7 @@ def _bind_replacement(instruction: Instruction) -> Step:
 def _bind_copy(instruction: Instruction) -> Step:
     """Bind ``tensormap.cp_fenceproxy.global.shared::cta...sync.aligned [to], [from], 128``, executed once per warp."""
     if not re.fullmatch(_COPY.replace(".", r"\."), ".".join(instruction.modifiers)):
-        raise unsupported(instruction, f"its form is tensormap.{_COPY}")
+        raise unsupported(instruction, f"only the form tensormap.{_COPY} exists")
     expect_count(instruction, 3)
     read_target = make_address_reader(instruction, instruction.operands[0], None)
     read_source = make_address_reader(instruction, instruction.operands[1], "shared")
