@@ -173,16 +173,6 @@ def test_unmerged_branch_is_no_predecessor(tmp_path: Path) -> None:
     assert list_standing(tmp_path) == []
 
 
-def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    known = commit(begin(tmp_path))
-    write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, known: {COUNT: {"one": 8.0}}})
-    assert main([], tmp_path) == 0
-    message = (
-        "left out: results of eeeeeeee, which this repository does not have; run: git fetch --all\n"  # no shallow clone
-    )
-    assert message in capsys.readouterr().err
-
-
 #: First, the history of A to D is reviewed. Then a commit gets a new count (None: its results are removed), and the
 #: steps to these heads are reviewed again: the cache has the regressions up to C and up to D, not earlier ones.
 LATER: dict[str, tuple[str, float | None, list[str]]] = {

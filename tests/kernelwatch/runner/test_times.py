@@ -151,12 +151,7 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
 
 #: Factors of the first two measurements to the stored time (0: the output is wrong), and the number of reused
 #: configurations of two.
-TRIES = [
-    ([1.0, 9.9], 1),  # it agrees at once; 9.9 is its second round
-    ([1.2, 1.0], 1),
-    ([1.2, 0.8], 0),
-    ([1.2, 0.0], 0),
-]
+TRIES = [([1.0, 9.9], 1), ([1.2, 1.0], 1), ([1.2, 0.8], 0), ([1.2, 0.0], 0)]  # 1.0 agrees; 9.9 is its second round
 
 
 @pytest.mark.parametrize(("tries", "reused"), TRIES)

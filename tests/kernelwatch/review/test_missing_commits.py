@@ -1,4 +1,4 @@
-"""Messages of `kernelwatch regressions` in a shallow clone, and the commands that it advises."""
+"""Messages of `kernelwatch regressions` about commits that a repository lacks, and the commands that it advises."""
 
 from __future__ import annotations
 
@@ -42,3 +42,11 @@ def test_shallow_clone_without_measured_commits_is_reported(tmp_path: Path, caps
         outputs.append(capsys.readouterr().err)
     message = "this clone is shallow and lacks the measured commits, so they are ordered by date"
     assert outputs == ["", f"{message}; run: git fetch --unshallow\n"]
+
+
+def test_unknown_commits_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = commit(begin(tmp_path))
+    write(tmp_path, {"e" * 40: {COUNT: {"one": 1.0}}, known: {COUNT: {"one": 8.0}}})
+    assert main([], tmp_path) == 0
+    message = "left out: results of eeeeeeee, which this repository does not have; run: git fetch --all\n"
+    assert message in capsys.readouterr().err, "--unshallow is for shallow clones"
