@@ -28,6 +28,7 @@ _INTEGERS = frozenset(f"{kind}{bits}" for kind in "us" for bits in (8, 16, 32, 6
 def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> dict[int, int]:
     """Return the ``id`` of the last store by the ``id`` of each load that ptxas moves next to it."""
     readers = Counter(name for instruction in code for name in instruction.reads)
+    read_once = {name for name, count in readers.items() if count == 1}
     moves = [move for move in code if move.opcode == "mov" and move.writes]
     constants = {name for move in moves if isinstance(move.operands[-1], Immediate) for name in move.writes}
     sunk: dict[int, int] = {}
@@ -38,8 +39,7 @@ def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -
         ends = block.end is End.EXIT or block.successors == [len(blocks) - 1]
         if ends and instructions and instructions[-1].opcode in _STORES and instructions[-1].guard is not None:
             store = instructions.pop()
-            loads = _iter_loads_of(store, instructions, {name for name in readers if readers[name] == 1}, constants)
-            sunk |= {id(load): id(store) for load in loads}
+            sunk |= {id(load): id(store) for load in _iter_loads_of(store, instructions, read_once, constants)}
     return sunk
 
 

@@ -217,7 +217,11 @@ def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
     if not len(starts) or overlaps or min(offset for offset, _ in launch.find_neighbours(pattern)) < 0:
         return False
     array = launch.find_array(pattern)
-    similar = [p for p in launch.patterns if p.lane_stride == pattern.lane_stride and launch.find_array(p) == array]
+    similar = [
+        candidate
+        for candidate in launch.patterns
+        if candidate.lane_stride == pattern.lane_stride and launch.find_array(candidate) == array
+    ]
     if any(np.count_nonzero(places) * 2 < len(places) for places in map(_find_warp_starts, similar)):
         return False
     has_one_start = not np.ptp(starts)
