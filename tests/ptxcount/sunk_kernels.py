@@ -1,5 +1,6 @@
 """Kernels that end with a store of a value from shared memory, by the threads of a guard."""
 
+from collections.abc import Iterable
 from itertools import product
 
 _BEGIN = """
@@ -9,6 +10,7 @@ mad.lo.u32 %r3, %r0, 4, %r1; xor.b32 %r4, %r3, 64; mul.wide.u32 %d2, %r0, 16; ad
 add.s64 %d4, %d1, %d2; st.shared.u32 [%r3], %r0; bar.sync 0; setp.lt.u32 %p1, %r0, %r9; setp.gt.u32 %p2, %r0, 40;
 ld.shared.u32 %r10, [%r4];
 """
+_LOAD = "ld.shared.u32 %r10, [%r4];"
 _FLOAT, _SECOND = "mov.b32 %f1, %r10;", "ld.shared.u32 %r20, [%r4+128];"
 #: Operation on the loaded value %r10, the stored value, and its type.
 _OPERATIONS = [
@@ -47,14 +49,47 @@ _BETWEEN = (
 _STORES = ("@%p1 st.global.{} [%d3], {};", "@%p1 st.shared.{} [%r3+4096], {};", "st.global.{} [%d3], {};")
 
 
+#: Byte offsets of four loads with one base. Neighbours merge if the address is aligned.
+_OFFSETS = ((0, 512, 1024, 1536), (0, 8, 16, 24), (0, 16, 32, 48), (0, 8, 512, 520), (8, 0, 24, 16))
+#: The loads whose values the last store takes. A store before it takes the others.
+_LAST = ((2, 3), (1, 3), (1, 2))
+_ADDRESSES = ("xor.b32 %r4, %r3, 64;", "mad.lo.u32 %r4, %r0, 16, %r1;")
+
+
 def write_kernels() -> dict[str, str]:
-    """Write the PTX of each kernel, by name."""
+    """Write the PTX of kernels with one load for the last store, by name."""
     choices = [*product(_OPERATIONS, [""], _STORES[:1]), *product(_OPERATIONS[:8], _BETWEEN, _STORES)]
-    codes = [
-        f"{operation} {between} {store.format(kind, value)}" for (operation, value, kind), between, store in choices
-    ]
+    return _write_entries(
+        [
+            f"{_BEGIN} {operation} {between} {store.format(kind, value)}"
+            for (operation, value, kind), between, store in choices
+        ]
+    )
+
+
+def write_groups() -> dict[str, str]:
+    """Write the PTX of kernels with four loads of a word or two, half of them for the last store, by name."""
+    codes = []
+    for address, offsets, last, guard, words in product(_ADDRESSES, _OFFSETS, _LAST, ("", "@%p1 ", "@%p2 "), (1, 2)):
+        registers = [[f"%r{10 + words * load + word}" for word in range(words)] for load in range(4)]
+        step = 1 if words == 2 else 2
+        loads = "".join(
+            f"ld.shared.{'v2.' * (words - 1)}u32 {{{', '.join(names)}}}, [%r4+{offset // step}];"
+            for names, offset in zip(registers, offsets, strict=True)
+        )
+        first, second = (
+            "{" + ", ".join(name for load in range(4) if (load in last) is wanted for name in registers[load]) + "}"
+            for wanted in (False, True)
+        )
+        kind = f"v{2 * words}.u32"
+        begin = _BEGIN.replace(_ADDRESSES[0], address).replace(_LOAD, loads)
+        codes.append(f"{begin} {guard}st.global.{kind} [%d4], {first}; @%p1 st.global.{kind} [%d3], {second};")
+    return _write_entries(codes)
+
+
+def _write_entries(codes: Iterable[str]) -> dict[str, str]:
     parameters = ".param .u64 o, .param .u64 g, .param .u32 n"
     return {
-        f"k{number}": f".visible .entry k{number}({parameters})\n{{{_BEGIN}{code} ret;\n}}\n"
+        f"k{number}": f".visible .entry k{number}({parameters})\n{{{code} ret;\n}}\n"
         for number, code in enumerate(codes)
     }

@@ -16,7 +16,7 @@ from ptxcount.ptx.program import TYPES
 from ptxcount.source.cuda_compiler import find_nvcc
 from tests.ptxcount.machine_code_kernels import KERNELS, kernel
 from tests.ptxcount.snippets import execute_snippet, module
-from tests.ptxcount.sunk_kernels import write_kernels
+from tests.ptxcount.sunk_kernels import write_groups, write_kernels
 
 #: Kind and bytes of an access to shared memory -> number of accesses.
 Accesses = Counter[tuple[str, int]]
@@ -108,6 +108,26 @@ def test_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
         executable = prepare_executable(program, name)
         sunk = find_sunk_loads(executable.entry.instructions, executable.flow.blocks)
         if len(sunk) != sum("LDS" in line for line in after_exit):
+            wrong.append(kernels[name].splitlines()[-2])
+    assert wrong == []
+
+
+def test_merged_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
+    """Loads that merge sink together, or not at all. Each has as many bytes as in machine code."""
+    kernels = write_groups()
+    text = _HEADER + "".join(kernels.values())
+    program, wrong = parse(text), []
+    for name, lines in disassemble(text, nvdisasm, tmp_path).items():
+        exits = (index for index, line in enumerate(lines) if re.search(r"@!?P\d\s+EXIT", line))
+        first_exit = next(exits, len(lines))
+        expected = Counter(
+            (index > first_exit, _WIDTHS.get(width, 4))
+            for index, line in enumerate(lines)
+            for width in re.findall(r"\bLDS\.?(\w*)", line)
+        )
+        groups = [group for group in prepare_executable(program, name).mergeable_groups if group.kind == "load"]
+        predicted = Counter((group.store is not None, width) for group in groups for _, width in group.list_accesses())
+        if predicted != expected:
             wrong.append(kernels[name].splitlines()[-2])
     assert wrong == []
 

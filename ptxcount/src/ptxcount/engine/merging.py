@@ -57,6 +57,22 @@ class MergeableGroup:
         if access.width > WORD:
             self.base = self.base.align(access.width, access.offset)
 
+    def split_by_store(self, sunk: Mapping[int, int]) -> list[MergeableGroup]:
+        """Split the group by the store of its sunk loads. Loads that merge sink together or not at all."""
+        pairs = [*zip(self.instructions, self.accesses, strict=True)]
+        stores = {identity: sunk.get(identity) for identity in self.instructions}
+        for start, width in self.list_accesses():
+            merged = [identity for identity, access in pairs if {*range(start, start + width)} & {*access.needed}]
+            if len({stores[identity] for identity in merged}) > 1:
+                stores |= dict.fromkeys(merged)
+        parts: dict[int | None, MergeableGroup] = {}
+        for identity, access in pairs:
+            store = stores[identity]
+            part = parts.setdefault(store, MergeableGroup(self.kind, self.size, self.base, self.block, store=store))
+            part.instructions.append(identity)
+            part.accesses.append(access)
+        return [*parts.values()]
+
     def is_ended_by(self, instruction: Instruction) -> bool:
         """Tell if an instruction writes a register of the group's address."""
         return any(getattr(operand, "name", "") in instruction.writes for operand, _ in self.accesses[0].base)
@@ -119,9 +135,7 @@ def find_mergeable(
     finder = _MergeFinder(code, blocks, accesses, find_residues(code, addresses))
     groups = [*finder.find_store_groups(), *finder.find_load_groups()]
     sunk = find_sunk_loads(code, blocks)
-    for group in groups:
-        stores = {sunk.get(identity) for identity in group.instructions}
-        group.store = stores.pop() if len(stores) == 1 else None
+    groups = [part for group in groups for part in group.split_by_store(sunk)]
     return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD or group.store]
 
 
