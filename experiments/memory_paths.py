@@ -69,7 +69,7 @@ def profile_group(group: str, metrics: Sequence[str], mode: str) -> list[dict[st
     lines = done.stdout.splitlines()
     if done.returncode:
         raise nsight.NsightError(f"{group}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
-    readings = nsight._parse_readings(lines)[1]
+    readings = nsight.parse_readings(lines)[1]
     launched = {row["name"]: row for line in lines if line.startswith("{") for row in [json.loads(line)]}
     guesses = {path.name: path.guess for path in list_paths() if path.group == group}
     if len(readings) != len(launched):

@@ -43,7 +43,7 @@ def profile(launches: Sequence[Launch], metrics: Sequence[str], repeat: int = 1)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NsightError(f"ncu ended with exit code {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    names, readings = _parse_readings(done.stdout.splitlines())
+    names, readings = parse_readings(done.stdout.splitlines())
     expected = [
         _bare_function_name(registry.find_kernel(launch.kernel).entry) for launch in launches for _ in range(repeat)
     ]
@@ -57,7 +57,7 @@ def _bare_function_name(name: str) -> str:
     return re.split("[<(]", name.removeprefix("void "))[0].rpartition("::")[2]
 
 
-def _parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
+def parse_readings(lines: Iterable[str]) -> tuple[list[str], list[dict[str, float]]]:
     """Parse ncu's CSV: return the function names of the launches, and the values of each launch by metric.
 
     Raises `NsightError` for a duration that is not in nanoseconds.

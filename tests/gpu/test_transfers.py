@@ -44,7 +44,7 @@ def measure_counters(source: str) -> dict[str, dict[str, float]]:
     command = ["ncu", *options, "--metrics", ",".join(metrics), *program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stdout[-2000:] + done.stderr[-2000:]
-    names, readings = nsight._parse_readings(done.stdout.splitlines())
+    names, readings = nsight.parse_readings(done.stdout.splitlines())
     assert names == [launch.kernel for launch in module.LAUNCHES]
     return {
         launch.name: {name: sum(reading[metric] for metric in module.METRICS[name]) for name in launch.counters}
