@@ -100,3 +100,12 @@ def _cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 @pytest.fixture
 def arrays() -> Arrays:
     return Arrays()
+
+
+@pytest.fixture(scope="module")
+def nvdisasm() -> Path:
+    """Find the disassembler; skip the test without it."""
+    path = Path(cuda_compiler.find_nvcc()).resolve().with_name("nvdisasm")
+    if not path.exists():
+        pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
+    return path

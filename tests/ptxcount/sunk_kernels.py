@@ -40,6 +40,7 @@ _OPERATIONS = [
     ("cvt.u64.u32 %d7, %r10;", "%d7", "u64"), ("cvt.s64.s32 %d7, %r10;", "%d7", "u64"),
     ("mul.wide.u32 %d7, %r10, 12;", "%d7", "u64"), ("mov.b64 %d7, {%r10, %r10};", "%d7", "u64"),
     ("mov.u32 %r12, 12; mul.lo.u32 %r11, %r10, %r12;", "%r11", "u32"),
+    ("mov.u32 %r12, 0; @%p2 ld.global.u32 %r12, [%d4]; add.u32 %r11, %r10, %r12;", "%r11", "u32"),
 ]  # fmt: skip
 #: Code between the operation and the last store.
 _BETWEEN = (

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -13,41 +12,15 @@ from ptxcount.engine.executable import prepare_executable
 from ptxcount.engine.sunk_loads import find_sunk_loads
 from ptxcount.ptx.parser import parse
 from ptxcount.ptx.program import TYPES
-from ptxcount.source.cuda_compiler import find_nvcc
+from tests.ptxcount.machine_code import HEADER, disassemble
 from tests.ptxcount.machine_code_kernels import KERNELS, kernel
 from tests.ptxcount.snippets import execute_snippet, module
 from tests.ptxcount.sunk_kernels import write_groups, write_kernels
 
 #: Kind and bytes of an access to shared memory -> number of accesses.
 Accesses = Counter[tuple[str, int]]
-_HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
 _SASS = re.compile(r"\b(LDS|STS)((?:\.[A-Z0-9]+)*) ")
-_SECTION = re.compile(r"\s*\.section\s+\.text\.(\S+?),")
 _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "U8": 1, "S8": 1}
-
-
-@pytest.fixture(scope="module")
-def nvdisasm() -> Path:
-    path = Path(find_nvcc()).resolve().with_name("nvdisasm")
-    if not path.exists():
-        pytest.skip(f"no {path}: pip install -r requirements/dev.txt")
-    return path
-
-
-def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, list[str]]:
-    """Return the lines of machine code of each kernel."""
-    source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
-    source.write_text(text)
-    words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90", str(source), "-o", str(cubin)]
-    subprocess.run(words, check=True, capture_output=True, text=True)
-    done = subprocess.run([str(nvdisasm), "-c", str(cubin)], check=True, capture_output=True, text=True)
-    kernels: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in done.stdout.splitlines():
-        if section := _SECTION.match(line):
-            lines = kernels[section[1]] = []
-        lines.append(line)
-    return kernels
 
 
 def count_accesses(text: str, nvdisasm: Path, folder: Path) -> dict[str, Accesses]:
@@ -80,7 +53,7 @@ def predict(text: str) -> dict[str, Accesses]:
 
 
 def test_accesses_merge_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
-    text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
+    text = HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(KERNELS))
     predicted, expected = predict(text), count_accesses(text, nvdisasm, tmp_path)
     assert [code for n, code in enumerate(KERNELS) if predicted[f"k{n}"] != expected[f"k{n}"]] == []
 
@@ -91,7 +64,7 @@ def test_subsets_and_orders_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path
     subsets = [choice for count in range(1, 8) for choice in itertools.combinations(range(7), count)]
     choices = [*subsets, tuple(range(8)), *itertools.permutations(range(4))]
     codes = [" ".join(f"{kind}{4 * word}" for word in words) for words in choices]
-    text = _HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(codes))
+    text = HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(codes))
     predicted = predict(text)
     assert len(predicted) == len(choices)
     assert predicted == count_accesses(text, nvdisasm, tmp_path)
@@ -100,7 +73,7 @@ def test_subsets_and_orders_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path
 def test_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
     """In machine code, sunk loads follow the exit of the threads that do not store."""
     kernels = write_kernels()
-    text = _HEADER + "".join(kernels.values())
+    text = HEADER + "".join(kernels.values())
     program, wrong = parse(text), []
     for name, lines in disassemble(text, nvdisasm, tmp_path).items():
         exits = [index for index, line in enumerate(lines) if re.search(r"@!?P\d\s+EXIT", line)]
@@ -115,7 +88,7 @@ def test_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
 def test_merged_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
     """Loads that merge sink together, or not at all. Each has as many bytes as in machine code."""
     kernels = write_groups()
-    text = _HEADER + "".join(kernels.values())
+    text = HEADER + "".join(kernels.values())
     program, wrong = parse(text), []
     for name, lines in disassemble(text, nvdisasm, tmp_path).items():
         exits = (index for index, line in enumerate(lines) if re.search(r"@!?P\d\s+EXIT", line))

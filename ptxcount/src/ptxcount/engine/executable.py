@@ -13,7 +13,7 @@ from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
 from ..machine.global_races import ReachedNames, find_reached_names
-from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, is_strong, rank_blocks
+from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import BasicBlock, End, Flow, analyse, find_reachable, is_elect_wait
@@ -23,6 +23,7 @@ from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
+from .removed_loads import find_removed_loads
 from .uniformity import find_divergent
 
 _NO_SOURCE = Source(0)
@@ -102,7 +103,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         flow, instructions = analyse(kernel), kernel.instructions
         read = {name for instruction in instructions for name in instruction.reads}
         _rebind_atomics(instructions, steps, flow, read)
-        _rebind_unread_loads(instructions, steps, read)
+        _rebind_removed_loads(instructions, steps, flow)
     operands = [operand for instruction in instructions for operand in instruction.operands]
     leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
     special = {leaf.name for leaf in leaves if isinstance(leaf, Special)}
@@ -152,12 +153,11 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow, read
         steps[place] = bind_instruction(code[place])
 
 
-def _rebind_unread_loads(code: list[Instruction], steps: list[Step], read: Set[str]) -> None:
-    """Replace weak loads into registers that nothing reads, and their steps: they are executed, but not counted."""
-    for place, load in enumerate(code):
-        if load.opcode == "ld" and load.writes and read.isdisjoint(load.writes) and not is_strong(load):
-            code[place] = replace(load, is_unread=True)
-            steps[place] = bind_instruction(code[place])
+def _rebind_removed_loads(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
+    """Replace the loads that ptxas removes, and their steps: they are executed, but not counted."""
+    for place in find_removed_loads(code, flow.blocks):
+        code[place] = replace(code[place], is_removed=True)
+        steps[place] = bind_instruction(code[place])
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:

@@ -14,11 +14,23 @@ _ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
 #: Instructions across which ptxas moves no access, and instructions across which it moves no store.
 _BREAKS = frozenset(
-    ("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol", "mbarrier", "stmatrix")
+    (
+        "bar",
+        "barrier",
+        "membar",
+        "fence",
+        "call",
+        "nanosleep",
+        "griddepcontrol",
+        "mbarrier",
+        "stmatrix",
+        "multimem",
+        "discard",
+    )
 )
 _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
-#: State spaces other than shared memory; an access without a space may be to shared memory.
-_OTHER_SPACES = frozenset(("global", "local", "const", "param", CALL_SPACE))
+#: State spaces; an access without a space may be to any.
+_SPACES = frozenset(("shared", "global", "local", "const", "param", CALL_SPACE))
 _RELEASES = frozenset(("release", "acq_rel"))
 #: Instructions that need a zero-extended 16-bit value. A 16-bit load extends it; a merged 32-bit load does not.
 _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
@@ -58,7 +70,7 @@ class SharedAccess(NamedTuple):
 def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``."""
     candidates = [instruction for instruction in code if instruction.opcode in _ACCESS_KINDS]
-    shared = [candidate for candidate in candidates if "shared" in candidate.modifiers and not candidate.is_unread]
+    shared = [candidate for candidate in candidates if "shared" in candidate.modifiers and not candidate.is_removed]
     if not shared:
         return {}
     readers: defaultdict[str, list[Instruction]] = defaultdict(list)
@@ -110,18 +122,18 @@ def _needs_zero_extension(reader: Instruction) -> bool:
     return reader.name in _NAMES_OF_WORDS or (reader.opcode in _OPCODES_OF_WORDS and is_integer)
 
 
-def breaks_loads(instruction: Instruction) -> bool:
-    """Tell if shared loads before and after an instruction cannot merge."""
+def breaks_loads(instruction: Instruction, space: str = "shared") -> bool:
+    """Tell if ptxas keeps loads of a space before and after an instruction apart."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode in ("st", "atom", "red"):
-        return _OTHER_SPACES.isdisjoint(modifiers)
+        return (_SPACES - {space}).isdisjoint(modifiers)
     return opcode in _BREAKS or (opcode == "cp" and "commit_group" not in modifiers)
 
 
 def breaks_stores(instruction: Instruction) -> bool:
     """Tell if shared stores before and after an instruction cannot merge."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode == "ld" and _OTHER_SPACES.isdisjoint(modifiers):
+    if opcode == "ld" and (_SPACES - {"shared"}).isdisjoint(modifiers):
         return True
     if opcode in ("st", "atom", "red") and not _RELEASES.isdisjoint(modifiers):
         return True

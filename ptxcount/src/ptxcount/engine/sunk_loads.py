@@ -29,8 +29,8 @@ def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -
     """Return the ``id`` of the last store by the ``id`` of each load that ptxas moves next to it."""
     readers = Counter(name for instruction in code for name in instruction.reads)
     read_once = {name for name, count in readers.items() if count == 1}
-    moves = [move for move in code if move.opcode == "mov" and move.writes]
-    constants = {name for move in moves if isinstance(move.operands[-1], Immediate) for name in move.writes}
+    changed = {name for instruction in code if not _sets_constant(instruction) for name in instruction.writes}
+    constants = {name for instruction in code for name in instruction.writes} - changed
     sunk: dict[int, int] = {}
     for block in blocks:
         instructions = list(code[block.start : block.stop])
@@ -41,6 +41,10 @@ def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -
             store = instructions.pop()
             sunk |= {id(load): id(store) for load in _iter_loads_of(store, instructions, read_once, constants)}
     return sunk
+
+
+def _sets_constant(instruction: Instruction) -> bool:
+    return instruction.opcode == "mov" and isinstance(instruction.operands[-1], Immediate)
 
 
 def _iter_loads_of(

@@ -39,7 +39,7 @@ def _bind_load(instruction: Instruction) -> Step:
     source = instruction.operands[1]
     # A constant load from a compile-time address becomes an instruction operand, and issues no request.
     has_variable_address = isinstance(source, Address) and isinstance(source.base, Register)
-    fetch = {"fetch": 0} if instruction.is_unread else find_fetch_options(instruction)
+    fetch = {"fetch": 0} if instruction.is_removed else find_fetch_options(instruction)
     is_strong = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
 
     def load(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
@@ -53,7 +53,7 @@ def _bind_load(instruction: Instruction) -> Step:
         options = fetch if resolved_space == "global" else {}
         report = chunk.make_reporter(is_weak=not is_strong)
         values = chunk.find_memory(resolved_space).load(byte_address, kind.size, count, chunk.active, report, **options)
-        if not instruction.is_unread and (has_variable_address or resolved_space not in _READ_ONLY):
+        if not instruction.is_removed and (has_variable_address or resolved_space not in _READ_ONLY):
             chunk.record_polling(resolved_space, "load", kind.size * count, byte_address)
         return [value.view(kind.dtype) for value in values]
 

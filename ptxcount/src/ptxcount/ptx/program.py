@@ -137,8 +137,8 @@ class Instruction:
     uniform: frozenset[str] = frozenset()
     #: True for a swap whose result decides whether a loop tries again.
     is_retried: bool = False
-    #: True for a weak load whose value nothing reads: ptxas removes it.
-    is_unread: bool = False
+    #: True for a load that ptxas removes (`removed_loads`): it is executed, but not counted.
+    is_removed: bool = False
     #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)

@@ -1,0 +1,78 @@
+"""Weak loads that ptxas removes (machine code of nvcc 13.0.88 for sm_90).
+
+Nothing reads the loaded value, or an earlier load of the basic block has it. Compilers remove such loads themselves,
+but not from inline assembly, as which Triton writes all loads.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+
+from ..machine.polls import is_strong
+from ..ptx.flow import BasicBlock
+from ..ptx.program import Address, Immediate, Instruction, Operand, Register
+from .address_sums import AddressSum, TracedSums, trace_sums
+from .shared_accesses import breaks_loads
+
+#: Loads of these types extend the sign: the other types of their sizes differ.
+_SIGNED = ("s8", "s16")
+#: Modifiers and address of a load.
+_Source = tuple[tuple[str, ...], AddressSum]
+
+
+def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> set[int]:
+    """Return the places of the loads that ptxas removes.
+
+    Repeated loads are found in global memory only. Loads with several cache policies count as equal.
+    """
+    read = {name for instruction in code for name in instruction.reads}
+    weak = {place for place, load in enumerate(code) if load.opcode == "ld" and load.writes and not is_strong(load)}
+    unread = {place for place in weak if read.isdisjoint(code[place].writes)}
+    modifiers = {place: _normalize(code[place]) for place in weak - unread if "global" in code[place].modifiers}
+    times = Counter(modifiers.values())
+    modifiers = {place: names for place, names in modifiers.items() if times[names] > 1}
+    addresses = {place: address for place in modifiers if isinstance(address := code[place].operands[1], Address)}
+    bases = [address.base for address in addresses.values()]
+    sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
+    sources = {place: (modifiers[place], _sum_address(address, sums)) for place, address in addresses.items()}
+    always = _find_true_guards(code)
+    return unread.union(*(_find_repeated(code, block, sources, always) for block in blocks))
+
+
+def _find_repeated(
+    code: Sequence[Instruction], block: BasicBlock, sources: Mapping[int, _Source], always: Set[Operand | None]
+) -> set[int]:
+    """Return the places of the loads of a basic block that repeat a load by all threads of the block."""
+    known, repeated = set[_Source](), set[int]()
+    for place in range(block.start, block.stop) if sources else ():
+        instruction, source = code[place], sources.get(place)
+        if source in known:
+            repeated.add(place)
+        if breaks_loads(instruction, "global"):
+            known = {earlier for earlier in known if "nc" in earlier[0]}
+        if source and instruction.guard in always:
+            known.add(source)
+        known = {earlier for earlier in known if not _depends(earlier[1], instruction.writes)}
+    return repeated
+
+
+def _sum_address(address: Address, sums: TracedSums) -> AddressSum:
+    total = sums.find_sum(address.base)
+    return AddressSum(total.terms, total.offset + address.offset)
+
+
+def _depends(address: AddressSum, names: Set[str]) -> bool:
+    return any(getattr(operand, "name", None) in names for operand, _ in address.terms)
+
+
+def _normalize(load: Instruction) -> tuple[str, ...]:
+    """Return the modifiers without those that change nothing."""
+    *names, kind = load.modifiers
+    return (*(name for name in names if name != "weak"), kind if kind in _SIGNED else kind[1:])
+
+
+def _find_true_guards(code: Sequence[Instruction]) -> set[Operand | None]:
+    """Return the guards under which all threads execute: none, or one that only a move of a constant but 0 writes."""
+    writes = Counter(name for instruction in code for name in instruction.writes)
+    moves = [move for move in code if move.name == "mov.pred" and move.guard is None]
+    ones = [move for move in moves if isinstance(move.operands[-1], Immediate) and move.operands[-1].value]
+    return {None, *(move.operands[0] for move in ones if all(writes[name] == 1 for name in move.writes))}
