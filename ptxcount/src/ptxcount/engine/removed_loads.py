@@ -25,7 +25,8 @@ def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]
     Repeated loads are found in global memory only. Loads with several cache policies count as equal.
     """
     read = {name for instruction in code for name in instruction.reads}
-    weak = {place for place, load in enumerate(code) if load.opcode == "ld" and load.writes and not is_strong(load)}
+    loads = {place for place, load in enumerate(code) if load.opcode == "ld" and len(load.operands) == 2}
+    weak = {place for place in loads if code[place].writes and not is_strong(code[place])}
     unread = {place for place in weak if read.isdisjoint(code[place].writes)}
     modifiers = {place: _normalize(code[place]) for place in weak - unread if "global" in code[place].modifiers}
     times = Counter(modifiers.values())
@@ -73,6 +74,6 @@ def _normalize(load: Instruction) -> tuple[str, ...]:
 def _find_true_guards(code: Sequence[Instruction]) -> set[Operand | None]:
     """Return the guards under which all threads execute: none, or one that only a move of a constant but 0 writes."""
     writes = Counter(name for instruction in code for name in instruction.writes)
-    moves = [move for move in code if move.name == "mov.pred" and move.guard is None]
+    moves = [move for move in code if move.name == "mov.pred" and move.writes and move.guard is None]
     ones = [move for move in moves if isinstance(move.operands[-1], Immediate) and move.operands[-1].value]
     return {None, *(move.operands[0] for move in ones if all(writes[name] == 1 for name in move.writes))}

@@ -44,7 +44,7 @@ def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -
 
 
 def _sets_constant(instruction: Instruction) -> bool:
-    return instruction.opcode == "mov" and isinstance(instruction.operands[-1], Immediate)
+    return instruction.opcode == "mov" and bool(instruction.writes) and isinstance(instruction.operands[-1], Immediate)
 
 
 def _iter_loads_of(
