@@ -232,8 +232,27 @@ def _functions() -> list[DeviceLaunch]:
     ]
 
 
+def _divergence() -> list[DeviceLaunch]:
+    rng, count = np.random.default_rng(3), 1000
+    numbers, wanted = rng.integers(0, 100, 9000).astype("i4"), rng.integers(0, 4000, count).astype("i4")
+    ordered = np.sort(rng.integers(0, 4000, count)).astype("i4")
+    first = [numbers, numbers[::-1].copy()]
+    hits, names = [zeros(8, dtype="i4"), numbers], (
+        "sum_labels", "stop_at_zero", "check_all", "either", "either_or_else", "both_or_else", "find_pair_unrolled",
+        "find_pair", "fall_through", "skip_even", "follow_unrolled", "follow")  # fmt: skip
+    cases = {
+        "count_first_unrolled": hits, "count_first": hits, "find_first_unrolled": first, "find_first": first,
+        "search_sorted": [ordered, wanted], **{name: [numbers] for name in names},
+    }  # fmt: skip
+    return [
+        DeviceLaunch(name, "divergence", name, (8, 1, 1), (128, 1, 1),
+            [zeros(9000, dtype="i4"), *inputs, np.int32(count)])
+        for name, inputs in cases.items()
+    ]  # fmt: skip
+
+
 #: Launches that may end a context come last.
-LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_functions()]
+LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_divergence(), *_functions()]
 
 
 def main() -> None:

@@ -107,15 +107,31 @@ class _Joins:
     def find_joined_registers(self, block: int) -> set[str]:
         """Return the registers that become divergent if lanes diverge at the end of a basic block.
 
-        These registers are written on a path to the join, live there, and written more than once. If a path leads back
-        to the block before the join, one of the last two conditions is enough: the branch may leave a loop, and lanes
+        These registers are written on a path to a join, live there, and written more than once. Joins are the block
+        where all paths meet, and blocks before it that both sides of the branch reach. If a path leads back to the
+        block before all paths meet, one of the last two conditions is enough: the branch may leave a loop, and lanes
         may leave in different iterations.
         """
         meeting = self._meeting_block.get(block)
         live = self._flow.find_live(frozenset() if meeting is None else frozenset((meeting,)))
-        region = find_reachable(lambda index: self._blocks[index].successors, self._blocks[block].successors, {meeting})
-        written = {name for index in region for name in self._writes[index]}
-        return written & ((live | self._rewritten) if block in region else (live & self._rewritten))
+        successors = self._blocks[block].successors
+        sides = [
+            find_reachable(lambda index: self._blocks[index].successors, [first], {meeting}) for first in successors
+        ]
+        region, common = set.union(*sides), set.intersection(*sides)
+        written = self._list_written(region)
+        if block in region:
+            return written & (live | self._rewritten)
+        joins = {
+            index
+            for before in region - common | {block}
+            for index in common.intersection(self._blocks[before].successors)
+        }
+        joined = self._list_written(region - common) & self._flow.find_live(frozenset(joins))
+        return (written & live | joined) & self._rewritten
+
+    def _list_written(self, blocks: set[int]) -> set[str]:
+        return {name for index in blocks for name in self._writes[index]}
 
 
 def _is_only_exit(code: Sequence[Instruction], block: BasicBlock) -> bool:
