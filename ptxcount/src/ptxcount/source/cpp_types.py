@@ -36,6 +36,12 @@ def strip_qualifiers(kind: str) -> str:
     return " ".join(re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind).split())
 
 
+def split_type(kind: str) -> tuple[str, int]:
+    """Return the NumPy dtype of a type, else its name; and its number of pointers: "const float*" -> ("float32", 1)."""
+    base = strip_qualifiers(kind).rstrip("* []").strip()
+    return TYPES.get(base, base), kind.count("*") + kind.count("[")
+
+
 def check_arguments(
     arguments: Sequence[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
 ) -> None:
