@@ -17,7 +17,7 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__
 #: Code in braces, with braces in it; a struct; and a function defined in a struct.
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
-_METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
+_METHOD = re.compile(rf"(?<![^;{{}}])[^;{{}}]*\)[^;{{}}()]*{_BRACES};?")
 _MEMBER = re.compile(r"\s*([*&\s]*)((?!operator\b)[A-Za-z_]\w*)\s*(?:\[\s*(\d+)\s*\])?\s*")
 #: Statements in a struct that declare no data member, and the initializer of a member.
 _NO_DATA = re.compile(r"\s*(?:\w+\s*:\s*)?(?:inline\s+)?(?:static|using|typedef|friend)\b")
