@@ -65,7 +65,9 @@ class Chunk:
         self.local = LocalMemory(*self.shape, context.local_size)
         self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
-        self.steps = self.spins = 0
+        #: Executed instructions plus basic blocks; a block adds all of its instructions when it begins.
+        self.steps = 0
+        self.spins = 0
         self.has_written = False
         #: Time up to which all accesses to global memory are ordered before each block.
         self.last_ordered = np.zeros(len(block_ids), np.int64)
@@ -106,8 +108,7 @@ class Chunk:
     def read_special(self, name: str) -> Array | None:
         """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
-        Clocks return the number of executed instructions, which has no relation to time. It changes only at the
-        beginning of a basic block. Upper halves of clocks return 0.
+        Clocks return `steps`, which has no relation to time. Upper halves of clocks return 0.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])
