@@ -79,7 +79,7 @@ def test_parameters_of_8_bytes_are_listed_as_pointers(ptx_file: Path, capsys: py
 @pytest.mark.parametrize("option", ["--flags -O3", "--arch sm_80"])
 def test_options_of_nvcc_are_refused_for_ptx(option: str, ptx_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = read_error(capsys, str(ptx_file), *ROW_SUMS.split(), *option.split())
-    assert error.startswith(f"LaunchError: {ptx_file} is PTX; remove --flags, --arch and -I")
+    assert error.startswith(f"LaunchError: {ptx_file} is PTX or a cubin; remove --flags, --arch and -I")
 
 
 TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4"

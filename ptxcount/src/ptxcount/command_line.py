@@ -122,7 +122,7 @@ def _check_options(options: argparse.Namespace) -> None:
         problem = "FILE is missing" if file is None else f"{file} does not exist"
         raise LaunchError(f"{problem}; give a file, or a subcommand: {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
-        raise LaunchError(f"{file} is PTX; remove --flags, --arch and -I, which are for CUDA C++")
+        raise LaunchError(f"{file} is PTX or a cubin; remove --flags, --arch and -I, which are for CUDA C++")
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
     if missing and outputs:

@@ -19,10 +19,10 @@ _QUEUE_COST = 4
 
 
 class AtomicOperation(NamedTuple):
-    """Atomic operation.
+    """How to execute an atomic operation for the threads of one address.
 
-    ``queue`` executes the operation for all threads of one address, one after another. It takes an array of the one old
-    value, and the operands of the threads. It returns the old value of each thread, and the final value.
+    ``queue`` executes it for all of them, one after another. It takes the old value as an array of one element, and the
+    operands of the threads. It returns the old value of each thread, and the final value.
     """
 
     #: Function from the old value and the operands to the new value.

@@ -54,7 +54,7 @@ class Declaration(NamedTuple):
 
 
 def find_declarations(text: str) -> list[Declaration]:
-    """Find the kernels that a source defines, in order. Kernels from function-like macros are not found."""
+    """Find the kernels that a source defines, in order, also in a false ``#if``; none from function-like macros."""
     blanked = _SKIPPED.sub(lambda skipped: re.sub(r"[^\n]", " ", skipped[0]), text)  # keeps the line numbers
     for macro, value in _MACRO.findall(text):
         blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
