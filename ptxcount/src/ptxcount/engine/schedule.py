@@ -89,7 +89,7 @@ class Schedule:
         if self._ready:
             index, threads = next(iter(self._ready.items()))
             waits = self._describe_wait(threads)
-            cause = "waits for an mbarrier" if waits else "polls a location that no thread writes"
+            cause = "waits for an mbarrier" if waits else "polls a location for a value that no thread will write"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         stop, arrival = self._barriers.waiting[0]
         self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())
