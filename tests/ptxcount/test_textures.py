@@ -196,6 +196,11 @@ def test_invalid_textures_are_refused(dtype: str, options: dict[str, Any], messa
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
 
 
+def test_strided_array_is_refused() -> None:
+    with pytest.raises(LaunchError, match=r"strides of \(32, 8\) bytes, but must be C-contiguous; pass a copy$"):
+        ptxcount.Surface(np.zeros((4, 8), np.float32)[:, ::2])
+
+
 def test_words_make_textures_and_surfaces() -> None:
     words = ["t=texture(linear,border):float32[8,8]=random(3)", "s=surface(2,rows):int32[4,2]=zeros"]
     texture, surface = make_arguments(words)

@@ -78,6 +78,9 @@ class Surface(ArrayDescriptor):
         if not 1 <= len(self.extents) <= 3 or self.array.dtype.itemsize > 4 or self.array.dtype.kind not in "iuf":
             needed = f"a {type(self).__name__.lower()} has 1 to 3 dimensions, and numbers of 8, 16 or 32 bits"
             raise LaunchError(f"the array is {self.array.dtype}{list(self.array.shape)}; {needed}")
+        if not self.array.flags.c_contiguous:
+            strides = f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes"
+            raise LaunchError(f"{strides}, but must be C-contiguous; pass a copy")
         if self.layout:
             _require_choice("layout", self.layout, LAYOUTS)
 
