@@ -89,6 +89,16 @@ def test_fetches_as_in_guide(entry: str, shape: tuple[int, ...], filter_: str, a
     assert counters.totals()["texture_load_requests"] == COUNT // 4  # four lanes are a request
 
 
+@pytest.mark.parametrize("filter_", ["point", "linear"])
+def test_fetches_outside_of_a_border_are_zero(filter_: str) -> None:
+    """No thread reads the array."""
+    out, outside = np.ones(COUNT, np.float32), np.full(COUNT, -100, np.float32)
+    texture = ptxcount.Texture(np.ones((8, 8), np.float32), filter=filter_, address="border")
+    counters = sources.execute("textures", "fetch2", [out, texture, outside, outside], threads=COUNT)
+    assert not out.any()
+    assert counters.totals()["texture_load_requests"] == COUNT // 4
+
+
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
 def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
     """All bytes of a sector are in the same 16 columns, pair of rows, and layer."""

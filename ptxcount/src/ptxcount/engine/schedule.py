@@ -9,8 +9,8 @@ import numpy as np
 
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import LANES, Array, find_active_lanes
-from ..machine.chunk import ALL_THREADS, Chunk
+from ..lanes.warps import ALL_THREADS, LANES, Array, find_active_lanes
+from ..machine.chunk import Chunk
 from ..machine.warp_clocks import FULL
 from ..ptx.flow import End, Flow
 from ..ptx.program import TYPES, Register

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import Array, find_first, spread, unsigned
-from ..machine.chunk import ALL_THREADS, Chunk
+from ..lanes.warps import ALL_THREADS, Array, find_first, spread, unsigned
+from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Address, Immediate, Instruction, Operand, Register, Type, format_operand
 from ..util.errors import MisalignedError
 from .opcode_registry import Step, binds, make_step

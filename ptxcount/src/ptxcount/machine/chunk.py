@@ -11,7 +11,7 @@ import numpy as np
 from ..counting.atomic_costs import AtomicCost
 from ..counting.counters import Access
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
-from ..lanes.warps import LANES, Array, choose, find_active_lanes, spread, unsigned
+from ..lanes.warps import ALL_THREADS, LANES, Array, choose, find_active_lanes, spread, unsigned
 from ..ptx.program import CALL_SPACE, Instruction, Type
 from ..util.errors import KernelFaultError, Source, TensorMemoryError
 from .block_memory import SharedMemory
@@ -24,7 +24,6 @@ from .special_registers import SPECIALS, split_index
 from .tensor_memory import TensorMemory
 from .warp_clocks import WarpClocks
 
-ALL_THREADS = np.ones((1, 1), bool)
 NO_REGISTERS: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
 #: Maximum thread number in the race check of global memory; later threads share the numbers of earlier ones.

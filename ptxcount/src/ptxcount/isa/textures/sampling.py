@@ -8,8 +8,8 @@ import numpy as np
 
 from ...counting.counters import Access
 from ...counting.transactions import count_sectors
-from ...lanes.warps import Array, by_warp, find_first, lanes_by_warp, spread
-from ...machine.chunk import ALL_THREADS, Chunk
+from ...lanes.warps import ALL_THREADS, Array, by_warp, find_first, lanes_by_warp, spread
+from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type, format_operand
 from ...util.errors import LaunchError, OutOfBoundsError
 from ...util.grammar import count_noun
