@@ -76,6 +76,11 @@ MISMATCHED = [
     ("P13__nv_bfloat16", "a=uint16[4]", ""),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # an address
+    ("Pf", "t=texture:float32[4]",
+     "argument t=texture:float32[4] is a Texture, but the kernel takes float*; pass an array"),
+    ("y", "t=float32[4]", "argument t=float32[4] is an array, but the kernel takes unsigned long long; "
+     "pass t=uint64:7, or for a texture, t=texture:float32[...]"),
+    ("y", "t=texture:float32[4]", ""),
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),
     ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
      "p has the members n, x, q; struct P has x, n, q in"),

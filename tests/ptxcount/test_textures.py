@@ -193,7 +193,7 @@ def test_access_beyond_a_surface_follows_its_mode() -> None:
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("f4", {"channels": 3}, "channels is 3; use 1, or the length of the last axis"),
-    ("f8", {}, "a texture has 1 to 3 dimensions, and numbers of 8, 16 or 32 bits"),
+    ("f8", {}, "a texture has 1 to 3 dimensions, and at least one number, of 8, 16 or 32 bits"),
     ("f4", {"filter": "cubic"}, "filter is 'cubic'; allowed are point, linear"),
     ("f4", {"address": "wrap"}, "address 'wrap' needs normalized coordinates; set normalized=True"),
     ("u1", {"filter": "linear"}, "filter 'linear' needs floats, not uint8; pass floats, or set fractions=True"),
@@ -204,6 +204,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_invalid_textures_are_refused(dtype: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
+
+
+@pytest.mark.parametrize("shape", [(0,), (8, 0), (0, 8)])
+def test_empty_array_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(LaunchError, match="at least one number"):
+        ptxcount.Texture(np.zeros(shape, np.float32))
 
 
 def test_strided_array_is_refused() -> None:

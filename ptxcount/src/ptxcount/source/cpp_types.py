@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.argument_layout import POINTER, KernelArgument
+from ..machine.argument_layout import POINTER, ArrayDescriptor, KernelArgument
 from ..util.errors import LaunchError
 from .declarations import Declaration, find_declarations, find_structs
 from .kernel_sources import is_ptx
@@ -70,6 +70,9 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     label = word.partition("=")[0] if "=" in word else "x"  # "x" stands for any name
     if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
         _check_members(label, list(argument), base, files)
+    if isinstance(argument, ArrayDescriptor) and is_pointer:
+        what = f"a {type(argument).__name__}"
+        raise LaunchError(f"argument {word[:60]} is {what}, but the kernel takes {kind}; pass an array")
     if not isinstance(argument, np.ndarray | np.generic):
         return
     is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
@@ -79,6 +82,8 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
             needed = f"{label}={dtype or 'float32'}[N]"
     elif dtype and is_scalar_type and is_array:
         given, needed = "an array", f"{label}={example}"
+        if base == "unsigned long long":  # also the type of handles
+            needed += f", or for a texture, {label}=texture:{argument.dtype}[...]"
     elif dtype and is_array == is_pointer and not _fits_type(argument.dtype, dtype, is_pointer):
         needed = dtype if is_pointer or not vector else f"{label}={example}"
     if needed:
