@@ -152,7 +152,8 @@ def test_methods_types_and_constants_are_no_members(content: str, members: list[
 
 @pytest.mark.parametrize("member", [
     "int low : 3", "bool operator==(const S& b) const", "S& operator=(const S& b)", "int f(int n = 3)", "int f()",
-    "virtual int f() { return 1; }", "float m[3][3]",
+    "virtual int f() { return 1; }", "float m[3][3]", "struct { int x; } in", "struct In { int x, y; } in",
+    "union { int low; float high; }", "int m; }; struct S { int k",
 ])  # fmt: skip
 def test_struct_of_unknown_layout_is_left_out(member: str) -> None:
     assert find_structs(f"struct Whole {{ int n; }}; struct S {{ {member}; int n; }};").keys() == {"Whole"}
