@@ -45,6 +45,15 @@ def test_types_must_match(
         assert main([*words, word]) == 0
 
 
+def test_types_of_one_of_two_declarations_are_unknown(tmp_path: Path) -> None:
+    source, words = tmp_path / "k.cu", ["a=float32[4]"]
+    texts = [f'extern "C" __global__ void k({kind}* a) {{}}\n' for kind in ("double", "float")]
+    for text, is_refused in ((texts[0], True), (f"#if 0\n{texts[0]}#else\n{texts[1]}#endif\n", False)):
+        source.write_text(text)
+        with pytest.raises(LaunchError, match="pass float64") if is_refused else nullcontext():
+            check_arguments(make_arguments(words), words, "k", [source])
+
+
 #: Arguments for a kernel of (out, in, n), and the labels in the error; empty if the arguments are allowed. A label that
 #: no parameter has is allowed anywhere; - stands for no label.
 ORDERED = [

@@ -48,12 +48,14 @@ def check_arguments(
     """Raise `LaunchError` if an argument does not fit the parameter's C++ type, or has another parameter's name.
 
     Other names are only labels. ``words`` are the texts of the arguments. Types come from the mangled name ``entry``,
-    else from a declaration in the files. Unknown types accept anything; pointers to bytes or unknown types accept any
-    array. With a wrong number of arguments, types are not checked.
+    else from the declarations in the files, if all have the same. Unknown types accept anything; pointers to bytes or
+    unknown types accept any array. With a wrong number of arguments, types are not checked.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
-    types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
+    declared_types = [[kind for kind, _ in parameters] for parameters in declared]
+    is_clear = all(types == declared_types[0] for types in declared_types)
+    types = parameter_types(entry) or (declared_types[0] if declared and is_clear else [])
     if len(types) == len(arguments):  # Numba passes an array as several parameters
         for word, argument, kind in zip(words, arguments, types, strict=True):
             _check_argument(word, argument, kind, files)
