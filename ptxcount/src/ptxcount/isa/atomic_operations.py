@@ -19,7 +19,7 @@ _QUEUE_COST = 4
 
 
 class AtomicOperation(NamedTuple):
-    """How to execute an atomic operation for the threads of one address.
+    """An atomic operation: its functions for the threads of one address.
 
     ``queue`` executes it for all of them, one after another. It takes the old value as an array of one element, and the
     operands of the threads. It returns the old value of each thread, and the final value.
