@@ -14,7 +14,7 @@ import numpy as np
 from ..engine.kernel_counts import compile_entry, read_or_compile
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
-from ..source.cpp_types import TYPES, split_type, strip_qualifiers
+from ..source.cpp_types import TYPES, find_base, split_type, strip_qualifiers
 from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations, guess_instance
 from ..source.kernel_sources import is_ptx
@@ -231,7 +231,7 @@ class _ArgumentGuesser:
     def describe_argument(self, kind: str, name: str, size: int) -> str:
         """Guess the text of an argument from C++ type, name and size: ("float*", "x", 8) -> "x=float32[65528]"."""
         kind = strip_qualifiers(kind).removeprefix("hidden ")
-        base = kind.rstrip("* []").strip()
+        base = find_base(kind)
         if kind in _HANDLES:
             return f"{name}={_HANDLES[kind]}:float32[256,256]"
         if kind.count("*") > 1:

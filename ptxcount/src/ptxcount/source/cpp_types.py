@@ -36,9 +36,14 @@ def strip_qualifiers(kind: str) -> str:
     return " ".join(re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind).split())
 
 
+def find_base(kind: str) -> str:
+    """Return a type without qualifiers, pointers and brackets: "const float*" -> "float"."""
+    return strip_qualifiers(kind).rstrip("* []").strip()
+
+
 def split_type(kind: str) -> tuple[str, int]:
     """Return the NumPy dtype of a type, else its name; and its number of pointers: "const float*" -> ("float32", 1)."""
-    base = strip_qualifiers(kind).rstrip("* []").strip()
+    base = find_base(kind)
     return TYPES.get(base, base), kind.count("*") + kind.count("[")
 
 
@@ -63,7 +68,7 @@ def check_arguments(
 
 def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
     """Raise `LaunchError` if an argument does not fit the C++ type ``kind``. A struct is looked up in ``files``."""
-    base = strip_qualifiers(kind).rstrip("* []").strip()
+    base = find_base(kind)
     vector = VECTORS.fullmatch(base)
     dtype = TYPES.get(vector[1] if vector else base)
     # The text of a value: "float32:7", or of a float2 {"x": "float32:7", "y": "float32:7"}.
