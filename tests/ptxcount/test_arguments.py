@@ -45,6 +45,15 @@ def test_types_must_match(
         assert main([*words, word]) == 0
 
 
+def test_types_of_one_of_two_declarations_are_unknown(tmp_path: Path) -> None:
+    source, words = tmp_path / "k.cu", ["a=float32[4]"]
+    texts = [f'extern "C" __global__ void k({kind}* a) {{}}\n' for kind in ("double", "float")]
+    for text, is_refused in ((texts[0], True), (f"#if 0\n{texts[0]}#else\n{texts[1]}#endif\n", False)):
+        source.write_text(text)
+        with pytest.raises(LaunchError, match="pass float64") if is_refused else nullcontext():
+            check_arguments(make_arguments(words), words, "k", [source])
+
+
 #: Arguments for a kernel of (out, in, n), and the labels in the error; empty if the arguments are allowed. A label that
 #: no parameter has is allowed anywhere; - stands for no label.
 ORDERED = [
@@ -76,6 +85,11 @@ MISMATCHED = [
     ("P13__nv_bfloat16", "a=uint16[4]", ""),
     ("l", "n=int64[4]", "argument n=int64[4] is an array, but the kernel takes long; pass n=int64:7"),
     ("Pf", "in=uint64:0", ""),  # an address
+    ("Pf", "t=texture:float32[4]",
+     "argument t=texture:float32[4] is a Texture, but the kernel takes float*; pass an array"),
+    ("y", "t=float32[4]", "argument t=float32[4] is an array, but the kernel takes unsigned long long; "
+     "pass t=uint64:7, or for a texture, t=texture:float32[...]"),
+    ("y", "t=texture:float32[4]", ""),
     ("1P", 'p={"x": "float32:1", "n": "int32:1"}', "p has the members x, n; struct P has x, n, q in this order"),
     ("1P", 'p={"n": "int32:1", "x": "float32:1", "q": "float32[4]"}',
      "p has the members n, x, q; struct P has x, n, q in"),
@@ -140,6 +154,8 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
     ("a=f2[131072]", np.tile(np.arange(2048), 64).astype("f2")),
     ("a=float16[4]=random(1,0,1e6)", "overflow encountered"),
+    *((f"a={kind}[4]=random(1,5,2)", "random has low 5 above high 2; exchange them") for kind in ("float32", "int32")),
+    ("a=float32[4]=random(1,5,5)", np.full(4, 5, np.float32)), ("a=int32[4]=random(1,5,5)", np.full(4, 5, np.int32)),
     ("a=f2[70000]=permutation(1)", (np.random.default_rng(1).permutation(70000) % 2048).astype("f2")),
     ("a=float64[4]=ones", np.ones(4)), ("a=bool[2]=zeros", np.zeros(2, bool)),
     ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)), ("float32:1e-3", np.float32(1e-3)),
@@ -161,6 +177,15 @@ ARGUMENTS: list[tuple[str, Any]] = [
     (f"o=float32[{'9' * 5000}]", "Exceeds the limit"),
     (f"int64:{'9' * 5000}", "9...' is not an integer that int64 can hold"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "complex64"])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.0, -2.0), (-1e-7, 0.0), (0.0, 0.1)])
+def test_random_floats_are_below_high(dtype: str, low: float, high: float) -> None:
+    """Some of the numbers in float64 are nearest to ``high``."""
+    array: Any = make_argument(f"a={dtype}[100000]=random(1,{low},{high})")
+    assert low <= array.real.min()
+    assert array.real.max() < high
 
 
 @pytest.mark.parametrize(("word", "expected"), ARGUMENTS, ids=range(len(ARGUMENTS)))

@@ -11,12 +11,12 @@ import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.machine.address_map import GUARD
 from ptxcount.util import errors
+from ptxcount.util.errors import Index3
 from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module
 
 F, INT = np.float32, np.int32
 FLOATS: Any = np.arange(4096, dtype=F)
-Index3 = tuple[int, int, int]
 
 
 def _input(count: int) -> Any:

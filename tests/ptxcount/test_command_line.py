@@ -79,7 +79,7 @@ def test_parameters_of_8_bytes_are_listed_as_pointers(ptx_file: Path, capsys: py
 @pytest.mark.parametrize("option", ["--flags -O3", "--arch sm_80"])
 def test_options_of_nvcc_are_refused_for_ptx(option: str, ptx_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     error = read_error(capsys, str(ptx_file), *ROW_SUMS.split(), *option.split())
-    assert error.startswith(f"LaunchError: {ptx_file} is PTX; remove --flags, --arch and -I")
+    assert error.startswith(f"LaunchError: {ptx_file} is PTX or a cubin; remove --flags, --arch and -I")
 
 
 TOO_SHORT = "{sums} --entry row_sums --grid 1 --block 32 s=float32[32] m=float32[31,4] int32:32 int32:4"
@@ -126,6 +126,7 @@ WITHOUT_GRID = [
     ("--entry c", 1, "LaunchError: there is no kernel 'c'; the file has "),
     ("--json", 2, "OutputError: --json needs a launch: give --grid and --block"),
     ("--html page.html", 2, "OutputError: --html needs a launch: give --grid and --block"),
+    ("--json --grid 1 x=float32[32]", 2, "OutputError: --json needs a launch: give --block"),
 ]  # fmt: skip
 
 
@@ -275,7 +276,7 @@ def test_help_explains_names_and_policies(capsys: pytest.CaptureFixture[str]) ->
     for text in (
         "A name before = labels an argument in the report. It may not be the name of another parameter.",
         "random(seed,low,high) numbers from low up to, but not including, high", "Exit codes: 0 ",
-        "random(seed) floats in [0, 1); integers are valid indices of x itself", "error: end the kernel;",
+        "random(seed) floats in [0, 1); integers below the length of x", "error: end the kernel;",
         "architecture to compile for, such as sm_100 (default: sm_90)",
     ):  # fmt: skip
         assert text in printed

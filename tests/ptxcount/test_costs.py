@@ -10,6 +10,7 @@ import pytest
 from ptxcount import count
 from ptxcount.cli.argument_words import make_arguments
 from ptxcount.counting.counters import Access, LaunchCounters
+from ptxcount.counting.samples import EXECUTIONS
 from ptxcount.counting.transactions import count_load_wavefronts, count_store_wavefronts
 from ptxcount.report.costs import draw_pictures, format_costs, list_costs
 from ptxcount.report.patterns import find_array_name, find_pattern
@@ -158,6 +159,7 @@ PATTERNS = [
     (LANES * 128 + LANES // 3 * 64, 32, "irregular addresses"),  # 21 of 31 distances are 128 bytes
     (LANES * 128, 7, None),  # too few lanes
     (LANES // 2 * 100 + LANES % 2 * 4, 32, "groups of 2 lanes at consecutive elements"),
+    (LANES % 16 * 4 + LANES // 16 * 80, 32, "groups of 16 lanes at consecutive elements"),
     (LANES * 8, LANES % 2 == 0, "active lanes 16 bytes apart"),
     (LANES * 2, LANES % 2 == 0, "active lanes at neighbouring elements"),
     (LANES * 4, LANES % 4 < 2, "groups of 2 lanes at consecutive elements"),
@@ -175,6 +177,16 @@ def test_pattern_describes_addresses(addresses: np.ndarray, active: int | np.nda
     access.record(addresses[None], is_active[None], (1, 32))
     pattern = find_pattern(access)
     assert (pattern.description if pattern else None) == words
+
+
+def test_pattern_is_that_of_the_samples() -> None:
+    """The first requests, of which there are samples, start at a sector; a later one does not."""
+    access = Access(Source(1), "global", "load", 4)
+    for start in (*[0] * EXECUTIONS, 4):
+        access.record(LANES[None] * 4 + start, np.ones((1, 32), bool), (1, 32))
+    pattern = find_pattern(access)
+    assert pattern is not None
+    assert pattern.description == f"{NEAR}; requests without samples take more sectors"
 
 
 def _counters(*strides: int) -> LaunchCounters:
@@ -282,15 +294,3 @@ def test_costs_include_local_memory(
     assert ("local memory" in begin) is ("all of it" not in caveat)
     assert table.splitlines()[2].split(maxsplit=5)[:3] == ["store", "4", "16"]  # requests and sectors
     assert table.splitlines()[2].endswith(f"  {caveat}")
-
-
-def test_two_rows_are_groups_of_lanes() -> None:
-    """Lanes 0 to 15 access floats 0 to 15, and lanes 16 to 31 access floats 20 to 35."""
-    body = """
-        ld.param.u64 %rd1, [p0]; and.b32 %r1, %r0, 15; shr.u32 %r2, %r0, 4; mad.lo.u32 %r3, %r2, 20, %r1;
-        mad.wide.u32 %rd2, %r3, 4, %rd1; ld.global.u32 %r4, [%rd2]; st.global.u32 [%rd2], %r4;
-    """
-    counters = count(module(body, 1), None, 1, 32, [np.zeros(64, np.uint32)])
-    pattern = find_pattern(counters.accesses[0])
-    assert pattern is not None
-    assert pattern.description == "groups of 16 lanes at consecutive elements"

@@ -178,6 +178,19 @@ def test_residues_hold_for_all_numbers(rule: Callable[..., Residue], compute: Ca
             assert len({number % (2 * combined.modulus) for number in results}) > 1, (a, b)
 
 
+@pytest.mark.parametrize("count", [0, 3, 4, 31, 32, 2**32 - 1, -1])
+def test_shift_by_any_literal_is_analysed(count: int) -> None:
+    """The accesses to shared memory make ptxcount find the residue of the shifted register."""
+    body = f"""
+        mov.u32 %r4, 3; shl.b32 %r1, %r4, {count}; and.b32 %r2, %r1, 4;
+        st.shared.u32 [%r2], 7; ld.shared.u32 %r3, [%r2];
+        ld.param.u64 %rd1, [p0]; st.global.v2.u32 [%rd1], {{%r1, %r3}};
+    """
+    out = np.zeros(2, np.uint32)
+    execute_snippet(module(body, 1, functions=".shared .align 16 .b8 s[16];"), [out], threads=1, dynamic_shared=16)
+    assert out.tolist() == [3 << count & 0xFFFFFFFF if 0 <= count < 32 else 0, 7]
+
+
 def test_names_of_totals_stay() -> None:
     """Limits in ``ptxcount.toml`` use these names."""
     expected = {"threads", "thread_instructions", "warp_instructions", "atomic_together", "shared_atomic_together"}

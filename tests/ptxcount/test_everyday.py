@@ -276,6 +276,7 @@ def test_outputs_as_in_numpy_and_counts_as_with_sets(
 
 
 def test_clock_grows() -> None:
+    """The kernel copies 32 numbers between two readings of the clock, and stores the difference before them."""
     out = np.zeros(1 + 32, np.int64)
     sources.execute("everyday", "timed", [out, NUMBERS])
     cycles, numbers = out[0], out[1:]

@@ -54,8 +54,19 @@ def test_exhausted_heap_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (out == -1).sum() == finding.times
 
 
+@pytest.mark.parametrize("size", [runtime_calls.HEAP + 1, 2**63, 2**64 - 1])
+def test_request_above_the_heap_fails_alone(size: int) -> None:
+    """Thread 0 requests too much; the other threads request 16 bytes each."""
+    source = """extern "C" __global__ void k(int* fails, size_t n) {
+        fails[threadIdx.x] = malloc(threadIdx.x ? 16 : n) == nullptr;
+    }"""
+    fails = np.full(4, 7, np.int32)
+    ptxcount.count(source, "k", 1, 4, [fails, np.uint64(size)])
+    assert fails.tolist() == [1, 0, 0, 0]
+
+
 def test_breakpoint_ends_the_kernel() -> None:
-    """A GPU without a debugger ends the kernel, too."""
+    """Thread 3 executes the breakpoint. A GPU without a debugger ends the kernel, too."""
     with pytest.raises(TrapError, match=r"thread \(3, 0, 0\)"):
         sources.execute("functions", "stopped", [np.zeros(96, np.int32)], threads=96)
 

@@ -88,7 +88,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
-    ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n    if"))], 0, []),
+    ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n\n    if"))], 0, []),
     ([_behind("ignore[rise]", 8)], 1, ["scale.cu:6: error: PC007 ignore[rise] has no reason; write the reason after"]),
     ([_behind("ignore[rise, bank-conflict] of use", 8)], 1,
      ["scale.cu:6: error: PC007 ignore[bank-conflict] matches no finding"]),

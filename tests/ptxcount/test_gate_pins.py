@@ -3,6 +3,7 @@
 import json
 import resource
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ptxcount.command_line import main
 from ptxcount.counting.counters import LaunchCounters
 from ptxcount.engine import kernel_counts
 from ptxcount.gate import compute, count_cache
+from ptxcount.gate.launches import Launch
 from tests.ptxcount.gate_repository import FELL, LAUNCH, ROSE, TWO_BLOCKS, Change, Repository, kernel, launch, lock
 
 #: Change, options of pin, exit code, part of the output, and True if the lock file changes.
@@ -153,6 +155,29 @@ def test_check_counts_again_only_after_a_change(repository: Repository, monkeypa
     assert is_counted_after(lambda: repository.write_launches(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert is_counted_after(lambda: np.save(stored, np.ones(8192, np.float32)))
     assert is_counted_after(lambda: [file.write_text("{") for file in count_cache.cache_folder().glob("*.json")])
+
+
+@pytest.mark.parametrize("word", ["x=@values", "t=texture:@values", 's={"x": "@values"}', 's=["int32:1", "@values"]'])
+def test_changed_file_of_an_argument_is_counted_again(word: str, tmp_path: Path) -> None:
+    launch = Launch(folder=tmp_path, file="k.cu", grid=[1], block=[1], arguments=[word])
+    file, counted = tmp_path / "values", []
+
+    def count() -> dict[str, Any]:
+        counted.append(file.read_text())
+        return {"kernel": "k", "totals": {}, "lines": [], "machine": [], "warnings": []}
+
+    for content in ("1", "1", "2"):
+        file.write_text(content)
+        count_cache.load_or_count(launch, "", [], count)
+    assert counted == ["1", "2"]  # the second count is in the cache
+
+
+def test_exchanged_names_of_parameters_are_an_error(repository: Repository) -> None:
+    """Both kernels have the same PTX. Named arguments must be in the order of the parameters."""
+    assert repository.run("check") == (0, [])
+    repository.write_kernel(2, ("T* out, const T* in", "T* in, const T* out"), ("out[i]", "in[i]"), ("* in[", "* out["))
+    code, (line,) = repository.run("check")
+    assert (code, "the kernel's order is in, out, n" in line) == (2, True)
 
 
 def test_cache_needs_no_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

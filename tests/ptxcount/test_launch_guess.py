@@ -53,6 +53,31 @@ def test_suggested_launches_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert main(shlex.split(command)[1:]) == 0
 
 
+#: Kernels with the same name, and the entries of the suggested commands, in order. The last is listed from the PTX.
+OVERLOADS = """\
+#if 0
+__global__ void k(int* x, int n) { x[0] = n; }
+__global__ void gone(int* x) { x[0] = 1; }
+#endif
+__global__ void k(float* x) { x[threadIdx.x] = 1; }
+__global__ void k(const double* x) { x[threadIdx.x]; }
+template <class T> __global__ void k(T* x, T n) { x[threadIdx.x] = n; }
+template __global__ void k<int>(int*, int);
+namespace own { __global__ void k(float* x) { x[threadIdx.x] = 1; } }
+#define PARAMETERS int* x, int n
+__global__ void by_macro(PARAMETERS) { x[threadIdx.x] = n; }
+"""
+ENTRIES = ["k(float*)", "k(double const*)", "k<int>", "own::k", "by_macro"]
+
+
+def test_each_compiled_kernel_has_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text(OVERLOADS)
+    kernels = list_kernels(file)
+    assert [kernel.entry for kernel in kernels] == ENTRIES
+    assert [main(shlex.split(kernel.format_command(file, alone=False))[1:]) for kernel in kernels] == [0] * 5
+
+
 @pytest.mark.parametrize(
     ("directive", "block"), [(".reqntid 8, 4, 2", "8,4,2"), (".reqntid 64", "64"), (".maxntid 96, 1, 1", "96")]
 )
@@ -127,7 +152,8 @@ def test_methods_types_and_constants_are_no_members(content: str, members: list[
 
 @pytest.mark.parametrize("member", [
     "int low : 3", "bool operator==(const S& b) const", "S& operator=(const S& b)", "int f(int n = 3)", "int f()",
-    "virtual int f() { return 1; }", "float m[3][3]",
+    "virtual int f() { return 1; }", "float m[3][3]", "struct { int x; } in", "struct In { int x, y; } in",
+    "union { int low; float high; }", "int m; }; struct S { int k",
 ])  # fmt: skip
 def test_struct_of_unknown_layout_is_left_out(member: str) -> None:
     assert find_structs(f"struct Whole {{ int n; }}; struct S {{ {member}; int n; }};").keys() == {"Whole"}

@@ -122,6 +122,7 @@ def test_wmma_load_counts_as_ldmatrix() -> None:
 
 
 def test_four_matrices_take_four_wavefronts() -> None:
+    """The kernel loads four matrices of 128 bytes, transposed, and stores them."""
     halves = np.arange(256, dtype=np.uint16)
     out = np.zeros(128, np.uint32)
     counters = sources.execute("tensor_cores", "rows", [out, halves.view(np.uint32)])

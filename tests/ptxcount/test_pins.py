@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from ptxcount.counting.counters import Access, LaunchCounters
 from ptxcount.gate import limits, pins
 from ptxcount.gate.counting import LaunchCounts
 from ptxcount.gate.diagnostics import FALL, NOT_COUNTED, RISE
 from ptxcount.gate.directives import Directives
 from ptxcount.gate.launches import Launch
 from ptxcount.gate.lock_changes import format_markdown
-from ptxcount.util.errors import LaunchError
+from ptxcount.util.errors import LaunchError, Source
 
 #: Pairs of a space and a kind of access.
 KINDS = [
@@ -160,6 +161,17 @@ def test_useless_waiver_is_reported_if_counted(tmp_path: Path) -> None:
 
 def _make_load(requests: int, sectors: int, ideal: int) -> dict[str, Any]:
     return {**_access("global", "load", requests, sectors), "ideal_sectors": ideal}
+
+
+def test_limits_may_name_all_counts() -> None:
+    """Totals lack some counts if the launch has no such accesses."""
+    spaces = ("global", "shared", "cluster", "local", "texture", "surface", "bulk", "constant")
+    accesses = [Access(Source(1), space, kind, 4) for space in spaces for kind in ("load", "store", "atomic")]
+    limited = Launch(
+        folder=Path(), file="k.cu", grid=[1], block=[1], limits=dict.fromkeys(LaunchCounters(0, accesses).totals(), 0)
+    )
+    counts = _make_counts([])._replace(launch=limited, totals=LaunchCounters(0).totals())
+    assert not [*limits.check_launch(counts)]
 
 
 @pytest.mark.parametrize(("limit", "line"), [(99, 2), ("1 x ideal", 3)])

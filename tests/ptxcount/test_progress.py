@@ -100,7 +100,7 @@ def test_changing_retries_are_no_polls() -> None:
 def test_unreleased_lock_is_a_deadlock() -> None:
     ptx = _compile("int* lock", "while (atomicCAS(lock, 1, 0) == 0);")
     for blocks, threads, waits in ((2, 64, "128 threads wait"), (1, 1, "1 thread waits")):
-        match = f"deadlock: it polls a location that no thread writes; {waits} at"
+        match = f"deadlock: it polls a location for a value that no thread will write; {waits} at"
         with pytest.raises(ptxcount.NoProgressError, match=match):
             ptxcount.count(ptx, None, blocks, threads, [np.zeros(1, np.int32)], time_limit=5)
 

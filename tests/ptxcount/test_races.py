@@ -231,3 +231,16 @@ def test_global_race_names_both_lines(lines: str, verb: str, end: str) -> None:
     assert (finding.code, finding.source.line) == ("global-race", 3)
     assert f"which another thread {verb} without synchronization" in finding.message
     assert re.search(end, finding.message)
+
+
+@pytest.mark.parametrize("store", ["st.global.u32 [%rd2], %r0;", "st.global.v2.u32 [%rd2], {%r0, %r0};"])
+@pytest.mark.parametrize(("place", "races"), [(15, True), (16, False)])
+def test_first_stores_of_an_array_are_compared(place: int, races: bool, store: str) -> None:
+    """In the loop's iteration ``place``, all threads store to the place of thread 0. Nothing reads the array."""
+    body = f"""
+        ld.param.u64 %rd1, [p0]; mov.u32 %r1, 0;
+        L: setp.eq.u32 %p1, %r1, {place}; selp.u32 %r2, 0, %r0, %p1; mad.lo.u32 %r2, %r1, 32, %r2;
+        mad.wide.u32 %rd2, %r2, 8, %rd1; {store} add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 20; @%p2 bra L;
+    """
+    counters = ptxcount.count(module(body, 1), None, 1, 32, [np.zeros(20 * 32 * 2, np.uint32)])
+    assert [finding.code for finding in counters.findings] == ["global-race"] * races

@@ -158,6 +158,7 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (f"{_OWN_LANES}add.u32 %r5, %r5, {16 * LANE};\n{_LOAD}", OutOfBoundsError, "lanes 16 to 47"),
     (f"{_OWN_LANES}add.u32 %r5, %r5, 512;\n{_LOAD}", OutOfBoundsError, "column 512 of 128 lanes and 512 columns"),
     (f"{_OWN_LANES}add.u32 %r5, %r5, 64;\n{_LOAD}", TensorMemoryError, "lane 0, column 64, which is not allocated"),
+    (_LOAD.replace("%r5", "64"), TensorMemoryError, "lane 0, column 64, which is not allocated"),
     (_SECOND_WARP + _ALLOC.format(48), TensorMemoryError, "tcgen05.alloc of 48 columns; a power of two from 32 to 512"),
     (_SECOND_WARP + _ALLOC.format(16), TensorMemoryError, "tcgen05.alloc of 16 columns; a power of two from 32 to 512"),
     (_SECOND_WARP + _ALLOC.format(512), TensorMemoryError, "512 columns requested, 448 of 512 are free"),

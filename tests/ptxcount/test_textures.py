@@ -89,6 +89,16 @@ def test_fetches_as_in_guide(entry: str, shape: tuple[int, ...], filter_: str, a
     assert counters.totals()["texture_load_requests"] == COUNT // 4  # four lanes are a request
 
 
+@pytest.mark.parametrize("filter_", ["point", "linear"])
+def test_fetches_outside_of_a_border_are_zero(filter_: str) -> None:
+    """No thread reads the array."""
+    out, outside = np.ones(COUNT, np.float32), np.full(COUNT, -100, np.float32)
+    texture = ptxcount.Texture(np.ones((8, 8), np.float32), filter=filter_, address="border")
+    counters = sources.execute("textures", "fetch2", [out, texture, outside, outside], threads=COUNT)
+    assert not out.any()
+    assert counters.totals()["texture_load_requests"] == COUNT // 4
+
+
 @pytest.mark.parametrize("shape", [(40, 100), (3, 20, 300), (5, 9, 40)])
 def test_sector_of_a_surface_has_two_rows(shape: tuple[int, ...]) -> None:
     """All bytes of a sector are in the same 16 columns, pair of rows, and layer."""
@@ -183,7 +193,7 @@ def test_access_beyond_a_surface_follows_its_mode() -> None:
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("f4", {"channels": 3}, "channels is 3; use 1, or the length of the last axis"),
-    ("f8", {}, "a texture has 1 to 3 dimensions, and numbers of 8, 16 or 32 bits"),
+    ("f8", {}, "a texture has 1 to 3 dimensions, and at least one number, of 8, 16 or 32 bits"),
     ("f4", {"filter": "cubic"}, "filter is 'cubic'; allowed are point, linear"),
     ("f4", {"address": "wrap"}, "address 'wrap' needs normalized coordinates; set normalized=True"),
     ("u1", {"filter": "linear"}, "filter 'linear' needs floats, not uint8; pass floats, or set fractions=True"),
@@ -194,6 +204,17 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 def test_invalid_textures_are_refused(dtype: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(LaunchError, match=message):
         ptxcount.Texture(np.zeros((4, 4), dtype), **options)
+
+
+@pytest.mark.parametrize("shape", [(0,), (8, 0), (0, 8)])
+def test_empty_array_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(LaunchError, match="at least one number"):
+        ptxcount.Texture(np.zeros(shape, np.float32))
+
+
+def test_strided_array_is_refused() -> None:
+    with pytest.raises(LaunchError, match=r"strides of \(32, 8\) bytes, but must be C-contiguous; pass a copy$"):
+        ptxcount.Surface(np.zeros((4, 8), np.float32)[:, ::2])
 
 
 def test_words_make_textures_and_surfaces() -> None:

@@ -39,13 +39,14 @@ arguments of the kernel:
   x=float32[64,64]                     an array of 0, 1, 2, ...
   x=float32[64]=zeros, =ones           an array of zeros, or of ones
   x=float32[64]=random(seed,low,high)  numbers from low up to, but not including, high
-  x=float32[64]=random(seed)           floats in [0, 1); integers are valid indices of x itself
+  x=float32[64]=random(seed)           floats in [0, 1); integers below the length of x
   x=int32[64]=permutation(seed)        each of 0, 1, 2, ... once
   x=@file.npy                          an array from a file
   int32:7                              a scalar
   s={"x": "float32:1"}, bytes:00ff     a struct, by its members or its bytes
   t=texture(linear):float32[64,64]     a texture
-A name before = labels an argument in the report. It may not be the name of another parameter.
+Integers that a dtype cannot hold wrap around. A name before = labels an argument in the report. It may not be the name
+of another parameter.
 """
 
 
@@ -65,7 +66,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
         epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run; "
-        "2 --json or --html cannot be written, because there is no --grid or no such folder.",
+        "2 --json or --html without a launch, or --html does not name a file in an existing folder.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -121,14 +122,14 @@ def _check_options(options: argparse.Namespace) -> None:
         problem = "FILE is missing" if file is None else f"{file} does not exist"
         raise LaunchError(f"{problem}; give a file, or a subcommand: {', '.join(GATE_COMMANDS)}")
     if is_ptx(file) and (options.flags or options.arch or options.include):
-        raise LaunchError(f"{file} is PTX; remove --flags, --arch and -I, which are for CUDA C++")
+        raise LaunchError(f"{file} is PTX or a cubin; remove --flags, --arch and -I, which are for CUDA C++")
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
-    if missing and (len(missing) == 1 or options.words):
-        advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
-        raise LaunchError(f"{' and '.join(missing)} must be given; {advice}")
     outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
     if missing and outputs:
         raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
+    if missing and (len(missing) == 1 or options.words):
+        advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
+        raise LaunchError(f"{' and '.join(missing)} must be given; {advice}")
     if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
         problem = "is a folder" if options.html.is_dir() else "is in a folder that does not exist"
         raise OutputError(f"--html {options.html} {problem}; give a file in an existing folder")

@@ -34,6 +34,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         words: Sequence[str],
         **options: Any,
     ) -> LaunchCounters:
+        options = {name: value for name, value in options.items() if value is not None}
         flags, arch = options.get("flags", ""), options.get("arch", ARCH)
         compilation, entry = compile_entry(root / file, kernel, flags, arch)
         arguments = make_arguments(words, root)

@@ -126,10 +126,15 @@ def _fill_array(
         return (random.permutation(count) % period).astype(dtype).reshape(shape)
     is_integer = dtype.kind in "iu"
     low, high = numbers[1:] or (0, count if is_integer else 1)
+    if high < low:
+        raise ValueError(f"{fill} has low {low:g} above high {high:g}; exchange them")
     if is_integer:
         return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
     with np.errstate(over="raise"):
-        return random.uniform(low, high, shape).astype(dtype)
+        floats = np.asarray(random.uniform(low, high, shape)).astype(dtype)
+    is_rounded_up = floats.real >= high
+    floats[is_rounded_up] = np.nextafter(np.asarray(high, floats.real.dtype), np.asarray(low, floats.real.dtype))
+    return floats
 
 
 def _load_array(file: Path, used_bytes: int) -> Argument:

@@ -6,10 +6,9 @@ from functools import lru_cache
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense, split_sum
-from ..lanes.warps import LANES, ActiveLanes, Array, by_warp, find_active_lanes, lanes_by_warp, spread
+from ..lanes.warps import ALL_THREADS, LANES, ActiveLanes, Array, by_warp, find_active_lanes, lanes_by_warp, spread
 from .transactions import BANKS, WORD
 
-_ALL_THREADS = np.ones((1, 1), bool)
 #: Maximum number of addresses in a cached call of the rules.
 _MAX_CACHED = 1 << 11
 #: Bytes by which all addresses can move without changing the counts.
@@ -55,7 +54,7 @@ def _sum_by_warp(
 ) -> list[int]:
     """Evaluate warps with inactive threads one by one; add the tabulated counts of full warps."""
     blocks, threads = occupancy.shape
-    exists = lanes_by_warp(_ALL_THREADS, threads) if threads % LANES else None  # the last warp has fewer threads
+    exists = lanes_by_warp(ALL_THREADS, threads) if threads % LANES else None  # the last warp has fewer threads
     lanes = spread(np.asarray(occupancy.lanes), (blocks, *offsets.shape))
     is_full = (lanes if exists is None else lanes | ~exists).all(axis=2)
     block, warp = np.nonzero(occupancy.warps & ~is_full)
@@ -73,7 +72,7 @@ def _tabulate_residues(rules: Rules, residues: Array, offsets: Array, threads: i
     """Apply the rules to one block per residue, with all threads active; return an array (counts, residues, warps)."""
     rows, exists = residues[:, None, None] + offsets, None
     if threads % LANES:
-        exists = spread(lanes_by_warp(_ALL_THREADS, threads), rows.shape)
+        exists = spread(lanes_by_warp(ALL_THREADS, threads), rows.shape)
     return _apply_rules(rules, rows, exists, width).reshape(-1, len(residues), len(offsets))
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..isa.block_barriers import Barrier
 from ..isa.operands import as_array
-from ..lanes.warps import LANES, Array, by_thread, find_active_lanes, lanes_by_warp, spread
-from ..machine.chunk import ALL_THREADS, Chunk
+from ..lanes.warps import ALL_THREADS, LANES, Array, by_thread, find_active_lanes, lanes_by_warp, spread
+from ..machine.chunk import Chunk
 from ..ptx.flow import End, find_reachable
 from ..ptx.program import TYPES
 from ..util.errors import DivergentBarrierError, Source

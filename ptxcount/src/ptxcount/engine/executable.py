@@ -161,7 +161,7 @@ def _rebind_removed_loads(code: list[Instruction], steps: list[Step], flow: Flow
 
 
 def lay_out_variables(variables: Iterable[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Lay out variables in shared or local memory from offset ``start``; the array of unknown size comes last.
+    """Lay out variables in shared or local memory from offset ``start``; arrays of unknown size come last, and overlap.
 
     Return the byte offset of each variable by name, and the offset after the last variable.
     """

@@ -208,8 +208,8 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 def compile_entry(source: Path | str, entry: str | None, flags: str = "", arch: str = ARCH) -> tuple[Compilation, str]:
     """Compile a kernel; return the PTX with the source files, and the kernel's mangled name.
 
-    If ``entry`` names an instance of a template, such as ``blur<float>``, the source need not instantiate it. See
-    `count` for parameters and errors.
+    If ``entry`` names an instance of a template, such as ``blur<float>``, CUDA C++ need not instantiate it. See `count`
+    for parameters and errors.
     """
     if entry is None or not entry.endswith(">") or is_ptx(source):
         compilation = read_or_compile(source, flags, arch)
@@ -272,7 +272,7 @@ def read_or_compile(
     if not is_ptx(source):
         return compile_source(source, flags, arch, instances)
     if flags:
-        raise LaunchError(f"flags {flags!r} are only for CUDA C++, but this source is PTX; omit them")
+        raise LaunchError(f"flags {flags!r} are only for CUDA C++, but this source is PTX or a cubin; omit them")
     # PTX of NVRTC, Warp and Slang ends with a NUL.
     return Compilation(text.rstrip("\0"), [source] if isinstance(source, Path) else [])
 

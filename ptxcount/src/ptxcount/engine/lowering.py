@@ -1,7 +1,8 @@
 """Lowering: inlines calls, and replaces predicated barriers, ``bar.red`` and ``elect.sync`` by simpler instructions.
 
-Afterwards no supported barrier is predicated. An indirect call becomes a chain of comparisons with the functions that
-have as many parameters and results. One recursive call of a function is inlined; deeper recursion is unsupported.
+Afterwards no supported barrier is predicated. An indirect call becomes a chain of comparisons with the functions whose
+address is taken, and that have as many parameters and results. One recursive call of a function is inlined; deeper
+recursion is unsupported.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..isa.operands import as_array
 from ..lanes.symbolic_values import dense
-from ..lanes.warps import LANES, Array, find_active_lanes
-from ..machine.chunk import ALL_THREADS, Chunk
+from ..lanes.warps import ALL_THREADS, LANES, Array, find_active_lanes
+from ..machine.chunk import Chunk
 from ..machine.warp_clocks import FULL
 from ..ptx.flow import End, Flow
 from ..ptx.program import TYPES, Register
@@ -89,7 +89,7 @@ class Schedule:
         if self._ready:
             index, threads = next(iter(self._ready.items()))
             waits = self._describe_wait(threads)
-            cause = "waits for an mbarrier" if waits else "polls a location that no thread writes"
+            cause = "waits for an mbarrier" if waits else "polls a location for a value that no thread will write"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
         stop, arrival = self._barriers.waiting[0]
         self._raise_fault(DivergentBarrierError, stop, arrival.threads, arrival.describe())

@@ -134,7 +134,10 @@ def _judge_shared(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
 
 
 def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses; else return None."""
+    """Advise against wasted sectors, else against misaligned warps, else against narrow accesses.
+
+    Return None if there is nothing to advise, and for an access that is not to global memory or not significant.
+    """
     access = pattern.access
     if access.space != "global" or not launch.is_significant(pattern):
         return None
@@ -235,7 +238,7 @@ def _find_warp_starts(pattern: Pattern) -> Array:
 
 
 def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
-    """Advise vectors for consecutive elements of one or two bytes, if the access makes 10 % of the requests."""
+    """Advise vectors for consecutive elements of one or two bytes, if the access makes 10 % of the global requests."""
     access = pattern.access
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:

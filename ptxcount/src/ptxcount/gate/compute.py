@@ -26,7 +26,7 @@ def compile_recipe(recipe: Recipe) -> Compiled:
 
 
 def compute_counts(launch: Launch, compilation: Compilation, name: str | None) -> dict[str, Any]:
-    """Count a launch; return the results to cache, which depend on the PTX, the launch, its .npy files, and ptxas.
+    """Count a launch; return the results to cache.
 
     ``name`` is the mangled name of a template instance, or None. Raises as `ptxcount.count`.
     """

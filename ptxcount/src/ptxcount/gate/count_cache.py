@@ -1,4 +1,7 @@
-"""Cached counts, valid while the PTX, the launch, its .npy files, ptxcount, NumPy, nvcc and its flags are the same."""
+"""Cached counts, valid while the PTX, the launch, its files, ptxcount, NumPy, nvcc and its flags are the same.
+
+The names that the source gives to parameters and to members of structs are also inputs: arguments are checked by them.
+"""
 
 import hashlib
 import importlib.util
@@ -25,8 +28,8 @@ from .launches import Launch
 _DAYS = 30
 #: Environment variables with options that nvcc adds, also for ptxas.
 FLAG_VARIABLES = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
-#: A stored array among the arguments, such as ``x=@file.npy``.
-_STORED = re.compile(r"=@(.+?\.npy)")
+#: A stored array in an argument, such as ``x=@file.npy``; in a struct, a quotation mark ends the path.
+_STORED = re.compile(r'@([^"]+)')
 #: Fields of a launch that do not affect counts.
 _IRRELEVANT = ("folder", "name", "label", "limits", "line")
 #: Mangled name of an anonymous namespace, after its length: nvcc randomizes the name at each call.
@@ -41,19 +44,22 @@ class _Counts(TypedDict):
     warnings: list[tuple[str, str, list[tuple[str | None, int | None]]]]
 
 
-def load_or_count(launch: Launch, ptx: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def load_or_count(
+    launch: Launch, ptx: str, declared_names: Any, compute: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
     """Return the counts of a launch from the cache, or compute and store them.
 
-    The name of a cache file is a hash of all inputs and of ptxcount's code. Without write access to the cache, nothing
-    is stored.
+    The name of a cache file is a hash of all inputs and of ptxcount's code. ``declared_names`` is any value for JSON.
+    Without write access to the cache, nothing is stored.
     """
     facts = {name: value for name, value in msgspec.structs.asdict(launch).items() if name not in _IRRELEVANT}
-    words = "\n".join([*launch.arguments, *launch.variables])
-    arrays = [_hash_file(launch.folder / name) for name in _STORED.findall(words)]
+    words = (*launch.arguments, *launch.variables)
+    arrays = [_hash_file(launch.folder / name) for word in words for name in _STORED.findall(word)]
     variables = [os.environ.get(name) for name in FLAG_VARIABLES]
     ptx = _ANONYMOUS.sub(lambda match: match[2][int(match[1]) :], ptx)  # cut the random name off
     folder = cache_folder()
-    file = folder / f"{hash_facts([facts, hash_own_code(), nvcc_release(), variables, ptx, arrays])}.json"
+    inputs = [facts, hash_own_code(), nvcc_release(), variables, ptx, declared_names, arrays]
+    file = folder / f"{hash_facts(inputs)}.json"
     with suppress(OSError, ValueError, RecursionError):
         counts = dict(msgspec.json.decode(file.read_bytes(), type=_Counts))
         os.utime(file)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..report.listing import find_line_text, read_source_lines
 from ..source.cuda_compiler import ARCH, stop_all
-from ..source.declarations import find_declarations
+from ..source.declarations import find_declarations, find_structs
 from ..source.names import source_name
 from ..util.errors import CompileError, KernelFaultError, LaunchError
 from . import compilations, count_cache
@@ -124,13 +124,14 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     """Count a launch, or take its counts from the cache; add the current text of lines. Raise as `ptxcount.count`."""
     recipe = _make_recipe(launch)
     compilation, name = _compile_once(recipe)
+    files = list_files(launch)
+    declared_names = [_read_declarations(launch.folder / file).names for file in files]
     cached = count_cache.load_or_count(
-        launch, compilation.ptx, lambda: _import_compute().compute_counts(launch, compilation, name)
+        launch, compilation.ptx, declared_names, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
     row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}
     find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(recipe))))
     rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]
-    files = list_files(launch)
     declaration = _find_declaration(cached["kernel"], files, launch.folder)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
@@ -188,20 +189,31 @@ def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, An
     """Return the file, line and text of a kernel's declaration. If there is none, return line 1 of the source."""
     name = source_name(kernel)
     for file in files:
-        if name in (lines := _read_declarations(root / file)):
+        if name in (lines := _read_declarations(root / file).lines):
             return {"file": file, **lines[name]}
     return {"file": files[0] if files else "", "line": 1, "text": ""}
 
 
+class _FileDeclarations(NamedTuple):
+    """The kernels and structs that a file declares."""
+
+    #: The first line that declares each kernel, as ``{"k": {"line": 7, "text": "void k(int n)"}}``.
+    lines: dict[str, dict[str, Any]]
+    #: Name, and types and names of parameters of each kernel; and each struct with its members.
+    names: list[Any]
+
+
 @lru_cache(maxsize=256)
-def _read_declarations(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the first line that declares each kernel of a file, as ``{"k": {"line": 7, "text": "void k(int n)"}}``."""
+def _read_declarations(path: Path) -> _FileDeclarations:
     text = path.read_text(encoding="utf-8", errors="replace")
-    lines = text.splitlines()
-    return {
-        declaration.name: {"line": declaration.line, "text": lines[declaration.line - 1].strip()}
-        for declaration in reversed([*find_declarations(text)])
-    }
+    lines, declarations = text.splitlines(), find_declarations(text)
+    return _FileDeclarations(
+        {
+            declaration.name: {"line": declaration.line, "text": lines[declaration.line - 1].strip()}
+            for declaration in reversed(declarations)
+        },
+        [*((declaration.name, declaration.parameters) for declaration in declarations), find_structs(text)],
+    )
 
 
 def _format_path(file: Path | str, root: Path) -> str:

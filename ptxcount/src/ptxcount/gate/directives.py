@@ -1,6 +1,6 @@
 """Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
-A directive applies to its line. On a line that is only a comment, it applies to the next line that is not.
+A directive applies to its line. On a line that is only a comment, it applies to the next line with code.
 """
 
 import re
@@ -12,6 +12,7 @@ from ..util.errors import LaunchError
 from .diagnostics import CODES, DIRECTIVE, Diagnostic
 
 _DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")
+_NO_CODE = re.compile(r"\s*(//|$)")
 _LIMIT = re.compile(r"(\w+)\s*<=\s*(\d+(?:\.\d+)?)(\s*x\s*ideal)?")
 _WAIVER = re.compile(r"ignore\[([^\]]*)\]\s*(.*)")
 _NAMES = {name: code for code, name in CODES.items()} | {code: code for code in CODES}
@@ -108,8 +109,8 @@ class Directives:
             match = _DIRECTIVE.search(text)
             if match is None:
                 continue
-            code_lines = (n for n in range(number, len(lines) + 1) if not lines[n - 1].lstrip().startswith("//"))
-            target_line = next(code_lines, number)  # this line, or the next that is no comment
+            code_lines = (n for n in range(number, len(lines) + 1) if not _NO_CODE.match(lines[n - 1]))
+            target_line = next(code_lines, number)
             if waiver := _WAIVER.fullmatch(match[1]):
                 words = tuple(word.strip() for word in waiver[1].split(","))
                 codes = _find_waiver_codes(words, file, number)

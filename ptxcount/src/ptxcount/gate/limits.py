@@ -26,7 +26,9 @@ _PER_REQUEST = ("sectors", "lines", "wavefronts", "addresses")
 _OPTIONAL_COUNTS = (
     "constant_requests", "constant_addresses",
     *(f"{space}_{kind}_{name}" for space in ("local", "texture", "surface", "bulk", "cluster")
-      for kind in ("load", "store", "atomic") for name in ("requests", "sectors")),
+      for kind in ("load", "store", "atomic") for name in ("requests", "sectors", "useful_bytes")),
+    *(f"cluster_{kind}_ideal_sectors" for kind in ("load", "store", "atomic")),
+    *(f"{space}_atomic_together" for space in ("local", "texture", "surface", "bulk", "cluster")),
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from .launches import FILE, Launch, TableError, read_launches
 def print_entries(files: Sequence[Path], flags: str) -> int:
     """Print an entry for each kernel of these files that the current folder's table lacks; return the exit code.
 
-    Raises `LaunchError` for a file without kernels.
+    Raises `LaunchError` for a file without a compiled kernel.
     """
     launches: list[Launch] = []
     with suppress(TableError):  # the shell may have just created the file; check reports an invalid one
@@ -25,7 +25,7 @@ def print_entries(files: Sequence[Path], flags: str) -> int:
     for file in files:
         overviews = list_kernels(file, flags)
         if not overviews:
-            raise LaunchError(f"{file} has no kernels; give a file with a __global__ function")
+            raise LaunchError(f"{file} compiles to no kernel; give a file with a __global__ function")
         for overview in overviews:
             if any(_is_launched(file, overview, launch) for launch in launches):
                 known_count += 1

@@ -10,19 +10,19 @@ from ..ptx.program import Instruction, Type
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .operands import join_modifiers, unsupported
+from .table import WORDS
 
 _INTEGERS = frozenset({"u32", "s32", "u64", "s64"})
-_WORDS = frozenset({"b32", "b64"})
-_SWAPPED = _WORDS | {"b128"}
+_SWAPPED = WORDS | {"b128"}
 #: Number of turns that cost as much as the queue of one address (see `apply_operation`).
 _QUEUE_COST = 4
 
 
 class AtomicOperation(NamedTuple):
-    """Atomic operation.
+    """An atomic operation: its functions for the threads of one address.
 
-    ``queue`` executes the operation for all threads of one address, one after another. It takes an array of the one old
-    value, and the operands of the threads. It returns the old value of each thread, and the final value.
+    ``queue`` executes it for all of them, one after another. It takes the old value as an array of one element, and the
+    operands of the threads. It returns the old value of each thread, and the final value.
     """
 
     #: Function from the old value and the operands to the new value.
@@ -65,9 +65,9 @@ ATOMICS: dict[str, AtomicOperation] = {
     "max.noftz.bf16": AtomicOperation(bfloat.wrap_for_bits(floating.maximum), frozenset({"bf16", "bf16x2"})),
     "min": _wrap_accumulated(np.minimum, floating.minimum, _INTEGERS),
     "max": _wrap_accumulated(np.maximum, floating.maximum, _INTEGERS),
-    "and": _wrap_accumulated(np.bitwise_and, np.bitwise_and, _WORDS),
-    "or": _wrap_accumulated(np.bitwise_or, np.bitwise_or, _WORDS),
-    "xor": _wrap_accumulated(np.bitwise_xor, np.bitwise_xor, _WORDS),
+    "and": _wrap_accumulated(np.bitwise_and, np.bitwise_and, WORDS),
+    "or": _wrap_accumulated(np.bitwise_or, np.bitwise_or, WORDS),
+    "xor": _wrap_accumulated(np.bitwise_xor, np.bitwise_xor, WORDS),
     "exch": AtomicOperation(
         lambda old, new: new, _SWAPPED, queue=lambda start, new: (np.concatenate([start, new[:-1]]), new[-1])
     ),

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import Array, find_first, spread, unsigned
-from ..machine.chunk import ALL_THREADS, Chunk
-from ..ptx.program import TYPES, Address, Immediate, Instruction, Operand, Register, Type, format_operand
+from ..lanes.warps import ALL_THREADS, Array, find_first, spread, unsigned
+from ..machine.chunk import Chunk
+from ..ptx.program import TYPES, Address, Instruction, Operand, Register, Type
 from ..util.errors import MisalignedError
 from .opcode_registry import Step, binds, make_step
 from .operands import (
@@ -21,6 +21,7 @@ from .operands import (
     make_address_reader,
     make_array_reader,
     make_reader,
+    parse_integer,
     split_name,
     split_vector,
     unsupported,
@@ -126,7 +127,7 @@ def _bind_copy_ordering(instruction: Instruction) -> Step | None:
         return _bind_no_operation(instruction)
     if "commit_group" in instruction.modifiers:
         return lambda chunk: chunk.shared.commit_copies(chunk.active)
-    kept_groups = [int(operand.value) for operand in instruction.operands if isinstance(operand, Immediate)]
+    kept_groups = [parse_integer(instruction, operand, "the number of groups") for operand in instruction.operands]
     return lambda chunk: chunk.shared.wait_copies(chunk.active, *kept_groups)
 
 
@@ -142,11 +143,11 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
         return None
     expect_count(instruction, 3, 4)
     target, source, size, *byte_count = instruction.operands
-    width = int(size.value) if isinstance(size, Immediate) else 0
+    width = parse_integer(instruction, size, "the copied size")
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]):
         raise unsupported(instruction, "its state spaces must be .shared or .shared::cta, then .global")
     if width not in (4, 8, 16):
-        raise unsupported(instruction, f"the copied size is {format_operand(size)}; the number 4, 8 or 16 is needed")
+        raise unsupported(instruction, f"the copied size is {width}; it must be 4, 8 or 16")
     instruction.units.add(4)  # copies words: see `decode_access`
     return _AsyncCopy(
         width,
@@ -238,7 +239,7 @@ def _bind_stack(instruction: Instruction) -> Step:
 def _bind_allocation(instruction: Instruction, kind: Type) -> Step:
     expect_count(instruction, 2, 3)
     target, size, *alignment = instruction.operands
-    align = int(alignment[0].value) if alignment and isinstance(alignment[0], Immediate) else 8
+    align = parse_integer(instruction, alignment[0], "the alignment") if alignment else 8
 
     def allocate(chunk: Chunk, used: Array, size: Array) -> list[Array]:
         start = (used.astype(np.int64) + align - 1) // align * align

@@ -100,6 +100,16 @@ def split_name(instruction: Instruction, count: int | None = None) -> tuple[list
     return [name for name in instruction.modifiers if name not in TYPES], types
 
 
+def parse_integer(instruction: Instruction, operand: Operand, name: str) -> int:
+    """Return the value of an operand that must be an integer literal, such as ``name`` = "the copied size".
+
+    Raises `UnsupportedInstructionError` for other operands.
+    """
+    if isinstance(operand, Immediate) and isinstance(operand.value, int):
+        return operand.value
+    raise unsupported(instruction, f"{name} is {format_operand(operand)}; a whole number is needed")
+
+
 def as_array(value: Value, kind: Type) -> Array:
     """Add up a `Sum`, and view the bits of the value as the dtype of ``kind``."""
     return dense(value).view(kind.dtype)

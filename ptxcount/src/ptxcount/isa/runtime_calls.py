@@ -72,12 +72,14 @@ def _fail_assertion(arguments: _CallArguments) -> Value:
 
 
 def _allocate_heap(chunk: Chunk, size: Value) -> Value:
-    """Execute ``malloc(size)``. No block is reused; NULL if the heap is exhausted."""
+    """Execute ``malloc(size)``. No block is reused; NULL if the rest of the heap is too small."""
     active = spread(chunk.active, chunk.shape)
-    sizes = np.where(active, spread(dense(size).astype(np.int64), chunk.shape), 0)
+    requested = spread(dense(size).astype(np.uint64), chunk.shape)
+    can_fit = requested <= HEAP - chunk.context.heap_used
+    sizes = np.where(active & can_fit, requested, 0).astype(np.int64)
     padded = -(-sizes // _UNIT) * _UNIT
     ends = chunk.context.heap_used + np.cumsum(padded).reshape(chunk.shape)
-    fits = ends <= HEAP
+    fits = can_fit & (ends <= HEAP)
     chunk.context.heap_used = int(ends[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
         text = f"malloc returned NULL: more than {HEAP} bytes were requested, and free does not recycle memory here"

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 LANES = 32
+#: Mask that is broadcastable to (blocks, threads).
+ALL_THREADS = np.ones((1, 1), bool)
 #: Maximum elements for which `numpy.where` is fast enough.
 _SMALL_SIZE = 1 << 12
 

@@ -94,6 +94,8 @@ class AddressMap:
         addresses = addresses.view(np.int64) if addresses.itemsize == 8 else addresses.astype(np.int64)
         shape = np.broadcast_shapes(addresses.shape, active.shape, *shapes)
         places = find_active_lanes(active, shape).places
+        if not places.size:
+            return shape, []
         active_addresses = spread(addresses, shape).reshape(-1).take(places)
 
         def report_at(error: Any, index: int, text: str) -> None:

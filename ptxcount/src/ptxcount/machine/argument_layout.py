@@ -19,8 +19,6 @@ class ArrayDescriptor:
 
     #: Size of the argument in bytes.
     size = 8
-    #: True if the array may be strided.
-    strided = False
 
     @property
     def nbytes(self) -> int:
@@ -116,8 +114,6 @@ class ArgumentLayout:
         raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
 
     def _bind_descriptor(self, descriptor: ArrayDescriptor, name: str) -> int:
-        if not (descriptor.strided or descriptor.array.flags.c_contiguous):
-            raise LaunchError(f"the array of {name}, a {type(descriptor).__name__}, must be C-contiguous; pass a copy")
         handle = FIRST_HANDLE + len(self._descriptors)
         self._descriptors[handle] = BoundDescriptor(descriptor, self._place_array(descriptor.array, name))
         return handle

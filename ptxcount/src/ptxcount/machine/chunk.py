@@ -11,7 +11,7 @@ import numpy as np
 from ..counting.atomic_costs import AtomicCost
 from ..counting.counters import Access
 from ..lanes.symbolic_values import Sum, Value, add_column_row, dense
-from ..lanes.warps import LANES, Array, choose, find_active_lanes, spread, unsigned
+from ..lanes.warps import ALL_THREADS, LANES, Array, choose, find_active_lanes, spread, unsigned
 from ..ptx.program import CALL_SPACE, Instruction, Type
 from ..util.errors import KernelFaultError, Source, TensorMemoryError
 from .block_memory import SharedMemory
@@ -24,7 +24,6 @@ from .special_registers import SPECIALS, split_index
 from .tensor_memory import TensorMemory
 from .warp_clocks import WarpClocks
 
-ALL_THREADS = np.ones((1, 1), bool)
 NO_REGISTERS: frozenset[str] = frozenset()
 _ZEROS = {size: np.zeros((1, 1), unsigned(size)) for size in (1, 2, 4, 8, 16)}
 #: Maximum thread number in the race check of global memory; later threads share the numbers of earlier ones.
@@ -65,7 +64,9 @@ class Chunk:
         self.local = LocalMemory(*self.shape, context.local_size)
         self._tensor: TensorMemory | None = None
         self.active, self.live_elsewhere = ALL_THREADS, NO_REGISTERS
-        self.steps = self.spins = 0
+        #: Executed instructions plus basic blocks; a block adds all of its instructions when it begins.
+        self.steps = 0
+        self.spins = 0
         self.has_written = False
         #: Time up to which all accesses to global memory are ordered before each block.
         self.last_ordered = np.zeros(len(block_ids), np.int64)
@@ -106,8 +107,7 @@ class Chunk:
     def read_special(self, name: str) -> Array | None:
         """Read a special register (PTX ISA, "Special Registers"), as u32 or u64; None for an unknown name.
 
-        Clocks return the number of executed instructions, which has no relation to time. It changes only at the
-        beginning of a basic block. Upper halves of clocks return 0.
+        Clocks return `steps`, which has no relation to time. Upper halves of clocks return 0.
         """
         if name in _CLOCKS:
             return np.full((1, 1), self.steps, _CLOCKS[name])

@@ -76,7 +76,7 @@ class ArrayMemory(AddressMap):
         for part in parts:
             if isinstance(report, Reporter):
                 _check_store_races(part, values, shape, report)
-            elements = part.region.view_elements(size)
+            elements, is_compared = part.region.view_elements(size), False
             for k, value in enumerate(values):
                 place = part.first_index + k if k else part.first_index
                 stored = value if part.places is None else spread(value, shape).reshape(-1)[part.places]
@@ -84,10 +84,11 @@ class ArrayMemory(AddressMap):
                     place = spread(place, np.broadcast_shapes(place.shape, stored.shape))
                 elements[place] = stored
                 if part.region.stores_to_compare and stored.size > 1:
-                    part.region.stores_to_compare -= 1
+                    is_compared = True
                     lost = elements[place] != stored
                     if isinstance(report, Reporter) and report.is_weak and lost.any():
                         _report_lost_store(part, place, lost, shape, report)
+            part.region.stores_to_compare -= is_compared
 
     def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Reporter, shape: tuple[int, int]

@@ -71,7 +71,8 @@ def count_ordered_lanes(code: Iterable[Instruction]) -> int:
     )
     if not masks:
         return int(has_flags)
-    return 1 if all(isinstance(mask, Immediate) and int(mask.value) & FULL == FULL for mask in masks) else LANES
+    numbers = [mask.value if isinstance(mask, Immediate) else 0 for mask in masks]
+    return 1 if all(isinstance(number, int) and number & FULL == FULL for number in numbers) else LANES
 
 
 class WarpClocks:

@@ -152,8 +152,9 @@ class _ResidueAnalysis:
         residues = [self.find_residue(operand) for operand in instruction.operands[1:]]
         if instruction.opcode == "shl" and len(residues) == 2 and residues[0]:
             a, amount = residues[0], instruction.operands[2]
-            if isinstance(amount, Immediate):
-                return _make_residue(a.modulus << int(amount.value), a.remainder << int(amount.value))
+            if isinstance(amount, Immediate) and isinstance(amount.value, int):
+                count = min(amount.value % 2**32, 4)  # from 4 on, 16 divides the result
+                return _make_residue(a.modulus << count, a.remainder << count)
             return a.join(_ZERO)  # shifted by an unknown count: the operand's power of two still divides the result
         rule = _RULES.get(len(residues), {}).get(instruction.opcode)
         if rule is None or "hi" in instruction.modifiers:

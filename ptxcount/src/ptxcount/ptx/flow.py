@@ -84,8 +84,8 @@ def is_elect_wait(instruction: Instruction) -> bool:
 def find_end(entry: Entry, instruction: Instruction) -> End:
     """Return the end of a basic block with this last instruction.
 
-    A barrier with a guard falls through. So does an unsupported jump (``brx.idx`` without a table, or an undefined
-    label): its step raises an error when a thread reaches the jump.
+    Threads fall through a barrier with a guard, and an arrival at a cluster barrier. They also fall through an
+    unsupported jump (``brx.idx`` without a table, or an undefined label), whose step raises an error.
     """
     if instruction.problem:
         return End.FALL_THROUGH

@@ -67,8 +67,10 @@ class Pattern:
         request_count, lane_count = len(self.lanes), int(self.lanes.sum())
         address_count = sum(map(len, self.distinct_addresses))
         within = ""
-        if self.access.sectors > self.access.ideal_sectors:
+        if self.sector_ratio > 1:
             within = "; warps start inside a sector" if self._starts_inside_sector else "; inactive lanes leave gaps"
+        elif self.access.sectors > self.access.ideal_sectors:
+            within = "; requests without samples take more sectors"
         is_grouped = 2 <= self.run_length < lane_count / request_count  # several runs per request
         if self.lane_distance == self.access.width and not is_grouped:
             order = "" if self.lane_stride == self.access.width else " in descending order"

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ import numpy as np
 from ..engine.kernel_counts import compile_entry, read_or_compile
 from ..ptx.parser import parse_cached
 from ..ptx.program import Program, Variable
-from ..source.cpp_types import TYPES, strip_qualifiers
+from ..source.cpp_types import TYPES, find_base, split_type, strip_qualifiers
 from ..source.cuda_compiler import ARCH
 from ..source.declarations import Declaration, find_declarations, guess_instance
 from ..source.kernel_sources import is_ptx
-from ..source.names import cpp_name, parameter_types, source_name, split_list
+from ..source.names import cpp_name, find_unique_name, parameter_types, source_name, split_list
 from ..util.architectures import STATIC_SHARED
 from ..util.grammar import count_noun
 from .kernel_uses import ROW, KernelUses, describe_element
@@ -74,20 +74,14 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
     else:
         compilation = read_or_compile(file, flags, arch)
     program = parse_cached(compilation.ptx)
-    entries = program.entries
     text = "" if is_ptx(file) else file.read_text(encoding="utf-8", errors="replace")
-    declared_kernels = find_declarations(text)
-    overviews = []
-    for declaration in declared_kernels:
-        names: list[str | None] = [entry for entry in entries if source_name(entry) == declaration.name]
-        if not declaration.template:
-            names = names[:1]
-        for instance in names or [None]:  # a template without instances has no entry
-            if chosen in (None, instance):
-                overviews.append(_make_overview(declaration, instance, program, text))
-    declared_names = {declaration.name for declaration in declared_kernels}
-    for entry_name, entry in entries.items():
-        if chosen in (None, entry_name) and source_name(entry_name) not in declared_names:
+    overviews, listed = [], set()
+    for declaration, instance in _iter_instances(find_declarations(text), program):
+        listed.add(instance)
+        if chosen in (None, instance):
+            overviews.append(_make_overview(declaration, instance, program, text))
+    for entry_name, entry in program.entries.items():
+        if chosen in (None, entry_name) and entry_name not in listed:
             kinds = parameter_types(entry_name) or []
             if len(kinds) != len(entry.parameters):  # Numba passes each array as several parameters
                 kinds = [_describe_bytes(parameter) for parameter in entry.parameters]
@@ -95,6 +89,29 @@ def list_kernels(file: Path, flags: str = "", arch: str = ARCH, name: str | None
             declaration = Declaration(cpp_name(entry_name), 0, [], parameters, False)
             overviews.append(_make_overview(declaration, entry_name, program))
     return overviews
+
+
+def _iter_instances(declarations: Sequence[Declaration], program: Program) -> Iterator[tuple[Declaration, str | None]]:
+    """Yield each declaration with the mangled name of each instance; a template without instances with None.
+
+    Declarations without a kernel in the PTX are left out, such as those in a false ``#if``.
+    """
+
+    def has_types(declaration: Declaration, entry: str) -> bool:
+        kinds = [kind for kind, _ in declaration.parameters]
+        return source_name(entry) == declaration.name and [*map(split_type, kinds)] == types[entry]
+
+    types = {entry: [*map(split_type, parameter_types(entry) or [])] for entry in program.entries}
+    overloads = [declaration for declaration in declarations if not declaration.template]
+    owners = {entry: overload for entry in types for overload in overloads if has_types(overload, entry)}
+    for declaration in declarations:
+        names = [name for name in types if source_name(name) == declaration.name]
+        names = [name for name in names if cpp_name(name).endswith(">") is bool(declaration.template)]
+        count = len(declaration.parameters)  # a parameter pack counts as one
+        equal = [name for name in names if len(program.entries[name].parameters) == count]
+        own = [name for name in equal if owners.get(name, declaration) is declaration]
+        instances: Sequence[str | None] = (equal or names or [None]) if declaration.template else own[:1]
+        yield from ((declaration, instance) for instance in instances)
 
 
 def _describe_bytes(parameter: Variable) -> str:
@@ -136,7 +153,7 @@ def _make_overview(
     block = guess_block(needs_plane, max_threads, exact_block, uses.find_block())
     return KernelOverview(
         declaration,
-        kernel_name,
+        find_unique_name(program.entries, entry_name, kernel_name) if entry_name else kernel_name,
         guesser.guess_grid(block),
         ",".join(map(str, block)),
         words,
@@ -214,7 +231,7 @@ class _ArgumentGuesser:
     def describe_argument(self, kind: str, name: str, size: int) -> str:
         """Guess the text of an argument from C++ type, name and size: ("float*", "x", 8) -> "x=float32[65528]"."""
         kind = strip_qualifiers(kind).removeprefix("hidden ")
-        base = kind.rstrip("* []").strip()
+        base = find_base(kind)
         if kind in _HANDLES:
             return f"{name}={_HANDLES[kind]}:float32[256,256]"
         if kind.count("*") > 1:

@@ -69,7 +69,7 @@ def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
             "To compile with another release, set NVCC to its nvcc, as in NVCC=/usr/local/cuda-12.9/bin/nvcc"
         )
     if target := _OTHER_TARGET.search(messages):
-        return f"some instructions exist only for {target[1]}a, not for {target[1]}; compile with --arch {target[1]}a"
+        return f"{target[1]} lacks an instruction; if {target[1]}a has it, compile with --arch {target[1]}a"
     if unknown := _UNKNOWN_ARCH.search(messages):
         return f"this nvcc does not compile for {unknown[1]}; give an architecture that nvcc --list-gpu-code prints"
     if missing := _MISSING.search(messages):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..machine.argument_layout import POINTER, KernelArgument
+from ..machine.argument_layout import POINTER, ArrayDescriptor, KernelArgument
 from ..util.errors import LaunchError
 from .declarations import Declaration, find_declarations, find_structs
 from .kernel_sources import is_ptx
@@ -36,18 +36,31 @@ def strip_qualifiers(kind: str) -> str:
     return " ".join(re.sub(r"\b(const|volatile|__restrict__|__restrict|restrict|struct)\b", " ", kind).split())
 
 
+def find_base(kind: str) -> str:
+    """Return a type without qualifiers, pointers and brackets: "const float*" -> "float"."""
+    return strip_qualifiers(kind).rstrip("* []").strip()
+
+
+def split_type(kind: str) -> tuple[str, int]:
+    """Return the NumPy dtype of a type, else its name; and its number of pointers: "const float*" -> ("float32", 1)."""
+    base = find_base(kind)
+    return TYPES.get(base, base), kind.count("*") + kind.count("[")
+
+
 def check_arguments(
     arguments: Sequence[KernelArgument], words: Sequence[str], entry: str, files: Sequence[Path]
 ) -> None:
     """Raise `LaunchError` if an argument does not fit the parameter's C++ type, or has another parameter's name.
 
     Other names are only labels. ``words`` are the texts of the arguments. Types come from the mangled name ``entry``,
-    else from a declaration in the files. Unknown types accept anything; pointers to bytes or unknown types accept any
-    array. With a wrong number of arguments, types are not checked.
+    else from the declarations in the files, if all have the same. Unknown types accept anything; pointers to bytes or
+    unknown types accept any array. With a wrong number of arguments, types are not checked.
     """
     declared = [declaration.parameters for declaration in find_declared(entry, files)]
     _check_order(words, [[name for _, name in parameters] for parameters in declared])
-    types = parameter_types(entry) or [kind for parameters in declared[:1] for kind, _ in parameters]
+    declared_types = [[kind for kind, _ in parameters] for parameters in declared]
+    is_clear = all(types == declared_types[0] for types in declared_types)
+    types = parameter_types(entry) or (declared_types[0] if declared and is_clear else [])
     if len(types) == len(arguments):  # Numba passes an array as several parameters
         for word, argument, kind in zip(words, arguments, types, strict=True):
             _check_argument(word, argument, kind, files)
@@ -55,7 +68,7 @@ def check_arguments(
 
 def _check_argument(word: str, argument: KernelArgument, kind: str, files: Sequence[Path]) -> None:
     """Raise `LaunchError` if an argument does not fit the C++ type ``kind``. A struct is looked up in ``files``."""
-    base = strip_qualifiers(kind).rstrip("* []").strip()
+    base = find_base(kind)
     vector = VECTORS.fullmatch(base)
     dtype = TYPES.get(vector[1] if vector else base)
     # The text of a value: "float32:7", or of a float2 {"x": "float32:7", "y": "float32:7"}.
@@ -64,6 +77,9 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     label = word.partition("=")[0] if "=" in word else "x"  # "x" stands for any name
     if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
         _check_members(label, list(argument), base, files)
+    if isinstance(argument, ArrayDescriptor) and is_pointer:
+        what = f"a {type(argument).__name__}"
+        raise LaunchError(f"argument {word[:60]} is {what}, but the kernel takes {kind}; pass an array")
     if not isinstance(argument, np.ndarray | np.generic):
         return
     is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
@@ -73,6 +89,8 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
             needed = f"{label}={dtype or 'float32'}[N]"
     elif dtype and is_scalar_type and is_array:
         given, needed = "an array", f"{label}={example}"
+        if base == "unsigned long long":  # also the type of handles
+            needed += f", or for a texture, {label}=texture:{argument.dtype}[...]"
     elif dtype and is_array == is_pointer and not _fits_type(argument.dtype, dtype, is_pointer):
         needed = dtype if is_pointer or not vector else f"{label}={example}"
     if needed:

@@ -17,7 +17,7 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n\\]*\b__global__
 #: Code in braces, with braces in it; a struct; and a function defined in a struct.
 _BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
 _STRUCT = re.compile(rf"\bstruct\s+(\w+)\s*({_BRACES})")
-_METHOD = re.compile(rf"[^;{{}}]*\([^;{{}}]*\)[^;{{}}]*{_BRACES};?")
+_METHOD = re.compile(rf"(?<![^;{{}}])[^;{{}}]*\)[^;{{}}()]*{_BRACES};?")
 _MEMBER = re.compile(r"\s*([*&\s]*)((?!operator\b)[A-Za-z_]\w*)\s*(?:\[\s*(\d+)\s*\])?\s*")
 #: Statements in a struct that declare no data member, and the initializer of a member.
 _NO_DATA = re.compile(r"\s*(?:\w+\s*:\s*)?(?:inline\s+)?(?:static|using|typedef|friend)\b")
@@ -54,7 +54,7 @@ class Declaration(NamedTuple):
 
 
 def find_declarations(text: str) -> list[Declaration]:
-    """Find the kernels that a source defines, in order. Kernels from function-like macros are not found."""
+    """Find the kernels that a source defines, in order, also in a false ``#if``; none from function-like macros."""
     blanked = _SKIPPED.sub(lambda skipped: re.sub(r"[^\n]", " ", skipped[0]), text)  # keeps the line numbers
     for macro, value in _MACRO.findall(text):
         blanked = re.sub(rf"\b{macro}\b", value.partition("//")[0], blanked)
@@ -97,14 +97,14 @@ class Member(NamedTuple):
 def find_structs(text: str) -> dict[str, list[Member]]:
     """Return the data members of the structs of a source, by the struct's name.
 
-    Structs with a base class, an alignment, a virtual function, or a member that cannot be parsed are left out.
+    Left out are structs with a base class, an alignment, a virtual function, or a member that cannot be parsed, such as
+    a nested struct. So are structs that share a name, but differ, as in two namespaces.
     """
-    structs = {}
+    structs: dict[str, list[Member] | None] = {}
     for name, body in _STRUCT.findall(_SKIPPED.sub(" ", text)):
-        members = _parse_members(_METHOD.sub("", body[1:-1]))
-        if members is not None and not re.search(r"\bvirtual\b", body):
-            structs[name] = members
-    return structs
+        members = None if re.search(r"\bvirtual\b", body) else _parse_members(_METHOD.sub("", body[1:-1]))
+        structs[name] = members if structs.get(name, members) == members else None
+    return {name: members for name, members in structs.items() if members is not None}
 
 
 def _parse_members(body: str) -> list[Member] | None:
@@ -116,7 +116,7 @@ def _parse_members(body: str) -> list[Member] | None:
         first, *others = re.sub(r"\s*([*&])\s*", r"\1 ", _INITIAL.sub("", statement).strip()).split(",")
         kind, _, name = first.strip().rpartition(" ")
         for place, match in enumerate(map(_MEMBER.fullmatch, (name, *others))):
-            if match is None or "(" in kind:
+            if match is None or re.search("[({}]", kind):
                 return None
             member_kind = kind if place == 0 else kind.rstrip("*& ") + match[1].strip()
             members.append(Member(member_kind, match[2], int(match[3] or 0)))

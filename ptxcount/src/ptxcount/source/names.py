@@ -23,17 +23,17 @@ _ANGLES = {"<": 1, ">": -1}
 def find_entry(ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel.
 
-    ``name`` is a mangled name, or a C++ name with or without namespaces, template arguments and parameters. None
-    selects the only kernel. A name that no kernel has is returned unchanged. Raises `LaunchError` if several kernels
-    match, or if ``name`` is None and there are none.
+    ``name`` is a mangled name, or a C++ name as for `select_kernels`. None selects the only kernel. A name that no
+    kernel has is returned unchanged. Raises `LaunchError` if several kernels match, or for None if there
+    are none.
     """
     from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
 
     names = list(parse_cached(ptx).entries)
     if name is None and not names:
         raise LaunchError("the source has no kernels; it needs a __global__ function or, in PTX, an .entry")
-    matches = [candidate for candidate in names if name is None or matches_name(candidate, name)]
-    if name is not None and (name in names or not matches):
+    matches = names if name is None else select_kernels(names, name)
+    if name is not None and not matches:
         return name
     if len(matches) != 1:
         problem = "the source has" if name is None else f"{name!r} names"
@@ -49,12 +49,31 @@ def require_entry(entries: Collection[str], entry: str) -> None:
         raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
 
 
-def matches_name(mangled: str, name: str) -> bool:
-    """Tell if a C++ name matches a kernel. Outer namespaces, template arguments and parameters may be missing."""
-    full, name_alone = demangle(mangled), cpp_name(mangled)
-    spellings = {full, name_alone, name_alone + _find_parameters(full), source_name(mangled)}
+def select_kernels(mangled_names: Collection[str], name: str) -> list[str]:
+    """Return the kernels that a name matches, as mangled names.
+
+    Outer namespaces, template arguments and parameters may be missing. A kernel that has none of these namespaces is
+    preferred: ``scale`` is ``::scale`` rather than ``own::scale``.
+    """
+    if name in mangled_names:
+        return [name]
     ending = f"::{_normalize(name)}"
-    return any(f"::{_normalize(spelling)}".endswith(ending) for spelling in spellings)
+    spellings = {mangled: {f"::{_normalize(text)}" for text in _list_spellings(mangled)} for mangled in mangled_names}
+    exact = [mangled for mangled, texts in spellings.items() if ending in texts]
+    if len(exact) == 1:
+        return exact
+    return [mangled for mangled, texts in spellings.items() if any(text.endswith(ending) for text in texts)]
+
+
+def find_unique_name(mangled_names: Collection[str], mangled: str, name: str) -> str:
+    """Return ``name``; if it matches several kernels, the kernel's name with parameters, or the mangled name."""
+    texts = (name, cpp_name(mangled) + _find_parameters(demangle(mangled)), mangled)
+    return next(text for text in texts if select_kernels(mangled_names, text) == [mangled])
+
+
+def _list_spellings(mangled: str) -> list[str]:
+    full, name_alone = demangle(mangled), cpp_name(mangled)
+    return [full, name_alone, name_alone + _find_parameters(full), source_name(mangled)]
 
 
 def cpp_name(mangled: str) -> str:

@@ -14,10 +14,18 @@ from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, spread
 from ...machine.argument_layout import FIRST_HANDLE
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Immediate, Instruction, format_operand
+from ...ptx.program import TYPES, Instruction
 from ...util.errors import LaunchError
 from ..opcode_registry import Step, binds
-from ..operands import choose_modifier, expect_count, expect_modifiers, make_address_reader, make_reader, unsupported
+from ..operands import (
+    choose_modifier,
+    expect_count,
+    expect_modifiers,
+    make_address_reader,
+    make_reader,
+    parse_integer,
+    unsupported,
+)
 from ..spaces import SPACES, find_space, make_resolver
 from .map_fields import SWIZZLES, MapFields
 from .tensor_maps import EncodedMap
@@ -90,9 +98,7 @@ def _bind_replacement(instruction: Instruction) -> Step:
     expect_modifiers(instruction, instruction.modifiers, known, {"tile"})
     name = choose_modifier(instruction, sorted(_FIELDS))
     expect_count(instruction, 3 if name in _AXES else 2)
-    axis = instruction.operands[1] if name in _AXES else Immediate(0)
-    if not isinstance(axis, Immediate):
-        raise unsupported(instruction, f"the ordinal is {format_operand(axis)}; a number is needed")
+    axis = parse_integer(instruction, instruction.operands[1], "the ordinal") if name in _AXES else 0
     kind = TYPES["b64" if name in ("global_address", "global_stride") else "b32"]
     read = make_reader(instruction, instruction.operands[-1], kind)
     space = find_space(instruction)
@@ -111,7 +117,7 @@ def _bind_replacement(instruction: Instruction) -> Step:
             handle = int(handles[row, thread])
             fields = find_fields(chunk, handle) if handle else MapFields()  # zeros are a map of one dimension
             try:
-                changed = _change_field(fields, name, int(axis.value), int(values[row, thread]))
+                changed = _change_field(fields, name, axis, int(values[row, thread]))
             except ValueError as error:
                 raise LaunchError(f"{instruction.source}: {error}") from None
             stored = np.full(chunk.shape, make_handle(chunk, changed), np.uint64)

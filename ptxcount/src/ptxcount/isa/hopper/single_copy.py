@@ -7,9 +7,9 @@ import numpy as np
 
 from ...counting.transactions import LINE, count_bulk_copy_sectors
 from ...lanes.symbolic_values import dense
-from ...lanes.warps import Array, spread
+from ...lanes.warps import ALL_THREADS, Array, spread
 from ...machine.address_map import Report
-from ...machine.chunk import ALL_THREADS, Chunk
+from ...machine.chunk import Chunk
 from ...util.errors import LaunchError, MisalignedError, OutOfBoundsError
 from ...util.grammar import count_noun
 from ..operands import unsupported

@@ -15,7 +15,6 @@ class EncodedMap(ArrayDescriptor):
     """An array whose descriptor is a ``CUtensorMap``, of 128 bytes. The descriptor's fields are checked on creation."""
 
     size = 128
-    strided = True
 
     def make_fields(self, address: int = 0) -> MapFields:
         """Return the fields of the map of the array, if it is at the address in global memory."""

@@ -13,9 +13,17 @@ import numpy as np
 
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Immediate, Instruction, Operand, Type
+from ...ptx.program import TYPES, Instruction, Operand, Type
 from ..opcode_registry import Step, binds, make_step
-from ..operands import expect_count, expect_modifiers, join_modifiers, make_count_error, split_group, unsupported
+from ..operands import (
+    expect_count,
+    expect_modifiers,
+    join_modifiers,
+    make_count_error,
+    parse_integer,
+    split_group,
+    unsupported,
+)
 from ..single_threads import make_row_reporter
 from ..tensor_cores.elements import ELEMENTS, encode
 from ..tensor_cores.fragments import Shape
@@ -101,9 +109,9 @@ class _SharedFactor(NamedTuple):
         return factors
 
 
-def _parse_constants(constants: Sequence[Operand]) -> tuple[int, bool, bool]:
+def _parse_constants(instruction: Instruction, constants: Sequence[Operand]) -> tuple[int, bool, bool]:
     """Return the sign of the product, and True for A and B if they are transposed; the default is 1, False, False."""
-    numbers = [int(constant.value) for constant in constants if isinstance(constant, Immediate)]
+    numbers = [parse_integer(instruction, constant, "a sign or transpose") for constant in constants]
     a_sign, b_sign = numbers[:2] or [1, 1]
     transposes = [bool(number) for number in numbers[2:]]  # only that of B if A is in registers
     a_transposed, b_transposed = [False] * (2 - len(transposes)) + transposes
@@ -135,7 +143,7 @@ def _bind_product(instruction: Instruction) -> Step:
     metadata_operands, (scale, *constants) = rest[:metadata_count], rest[metadata_count:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, metadata_operands[1]) if is_sparse else None
     in_registers = len(split_group(first)) > 1
-    sign, a_transposed, b_transposed = _parse_constants(constants)
+    sign, a_transposed, b_transposed = _parse_constants(instruction, constants)
     stored = shape.k // 2 if is_sparse else shape.k
     shared_a = _SharedFactor((shape.m, stored), a_type, a_transposed)
     shared_b = _SharedFactor((shape.n, shape.k), b_type, b_transposed)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...ptx.program import Address, Group, Immediate, Instruction, Operand, format_operand
+from ...ptx.program import Address, Group, Instruction, Operand
 from ...util.grammar import count_noun
-from ..operands import choose_modifier, expect_modifiers, find_modifier, make_count_error, split_group, unsupported
+from ..operands import (
+    choose_modifier,
+    expect_modifiers,
+    find_modifier,
+    make_count_error,
+    parse_integer,
+    split_group,
+    unsupported,
+)
 from .descriptors import KINDS, Kind
 from .issuing_warps import GROUP_SIZES, read_group_size
 
@@ -87,12 +95,10 @@ def _parse_shift(instruction: Instruction, operands: Sequence[Operand]) -> int:
     """Parse ``scale-input-d``, the first of ``operands``; return 0 if there is none."""
     if not operands:
         return 0
-    if not isinstance(operands[0], Immediate):
-        raise unsupported(instruction, f"scale-input-d is {format_operand(operands[0])}; a number is needed")
-    shift = operands[0].value
+    shift = parse_integer(instruction, operands[0], "scale-input-d")
     if not 0 <= shift <= _MAX_SHIFT:
         raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
-    return int(shift)
+    return shift
 
 
 def _find_scales(instruction: Instruction, kind_name: str) -> tuple[int, int]:

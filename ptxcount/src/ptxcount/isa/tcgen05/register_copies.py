@@ -6,20 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, Array, spread
 from ...machine.chunk import Chunk
 from ...machine.tensor_memory import split_address
-from ...ptx.program import TYPES, Immediate, Instruction, format_operand
+from ...ptx.program import TYPES, Instruction
 from ...util.errors import OutOfBoundsError
 from ..opcode_registry import Step, binds, make_step
 from ..operands import (
     Reader,
-    as_array,
     choose_modifier,
     expect_count,
     expect_modifiers,
     make_address_reader,
     make_count_error,
+    parse_integer,
     split_group,
     unsupported,
 )
@@ -57,7 +58,7 @@ class _Access(NamedTuple):
         thread, register = np.arange(LANES)[:, None], np.arange(self.registers)[None, :]
         lane, column = np.broadcast_arrays(*fragment.locate(thread, register))
         columns = column * (2 if self.packed else 1) + thread // 16 * self.split
-        bases = read_per_warp(chunk, as_array(self.read(chunk), _U32), rows, warps)
+        bases = read_per_warp(chunk, dense(self.read(chunk)).astype(np.uint32), rows, warps)
         first_lanes, first_columns = bases >> 16, bases & 0xFFFF
         quarter_starts = warps % 4 * _QUARTER
         first_lanes = np.where(first_lanes < _QUARTER, first_lanes + quarter_starts, first_lanes)
@@ -81,9 +82,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     count = FRAGMENTS[shape].registers * _NUMBERS[number]
     expect_count(instruction, 3 if shape == "16x32bx2" else 2)
     place, *rest = instruction.operands[1 if name == "ld" else 0 :]
-    split = rest[0] if shape == "16x32bx2" else Immediate(0)
-    if not isinstance(split, Immediate):
-        raise unsupported(instruction, f"the offset of its second half is {format_operand(split)}; a number is needed")
+    split = parse_integer(instruction, rest[0], "the offset of its second half") if shape == "16x32bx2" else 0
     registers = split_group(instruction.operands[0 if name == "ld" else -1])
     if count > _MAX_REGISTERS:
         problem = f".{shape}.{number} needs {count} registers; at most {_MAX_REGISTERS} are allowed"
@@ -91,7 +90,7 @@ def _parse_access(instruction: Instruction, packing: str) -> _Access:
     if len(registers) != count:
         raise make_count_error(instruction, "it", len(registers), "register", count)
     read = make_address_reader(instruction, place, "tensor")
-    return _Access(shape, count, read, int(split.value), packing in names)
+    return _Access(shape, count, read, split, packing in names)
 
 
 @binds("tcgen05", having={"ld"})

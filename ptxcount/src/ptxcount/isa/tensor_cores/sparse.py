@@ -12,8 +12,8 @@ import numpy as np
 
 from ...lanes.warps import Array, lanes_by_warp, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import Immediate, Instruction, Operand, format_operand
-from ..operands import unsupported
+from ...ptx.program import Instruction, Operand
+from ..operands import parse_integer, unsupported
 
 #: Rows of A.
 _ROWS = np.arange(16)[:, None]
@@ -85,10 +85,10 @@ class Metadata(NamedTuple):
         if quad_lanes not in (1, 2, 4):
             raise unsupported(instruction, f"K = {k} does not exist for sparse elements of {bits} bits")
         most = 4 // quad_lanes
-        if not isinstance(selector, Immediate) or selector.value not in range(most):
-            problem = f"the sparsity selector is {format_operand(selector)}"
-            raise unsupported(instruction, f"{problem}; a number from 0 to {most - 1} is needed")
-        is_second_row, first_lane = _ROWS // 8, int(selector.value) * quad_lanes + 4 * (_ROWS % 8)
+        number = parse_integer(instruction, selector, "the sparsity selector")
+        if number not in range(most):
+            raise unsupported(instruction, f"the sparsity selector is {number}; 0 to {most - 1} are allowed")
+        is_second_row, first_lane = _ROWS // 8, number * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
             return cls(first_lane + word_of_row, bit + 16 * is_second_row, unit, ordered)
         return cls(first_lane + 2 * word_of_row + is_second_row, np.broadcast_to(bit, (16, len(code))), unit, ordered)

@@ -59,8 +59,8 @@ class Surface(ArrayDescriptor):
     Parameters
     ----------
     array : ndarray
-        C-contiguous, of integers or floats of 8 to 32 bits, with 1 to 3 dimensions without channels. The last axis is
-        x, or the channels after x if there are several.
+        C-contiguous, not empty, of integers or floats of 8 to 32 bits, with 1 to 3 dimensions without channels. The
+        last axis is x, or the channels after x if there are several.
     channels : int
         Channels per element: 1, 2 or 4.
     layout : str
@@ -75,9 +75,14 @@ class Surface(ArrayDescriptor):
         if self.channels not in (1, 2, 4) or (self.channels > 1 and self.array.shape[-1:] != (self.channels,)):
             allowed = f"use 1, or the length of the last axis of {self.array.shape} if that is 2 or 4"
             raise LaunchError(f"channels is {self.channels}; {allowed}")
-        if not 1 <= len(self.extents) <= 3 or self.array.dtype.itemsize > 4 or self.array.dtype.kind not in "iuf":
-            needed = f"a {type(self).__name__.lower()} has 1 to 3 dimensions, and numbers of 8, 16 or 32 bits"
+        is_number = self.array.dtype.kind in "iuf" and self.array.dtype.itemsize <= 4
+        if not (1 <= len(self.extents) <= 3 and self.array.size and is_number):
+            name = type(self).__name__.lower()
+            needed = f"a {name} has 1 to 3 dimensions, and at least one number, of 8, 16 or 32 bits"
             raise LaunchError(f"the array is {self.array.dtype}{list(self.array.shape)}; {needed}")
+        if not self.array.flags.c_contiguous:
+            strides = f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes"
+            raise LaunchError(f"{strides}, but must be C-contiguous; pass a copy")
         if self.layout:
             _require_choice("layout", self.layout, LAYOUTS)
 

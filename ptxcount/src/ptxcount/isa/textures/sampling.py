@@ -8,8 +8,8 @@ import numpy as np
 
 from ...counting.counters import Access
 from ...counting.transactions import count_sectors
-from ...lanes.warps import Array, by_warp, find_first, lanes_by_warp, spread
-from ...machine.chunk import ALL_THREADS, Chunk
+from ...lanes.warps import ALL_THREADS, Array, by_warp, find_first, lanes_by_warp, spread
+from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type, format_operand
 from ...util.errors import LaunchError, OutOfBoundsError
 from ...util.grammar import count_noun
@@ -56,8 +56,8 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
         mask = active & (rows == handle)
         bound = chunk.context.descriptors.get(handle)
         if bound is None or type(bound.descriptor) is not kind:
-            problem = f"{handle:#x} is not a {object_name}; pass a ptxcount.{kind.__name__} as argument"
-            raise LaunchError(f"{instruction.source}: {problem}")
+            remedy = f"pass a ptxcount.{kind.__name__} ({object_name}: on the command line)"
+            raise LaunchError(f"{instruction.source}: {handle:#x} is not a {object_name}; {remedy}")
         if len(bound.descriptor.extents) != count + (1 if layered else 0):
             problem = f"the {object_name} has the shape {bound.descriptor.extents}; {instruction.name} needs {needed}"
             raise LaunchError(f"{instruction.source}: {problem}")
