@@ -64,7 +64,7 @@ class Gather(kw.BackToBack):
     kernel = "gather"
     param_names = ("size", "dtype", "flags")
     params = ((1 << 24,), ("float32", "float64"), DEFAULT_FLAGS)
-    note = "Useful bytes are those of elements, indices and results. Each element takes a sector."
+    note = "Useful bytes are those of elements, indices and results. Almost every element takes a sector."
 
 
 class GatherFetching32(Gather):

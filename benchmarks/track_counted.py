@@ -113,9 +113,7 @@ class Gather(kw.Counted):
     param_names = ("dtype", "flags")
     params = (("float32", "float64"), DEFAULT_FLAGS)
     fixed = {"size": ELEMENTS}
-    note = (
-        "Indices are random, so each element needs its own sector, although a request's elements would fit in 4 or 8."
-    )
+    note = "Indices are random: almost every element needs a sector, although a request's would fit in 4 or 8."
 
 
 class Histogram(kw.CountedWithShared):

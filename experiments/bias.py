@@ -25,6 +25,7 @@ from kernelwatch.instrument.session import measure_launch
 from kernelwatch.kernel import Launch
 from kernelwatch.kernel.launch import FLAGS
 from kernelwatch.suite import registry
+from kernelwatch.toolchain import nvcc, releases
 from ptxcount.util import atomic_write
 
 #: Maximum acceptable bias: this share of the duration, or these seconds, whichever is longer.
@@ -129,7 +130,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.out:
         atomic_write.write(options.out, "".join(f"{json.dumps(vars(bias))}\n" for bias in biases))
     facts, date = machine.volatile_facts(), datetime.now(timezone.utc).date()
-    context = f"{gpu.name} ({facts.get('uuid')}), driver {facts.get('driver')}, nvcc {machine.nvcc_release()}, {date}"
+    compiler = releases.parse_version(nvcc.version_text(nvcc.find_nvcc()))
+    context = f"{gpu.name} ({facts.get('uuid')}), driver {facts.get('driver')}, nvcc {compiler}, {date}"
     print(f"{context}\n\n{format_report(biases)}")
     return 0
 

@@ -130,7 +130,10 @@ def test_ranges_and_distances_of_commits(tmp_path: Path, monkeypatch: pytest.Mon
     assert commits.describe_range(root, hashes[0], hashes[2]) == {**described_range, "touching": touching[:1]}
     # The three commits include a merge and the merged commit.
     assert commits.count_distance(root, hashes[1]) == {"commits": 3, "touching": 1}
+    assert commits.count_distance(root, merge) == {"commits": 0, "touching": 0}
     assert commits.count_distance(root, "0" * 40) is None
+    git.text(root, "checkout", "--quiet", hashes[1])
+    assert commits.count_distance(root, merge) is None, "a newer commit is not an ancestor of HEAD"
 
 
 FIRST_LINE, BODY = "__global__ void k(int* p)\n", "{\n    p[threadIdx.x] = 0;\n}\n"

@@ -200,7 +200,7 @@ def test_raising_functions_fail_their_launches(fields: dict[str, Any], monkeypat
     assert re.fullmatch(
         r"ArgumentError: the function at .*test_own\.py:\d+ raises ZeroDivisionError: .*", outcome.failure
     )
-    assert launch_counts.hash_launches([launch]).keys() <= {str(launch)}  # without an error
+    launch_counts.hash_launches([launch])  # raises no error
 
 
 def test_too_large_arrays_fail_their_launches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,10 +256,10 @@ def test_unusable_sources_of_ptx_are_reported(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
-    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; declare the .*"),
+    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; declare all .*"),
     ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes, but the argument has 8; .*"),
     (WHOLE, {"absent": np.ones(2, "f4")}, "constants= names absent, but 0 variables of the PTX match; the PTX .*"),
-    (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12"),
+    (WHOLE, {"table": np.ones(3, "f4")}, "copy: variable table has 8 bytes; constants= gives 12; .*"),
 ])  # fmt: skip
 def test_launches_with_other_parameters_are_skipped(
     arguments: Any, constants: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch

@@ -148,7 +148,7 @@ def test_neighbouring_commits_share_a_worker(
 
 
 def test_lost_commits_are_measured_again(fleet: Any, tmp_path: Path, results: Path) -> None:
-    """A killed worker's commit is. A commit that fails MAX_TRIES times is reported."""
+    """The commit of a killed worker is measured again. A commit that fails MAX_TRIES times is reported."""
     from kernelwatch.fleet import engine
 
     messages: list[str] = []

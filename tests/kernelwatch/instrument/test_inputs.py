@@ -168,7 +168,7 @@ def test_persistent_grid_has_blocks_per_multiprocessor(monkeypatch: pytest.Monke
 
 
 def test_inputs_have_ordinals() -> None:
-    """Arrays that are read are numbered, also those that are written, too."""
+    """Arrays that are read are numbered, even if they are also written."""
     arrays = [kernelwatch.inputs("a", "size"), kernelwatch.outputs("b", "size"), kernelwatch.in_and_out("c", "size")]
     kernel = kernelwatch.Kernel("k", [*arrays, kernelwatch.inputs("d", "size")], 32, over=("size",), file="k.cu")
     arguments = [argument for argument in kernel.bind_arguments("int8", size=5) if isinstance(argument, ArrayArgument)]

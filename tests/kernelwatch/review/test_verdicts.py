@@ -14,7 +14,7 @@ from kernelwatch.config import settings
 from kernelwatch.review import conclusion, launchable
 from kernelwatch.review.conclusion import conclude, weigh_against_times
 from kernelwatch.review.rows import Row
-from kernelwatch.review.verdict import Verdict, judge_exact
+from kernelwatch.review.verdict import Reason, ReasonKind, Verdict, judge_exact
 from kernelwatch.suite.benchmark_names import TIMED
 from tests.kernelwatch.review.test_compare_groups import make_compiled, make_count, make_time, make_undecided, row
 from tests.stored import BASE, HEAD, pair, write
@@ -180,6 +180,11 @@ def test_project_may_limit_metrics(
 
 def weigh(*changes: Row) -> list[Row]:
     return [*weigh_against_times(changes, "sm_90", find_launched=find_blocks)]
+
+
+def test_total_explains_cluster_requests() -> None:
+    *_, last = weigh(make_number("cluster_sectors", 10), make_number("cluster_requests", 11))
+    assert last.judgement.reasons == (Reason(ReasonKind.TOTALS),)
 
 
 (ROSE_MORE,), (FELL,) = weigh(make_number("load_sectors", 11)), weigh(make_number("load_sectors", 9))

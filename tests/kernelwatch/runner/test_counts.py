@@ -12,7 +12,7 @@ import pytest
 import kernelwatch.benchmarks as kw
 from kernelwatch.benchmarks import base
 from kernelwatch.counting import launch_counts
-from kernelwatch.errors import ArgumentError, CompileError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, CompileError, UnknownFlagsError, UnknownKernelError
 from kernelwatch.runner import measure_counts
 from kernelwatch.runner.protocol import RunConfiguration, StoredNumbers, Task
 from kernelwatch.suite import registry
@@ -116,6 +116,7 @@ def test_selected_configurations_are_compiled() -> None:
     [
         ("counted", CompileError("b.cu(3): error: no"), "", r"CompileError: b.cu\(3\): error: no"),
         ("counted", UnknownKernelError("no kernel 'k'"), "this commit does not have it: no kernel 'k'", ""),
+        ("counted", UnknownFlagsError("-Xptxas needs a value"), "", "UnknownFlagsError: -Xptxas needs a value"),
         ("compiled", CompileError("a.cu(3): error: no"), "", r"CompileError: a.cu\(3\): error: no"),
         ("compiled", NotImplementedError("nvcc knows no sm_99"), "nvcc knows no sm_99", ""),
     ],
@@ -123,7 +124,7 @@ def test_selected_configurations_are_compiled() -> None:
 def test_compiler_errors_leave_no_number(
     kind: str, error: Exception, skipped: str, failed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A compiler's error is a failure. A missing kernel or architecture is a skip."""
+    """A compiler's error and wrong flags are failures. A missing kernel or architecture is a skip."""
     refuse = mock.Mock(side_effect=error)
     monkeypatch.setattr(launch_counts, "compile_ptx", refuse)
     monkeypatch.setattr(measure_counts, "compile_cubin", refuse)

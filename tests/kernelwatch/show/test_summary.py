@@ -29,8 +29,8 @@ def test_summary_has_verdict_skips_and_commands(monkeypatch: pytest.MonkeyPatch)
     noted = [dict(zip(fields, skip, strict=True)) for skip in skips]
     text, head = git.text, [HEAD]
 
-    def _text(folder: Path, *words: str, **options: float | None) -> str:
-        return head[0] if words == ("rev-parse", "HEAD") else text(folder, *words, timeout=options.get("timeout"))
+    def _text(folder: Path, *words: str) -> str:
+        return head[0] if words == ("rev-parse", "HEAD") else text(folder, *words)
 
     monkeypatch.setattr(summary, "History", lambda *_: history)
     monkeypatch.setattr(git, "text", _text)

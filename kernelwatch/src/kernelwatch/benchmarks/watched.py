@@ -148,7 +148,7 @@ def watch(kernel: Kernel, axes: Mapping[str, Sequence[str | int | float]], *, na
     axes : mapping
         Names of axes -> values.
     name : str
-        Name of the class; by default the kernel's name in camel case. Required for a second sweep of a kernel.
+        Name of the class; by default the kernel's words, capitalized: RowSum for row_sum. Required for a second sweep.
     **attributes
         `title`, `archs` and `timed` of `Watched`.
     """

@@ -25,7 +25,10 @@ CONFIG_FILE, _ASV_FOLDER = "asv.conf.json", ".asv"
 
 
 def find_project(start: Path) -> Path | None:
-    """Return the project's folder: KERNELWATCH_ROOT, asv's variable, or the nearest parent with asv's configuration."""
+    """Return the project's folder: KERNELWATCH_ROOT, asv's variable, or `start` or its nearest parent with CONFIG_FILE.
+
+    Folders in _ASV_FOLDER do not count. Return None if there is no such folder.
+    """
     if configured := os.environ.get(VARIABLE) or os.environ.get(ASV_VARIABLE):
         return Path(configured).resolve()
     folder = start.resolve()

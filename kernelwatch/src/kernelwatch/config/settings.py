@@ -105,7 +105,7 @@ def evidence_limits() -> dict[str, float]:
 
 
 def package_name() -> str:
-    """Return the name of the measured package, which asv installs at each commit; empty if no package is set."""
+    """Return the name of the measured package, which each commit provides; empty if no package is set."""
     return _load_settings().package
 
 

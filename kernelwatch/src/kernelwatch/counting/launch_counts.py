@@ -106,7 +106,7 @@ def _execute(
         pack_arguments(bound, layout)  # only to check them
     except UnknownArgumentError as error:
         raise UnknownArgumentError(
-            f"{kernel.name}: {error}; declare the arguments of older commits in earlier="
+            f"{kernel.name}: {error}; declare all arguments, and those of older commits in earlier="
         ) from None
     return execute_kernel(
         module.ptx,

@@ -97,7 +97,8 @@ def _iter_stored(folder: Path) -> Iterator[CostsLine]:
 def iter_missing(folder: Path, classes: Container[str] | None = None) -> Iterator[dict[str, Any]]:
     """Count the launches of `select_launches` without a record in a machine's folder; yield their records.
 
-    Kernels that cannot be counted or have a wrong output are left out; the run has reported them.
+    Records of other versions of the counter do not count, nor old ones without accesses. Kernels that cannot be counted
+    or have a wrong output are left out; the run has reported them.
     """
     stored = {(line.key, line.counter) for line in _iter_stored(folder) if line.accesses or line.text == NO_ACCESSES}
     version = fingerprint.format_counter_version()

@@ -43,8 +43,7 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
 
     `job_fields` are further fields of `Job`. Raises NotImplementedError if the commit does not have the kernel, the
     dtype or an argument, ArgumentError if a value is not valid. `make_job` compiles the kernel. It raises
-    NotImplementedError if the source lacks the entry point or the flags cannot be split, or else the errors of
-    `Kernel.compile_cubin`.
+    NotImplementedError if the source lacks the entry point, or else the errors of `Kernel.compile_cubin`.
     """
     if launch.kernel == matrix_copy.NAME:
         return _describe_copy(launch, job_fields)

@@ -18,7 +18,8 @@ from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
 
-#: Byte of poison. The random block has it at most three times in sequence, so unwritten elements are detected.
+#: Byte of poison. The random block has it at most three times in sequence, so unwritten elements of 4 bytes or more are
+#: always detected; of smaller ones, those that should not equal poison.
 POISON = 0xA5
 
 #: Bytes of the random block that inputs repeat: 16 times a prime, so that no row length or buffer size divides it.
@@ -98,7 +99,7 @@ def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *
 
     With `is_exact`, the elements are exact values. Otherwise the bytes are those of a counter with numbers of 1, 2, 4
     or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ from each other. Two inputs of a
-    launch differ, unless they have one element, or are exact and have at most a few hundred.
+    launch differ, unless they have one element, are exact with at most a few hundred, or are bytes 128 inputs apart.
     """
     element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize

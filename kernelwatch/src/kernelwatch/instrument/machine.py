@@ -14,8 +14,6 @@ from typing import Any
 
 import pynvml
 
-from kernelwatch.toolchain import nvcc, releases
-
 #: Prefix of the names of machines without a GPU.
 NO_GPU = "no-gpu"
 
@@ -84,14 +82,6 @@ def query_nvml(query: Callable[..., Any], *arguments: Any) -> Any:
         return query(*arguments)
     except pynvml.NVMLError:
         return None
-
-
-def nvcc_release() -> str | None:
-    """Return nvcc's version, such as "13.0.88"; None if nvcc prints none.
-
-    Raises NvccNotFoundError without nvcc, CompileError if nvcc fails.
-    """
-    return releases.parse_version(nvcc.version_text(nvcc.find_nvcc()))
 
 
 def default_name(device: Gpu | None) -> str:

@@ -29,7 +29,7 @@ def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
     ]
 
 
-def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> Iterator[Exception | None]:
+def compile_cubins(cubins: Iterable[CubinKey]) -> Iterator[Exception | None]:
     """Compile cubins into the cache, in parallel processes; yield each compilation's error or None.
 
     Call this before CUDA is initialised in this process, because it forks.
@@ -37,7 +37,7 @@ def compile_cubins(cubins: Iterable[CubinKey], processes: int | None = None) -> 
     import multiprocessing  # noqa: PLC0415 -- a review, which imports this module, does not compile
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("fork")) as pool:
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
         yield from pool.map(_compile_cubin, cubins, chunksize=len(registry.current_suite().compiled.axes["flags"]))
 
 

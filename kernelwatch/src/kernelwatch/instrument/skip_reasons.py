@@ -1,4 +1,4 @@
-"""Skips of benchmarks: a commit lacks a kernel, an argument or a dtype; or flags or the architecture are not usable.
+"""Skips of benchmarks: a commit lacks a kernel, an argument or a dtype; or the compiler lacks the architecture.
 
 HEAD must have everything that its suite declares. So a run of HEAD turns a skip with the prefix LACKS into a failure.
 """
@@ -14,15 +14,14 @@ from kernelwatch.errors import (
     NoSuchDtypeError,
     UnknownArgumentError,
     UnknownDtypeError,
-    UnknownFlagsError,
     UnknownKernelError,
 )
 
 #: Message of nvcc for an architecture that it does not know.
 _UNSUPPORTED = re.compile(r"Unsupported gpu architecture.*")
 
-#: Errors for a kernel, a dtype or an argument that the measured commit does not have, and for wrong flags.
-UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownFlagsError, UnknownArgumentError)
+#: Errors for a kernel, a dtype or an argument that the measured commit does not have.
+UNKNOWN_NAME_ERRORS = (UnknownKernelError, UnknownDtypeError, UnknownArgumentError)
 
 #: Prefix of the reason for a kernel and dtype that the suite does not combine. Results store it, so it does not change.
 NOT_SUPPORTED = "not meant to be: "
@@ -33,7 +32,7 @@ LACKS = "this commit does not have it: "
 
 @contextmanager
 def skip_unknown_names(kernel: str = "", dtype: str = "") -> Iterator[None]:
-    """Turn an unknown kernel, dtype or argument, or wrong flags, into NotImplementedError, for which asv skips.
+    """Turn an unknown kernel, dtype or argument into NotImplementedError, for which asv skips.
 
     If `kernel` is given, a dtype that the suite does not use with the kernel is skipped, too.
     """

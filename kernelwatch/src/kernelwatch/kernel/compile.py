@@ -143,7 +143,7 @@ class KernelCode:
             if value.nbytes != variable.size:
                 raise UnknownArgumentError(
                     f"{self.name}: variable {name} has {count_noun(variable.size or 0, 'byte')}; "
-                    f"constants= gives {value.nbytes}"
+                    f"constants= gives {value.nbytes}; give an array of that size"
                 )
             values[variable.name] = value
         return values

@@ -32,7 +32,8 @@ def read_constant(name: str, text: str) -> int:
     values = {"".join(groups) for groups in re.findall(constants.CONSTANTS.format(name), source)}
     if len(values) != 1:
         count = count_noun(len(values), "value")
-        raise UnknownKernelError(f"read= needs one value of {name}; #define, constexpr and const give it {count}")
+        problem = f"read= needs one value of {name}; #define, constexpr and const give it {count}"
+        raise UnknownKernelError(f"{problem}; correct the name, or define it once")
     value = constants.evaluate_constant(name, source, is_strict=True)
     if value is None:
         advice = "use integers and constants that are defined once"

@@ -15,12 +15,12 @@ from kernelwatch.errors import ArgumentError, UnknownFlagsError
 DTYPE = "float32"
 FLAGS = "-Xptxas -O3"
 
-#: Pattern of the options of nvcc whose value is the next word.
+#: Pattern of options of nvcc that are useless without the next word. Others, such as -arch, are left to nvcc.
 _TAKES_NEXT_WORD = re.compile(r"-(X\w+|[DIU]|isystem)|--[\w-]+-options?")
 
 
 def split_flags(flags: str) -> tuple[str, ...]:
-    """Split flags into nvcc's arguments. Raises UnknownFlagsError if a quote has no end, or an option no value."""
+    """Split flags into nvcc's arguments. Raises UnknownFlagsError if a quote has no end, or if `lacks_value`."""
     try:
         words = tuple(shlex.split(flags))
     except ValueError as error:
@@ -33,7 +33,7 @@ def split_flags(flags: str) -> tuple[str, ...]:
 
 
 def lacks_value(options: Sequence[str]) -> bool:
-    """Return whether the last option of nvcc takes the next word as its value."""
+    """Return whether the last option is one of _TAKES_NEXT_WORD."""
     return bool(options) and _TAKES_NEXT_WORD.fullmatch(options[-1]) is not None
 
 

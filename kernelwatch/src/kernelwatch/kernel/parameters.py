@@ -44,8 +44,8 @@ class ArrayParameter:
     dtype : dtype, optional
         NumPy dtype of the elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        Content before the launch, except of outputs and indices. By default "exact" for real and complex numbers, else
-        "bits". A function gets those of the extents, `shape` and `dtype` that its parameters name.
+        Content before the launch, except of outputs and indices. By default "exact" for floating-point and complex
+        numbers, else "bits". A function gets those of the extents, `shape` and `dtype` that its parameters name.
     index : str, optional
         If the elements are indices: the length of the indexed array, an expression. The indices are below that length.
     seed : int

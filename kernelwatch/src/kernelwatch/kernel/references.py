@@ -18,7 +18,8 @@ def call_reference(
     """Return the output arrays of a kernel's reference function, in the order of `output_names`.
 
     With `as_float64`, the function gets arrays of floats as float64. Raises ArgumentError if the function has an
-    unknown parameter or fails, or returns a wrong number of arrays or a wrong shape. A MemoryError is passed on.
+    unknown parameter without a default, fails, or returns a wrong number of arrays or a wrong shape. A MemoryError is
+    passed on.
     """
     if as_float64:
         arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}

@@ -23,7 +23,7 @@ def _name_kernel_and_number(row: Row) -> tuple[str, str]:
 
 
 def list_unmatched(rows: Sequence[Row], acknowledgements: Iterable[Acknowledgement]) -> Iterator[str]:
-    """Yield a note for each acknowledgement that accepts no row; if nothing was timed, ignore entries for times."""
+    """Yield a note for each acknowledgement that names no row; if nothing was timed, ignore entries for times."""
     keys = set(map(_name_kernel_and_number, rows))
     is_timed = any(number == _TIME for _, number in keys)
     for entry in acknowledgements:

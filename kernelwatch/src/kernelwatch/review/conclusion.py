@@ -101,9 +101,9 @@ def _decide_without_times(
     is_outweighed = not row.base and row.head <= base_sectors - head_sectors
     evidence = {
         ReasonKind.INSTRUCTIONS: row.metric == "instructions",
-        ReasonKind.TOTALS: row.metric in _RATIOS and not _TOTALS.isdisjoint(counted),
-        ReasonKind.SECTORS: (row.metric == "requests" and _is_explained_by_sectors(row, base_sectors, head_sectors))
+        ReasonKind.TOTALS: (row.metric in _RATIOS and not _TOTALS.isdisjoint(counted))
         or (row.metric == "cluster requests" and "cluster sectors" in counted),
+        ReasonKind.SECTORS: row.metric == "requests" and _is_explained_by_sectors(row, base_sectors, head_sectors),
         ReasonKind.MERGED: row.metric == "wavefronts" and _MERGED in counted,
         ReasonKind.NEW_SHARED_MEMORY: row.metric in ("wavefronts", _MERGED, *_OF_CLUSTERS) and is_outweighed,
         ReasonKind.ADDRESSES: row.metric == "constant requests" and _ADDRESSES in counted,

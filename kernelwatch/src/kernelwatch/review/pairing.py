@@ -19,11 +19,10 @@ UNPAIRED = BROKEN, FAILED, REPAIRED, ONLY_BASE, ONLY_HEAD = "broken", "failed", 
 class ConfigurationFacts(NamedTuple):
     """The facts about a configuration that the suite knows, the same for all benchmarks of a class.
 
-    `kernel` is the launched kernel. `code_name` names the
-    machine code. `verified` is false if the suite's kernel has no reference. `generated` is true if a package makes the
-    kernel's PTX. `useful_bytes` are the bytes that a launch must move. `conditions` describe how the launch is timed,
-    such as "from L2". `block` has the checkout's threads of a block, and bytes of dynamic shared memory. Unknown facts
-    are None.
+    `kernel` is the launched kernel. `code_name` names the machine code. `verified` is false if the suite's kernel has
+    no reference. `generated` is true if a package makes the kernel's PTX. `useful_bytes` are the bytes that a launch
+    must move. `conditions` describe how the launch is timed, such as "from L2". `block` has the checkout's threads of a
+    block, and bytes of dynamic shared memory. Unknown facts are None.
     """
 
     kernel: str | None

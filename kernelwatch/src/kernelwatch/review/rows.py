@@ -66,7 +66,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def code_key(self) -> tuple[str, str, str]:
-        """Key of machine code, which all architectures share: kernel, dtype and flags."""
+        """Key of a kernel's machine code, the same for all architectures: kernel, dtype and flags."""
         return self.kernel, self.params.get("dtype", ""), self.flags
 
     @property

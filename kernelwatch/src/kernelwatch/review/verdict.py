@@ -59,7 +59,7 @@ class ReasonKind(Enum):
     TOTALS = "explains the totals, which decide"
     SECTORS = "explains the sectors, which changed and decide"
     MERGED = "explains the merged wavefronts, which decide"
-    NEW_SHARED_MEMORY = "the launch used no shared memory before, and saves at least as many sectors"
+    NEW_SHARED_MEMORY = "there were none before, and the launch saves at least as many sectors"
     ADDRESSES = "explains the addresses of constant memory, which decide"
     NEW_CONSTANT_LOADS = (
         "new requests to constant memory have one address each, and the launch saves at least as many sectors"

@@ -79,7 +79,7 @@ def name_class(name: str) -> str:
     return joined if joined.isidentifier() and not keyword.iskeyword(joined) else f"Kernel{joined}"
 
 
-def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str] = ()) -> str:
+def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str]) -> str:
     """Return the text of the class that watches a kernel. Its TODO lists the guesses that the author must replace."""
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
     planar = kernel.uses.declaration.planar

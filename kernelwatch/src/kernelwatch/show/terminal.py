@@ -24,7 +24,7 @@ def format_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, list_
     """Yield the lines of the table by kernel and flags.
 
     A prefix that all kernels' names share is only in the title of their column. Without `list_all`, evidence is cut to
-    one line, so that more groups fit on a screen.
+    its first item and those that fit in one line with it, so that more groups fit on a screen.
     """
     titles, body = list(headers), [list(row) for row in rows]
     names = {cells[0] for cells in body}

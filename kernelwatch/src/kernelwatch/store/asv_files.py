@@ -1,6 +1,7 @@
 """The two files with which asv describes a project: its configuration, and the list of its benchmarks.
 
-They are read without asv, whose import takes longer than a review; only comments after values need asv.
+They are read without asv, whose import takes longer than a review. But asv reads a configuration that is JSON5 beyond
+lines of comments.
 """
 
 import json
@@ -16,7 +17,7 @@ from kernelwatch.store import reading
 #: Version of asv's list of benchmarks.
 BENCHMARKS_VERSION = 2
 
-#: Pattern of a line that is a comment. asv's own parser reads configurations with other comments.
+#: Pattern of a line that is a comment.
 _COMMENT_LINE = re.compile(rb"^\s*//.*$", re.MULTILINE)
 
 
@@ -63,7 +64,7 @@ def load_configuration(path: Path) -> Configuration:
 
 
 def _load_with_asv(path: Path) -> dict[str, object]:
-    from asv.config import Config  # noqa: PLC0415 -- only if comments follow values
+    from asv.config import Config  # noqa: PLC0415 -- only for JSON5
     from asv.util import UserError  # noqa: PLC0415
 
     try:

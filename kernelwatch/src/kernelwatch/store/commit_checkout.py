@@ -14,7 +14,7 @@ from kernelwatch.store import git
 
 
 @contextmanager
-def unpack_commit(commit: str, root: Path = ROOT) -> Iterator[Path]:
+def unpack_commit(commit: str, root: Path) -> Iterator[Path]:
     """Yield a temporary folder with a commit's package, or with all its files if the settings name no package.
 
     The worktree stays as it is.

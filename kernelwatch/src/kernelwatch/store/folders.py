@@ -69,7 +69,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
         log.warning(f"{folder} is in use by another run; waiting until it ends")
         lock.acquire()
     except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+        raise UserError(f"{folder} cannot be written: {error.strerror}; set {RESULTS} to another folder") from None
     if not has_locks:
         log.warning(
             f"{folder}: the file system has no locks; start one run at a time, or set {RESULTS} to another file system"

@@ -8,10 +8,10 @@ from ptxcount.util import git_environment
 
 
 class GitError(KernelwatchError, RuntimeError):
-    """Git failed, is missing, or took too long. If git ran, the message contains that of git."""
+    """Git failed or is missing. If git ran, the message contains that of git."""
 
 
-def run(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> bytes:
+def run(folder: Path, *words: str, input: str = "") -> bytes:
     """Run git in a folder; return its output.
 
     Parameters
@@ -22,21 +22,18 @@ def run(folder: Path, *words: str, input: str = "", timeout: float | None = None
         Arguments of git. Put user input after `--end-of-options`, so that it cannot be an option.
     input : str, optional
         Standard input.
-    timeout : float, optional
-        Maximum number of seconds.
 
     Raises
     ------
     GitError
-        Git fails, is missing or exceeds `timeout`. Git never asks for a password.
+        Git fails or is missing. Git never asks for a password.
     """
     environment = {**git_environment.make_environment(), "GIT_TERMINAL_PROMPT": "0"}
     try:
         process = subprocess.run(
-            ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, timeout=timeout,
-            check=False,
-        )  # fmt: skip
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+            ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, check=False
+        )
+    except (OSError, ValueError) as error:
         raise GitError(f"git cannot be run: {error}") from None
     if process.returncode:
         message = process.stderr.decode(errors="replace").strip()
@@ -74,9 +71,9 @@ def read_objects(folder: Path, *names: str) -> list[bytes | None]:
     return contents
 
 
-def text(folder: Path, *words: str, input: str = "", timeout: float | None = None) -> str:
+def text(folder: Path, *words: str, input: str = "") -> str:
     """Run git in a folder; return its output as text, stripped."""
-    return run(folder, *words, input=input, timeout=timeout).decode(errors="replace").strip()
+    return run(folder, *words, input=input).decode(errors="replace").strip()
 
 
 def is_shallow(folder: Path) -> bool:
@@ -99,10 +96,10 @@ def find_commits(folder: Path, *revisions: str) -> list[str | None]:
     return [line if line.isalnum() else None for line in lines]  # the line of an unknown revision has spaces
 
 
-def try_text(folder: Path, *words: str, timeout: float | None = None) -> str | None:
+def try_text(folder: Path, *words: str) -> str | None:
     """Run git as `text` does; return None if git fails. Raises GitError if git rejects the folder."""
     try:
-        return text(folder, *words, timeout=timeout)
+        return text(folder, *words)
     except GitError as error:
         if "safe.directory" in str(error):  # another user owns the folder; git's message has the remedy
             raise

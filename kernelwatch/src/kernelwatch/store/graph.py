@@ -104,7 +104,7 @@ class CommitGraph:
         }
 
     def _trace_line(self, tips: Sequence[str | None]) -> tuple[set[str], Set[str]]:
-        """Return the tips and the commits on their first parents; and the tips and all commits that they reach."""
+        """Return the commits on the first parents of tips, and all commits that tips reach; both include the tips."""
         parents, line = self._list_parents(*filter(None, tips)), set[str]()
         for tip in tips:
             commit = tip

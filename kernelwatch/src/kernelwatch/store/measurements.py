@@ -61,8 +61,7 @@ class CommitMeasurements:
 
     `benchmarks` has the machine's benchmarks of the loaded types by name, times first, without copy ratios. `arch` is
     the GPU's architecture, `peak` its bandwidth in bytes per second; both are from the last run that timed, or else the
-    last run.
-    `skips` maps a reason to the number of configurations that the last run skipped.
+    last run. `skips` maps a reason to the number of configurations that the last run skipped.
     """
 
     machine: str

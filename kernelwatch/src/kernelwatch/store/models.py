@@ -25,7 +25,7 @@ Count = Annotated[int, Meta(ge=0, lt=1 << 40)]
 Rate = Annotated[float, Meta(gt=0, lt=1e15)]
 #: Facts of a machine or its GPU, by name.
 Facts = dict[Name, Any]
-#: One value per configuration, as asv writes it: NaN if it was skipped, null if it failed.
+#: One value per configuration, as asv writes it: NaN if it was skipped or not selected, null if it failed.
 Column = list[float | None] | None
 
 

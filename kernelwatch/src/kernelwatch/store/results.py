@@ -256,13 +256,13 @@ class History:
             return measuring_runs
         return record.find_measuring_runs(measuring_runs, commit, benchmark, began)
 
-    def list_gpus(self, *commits: Document, benchmark: str = "", point: Point | None = None) -> set[str | None]:
-        """Return the UUIDs of the GPUs that measured commits, one of their benchmarks, or one configuration.
+    def list_gpus(self, *commits: Document, benchmark: str, point: Point | None = None) -> set[str | None]:
+        """Return the UUIDs of the GPUs that measured a benchmark of some commits, or one of its configurations.
 
         None means that a run recorded no UUID.
         """
         texts = ", ".join(point.params.values()) if point else ""
-        runs = (run for results in commits for run in self.list_runs(results, benchmark or None))
+        runs = (run for results in commits for run in self.list_runs(results, benchmark))
         selecting_runs = (run for run in runs if point is None or record.has_selected(run, benchmark, texts))
         return {(run.get("before") or {}).get("uuid") for run in selecting_runs}
 

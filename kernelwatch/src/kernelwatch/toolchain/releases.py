@@ -78,7 +78,7 @@ def find_requested_compiler(variables: Mapping[str, str] = os.environ) -> str | 
 
 @cache
 def installed_release() -> str | None:
-    """Return the name in results of the nvcc that compiles kernels; None for the default nvcc or without nvcc."""
+    """Return the name in results of the nvcc that compiles kernels; None for the default one, or without a version."""
     try:
         return series_name(parse_version(nvcc.version_text(nvcc.find_nvcc())))
     except (CompileError, NvccNotFoundError):  # compiling a kernel reports the error

@@ -54,11 +54,12 @@ def _count_commits(repository: Path, *arguments: str) -> int:
 
 
 def count_distance(repository: Path, commit: str) -> dict[str, int] | None:
-    """Count the commits from a commit to HEAD, and those that touch measured paths; None for an unknown commit."""
+    """Count the commits from an ancestor to HEAD, and those that touch measured paths; None for other commits."""
     commit_range = f"{commit}..HEAD"
-    count = _run_git(repository, "rev-list", "--count", commit_range)
+    if git.try_text(repository, "merge-base", "--is-ancestor", commit, "HEAD") is None:
+        return None
     touching = _count_commits(repository, commit_range, "--", *find_measured_paths())
-    return {"commits": int(count), "touching": touching} if count else None
+    return {"commits": _count_commits(repository, commit_range), "touching": touching}
 
 
 def find_changed_lines(repository: Path, base: str, head: str, kernels: Iterable[str]) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def iter_rows(machines: Mapping[str, ShownMachine]) -> Iterator[dict[str, Any]]:
                 }
         if cells:
             definition = registry.current_suite().kernels().get(kernel)
-            yield {"kernel": kernel, "verified": definition is None or definition.reference is not None, "cells": cells}
+            yield {"kernel": kernel, "verified": launch_facts.is_verified(definition), "cells": cells}
 
 
 def _select_configurations(kind: Kind) -> dict[str, _SummaryConfiguration]:

@@ -83,7 +83,8 @@ class CommitNumbers:
         with self._provide_numbers([commit], [configuration]) as machine_name:
             history, *others = load_histories(machine_name, self.root)
             if others:
-                raise CannotCompareError("several machines have results; choose one, --machine NAME")
+                listed = ", ".join(other.machine for other in (history, *others))
+                raise CannotCompareError(f"several machines have results: {listed}; choose one, --machine NAME")
             return _read_value(history, commit, configuration)
 
     @contextmanager
