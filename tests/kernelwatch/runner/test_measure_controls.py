@@ -91,6 +91,7 @@ CHANGES: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...], tuple
     "one changed": ({}, ("right",), (), ("right",)),
     "none changed": ({}, (), (), ()),
     "none changed, but the GPU was throttled": ({}, (), ("also_right",), ("also_right",)),
+    "head has only throttled times": ({}, ("right",), ("right", "also_right"), ()),
     "base was measured here": ({"gpus": frozenset(["B"])}, ("right", "also_right"), (), ()),
     "base is slower than 1.6 copies": ({"copies": 2.0}, ("right", "also_right"), (), ()),
 }

@@ -20,6 +20,7 @@ from kernelwatch.store import record, result_rows
 from kernelwatch.store.graph import CommitGraph
 from kernelwatch.store.measurements import CommitMeasurements, load_commit
 from kernelwatch.store.results import History
+from kernelwatch.suite.benchmark_names import Kind, find_kind
 from ptxcount.util.grammar import count_noun
 
 #: Rounds of a control. The stored times of base have two, which differ by less than a threshold's rounding.
@@ -102,6 +103,8 @@ def _choose_configurations(
         for configuration in configurations
         if configuration.machine_code and configuration.numbers and not configuration.throttle_reasons
     }
+    if not any(find_kind(group) is Kind.TIMED for group, _ in own_hashes):
+        return {}
     # Benchmark and parameters -> key. Stored configurations may be missing here: the axes may have changed.
     keys = {
         (name, text.replace("'", "")): (name.rpartition(".")[0], index)
