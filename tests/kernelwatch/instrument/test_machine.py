@@ -119,7 +119,7 @@ def test_reasons_for_throttled_samples(
 
 @pytest.mark.usefixtures("nvml")
 def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Helper kernels are compiled, too, and errors printed."""
+    """Helper kernels are compiled, too, and errors printed. By default, the launches are all of the suite."""
     built: list[tuple[str, ...]] = []
 
     def fails(cubins: list[prebuild.CubinKey]) -> list[Exception]:
@@ -132,6 +132,11 @@ def test_prebuild_compiles_timed_launches(monkeypatch: pytest.MonkeyPatch, capsy
     launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
     assert {*built} == {(launch.kernel, launch.dtype, launch.flags, "sm_90") for launch in launches} | {("sm_90",)}
     assert "row_sum, float32, -Xptxas -O3, sm_90: no\n" in capsys.readouterr().out
+    del built[:]
+    sweep = registry.current_suite().timed[0]
+    launch = sweep.launch(next(iter(sweep.points())))
+    prebuild.compile_for_device([launch])
+    assert built == [(launch.kernel, launch.dtype, launch.flags, "sm_90"), ("sm_90",)]
 
 
 @pytest.mark.usefixtures("no_driver")

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import product
 
 from kernelwatch.errors import ERRORS
+from kernelwatch.kernel import Launch
 from kernelwatch.suite import registry
 
 #: Maximum seconds for compiling all kernels. Two busy cores need over two minutes.
@@ -61,10 +62,11 @@ def compile_for_archs(archs: Sequence[str], only: Container[tuple[str, ...]] | N
             print(f"cannot compile {', '.join(cubin)}: {error}")
 
 
-def compile_for_device() -> None:
+def compile_for_device(launches: Iterable[Launch] | None = None) -> None:
     """Compile the helper kernels, and those of `list_cubins` that are timed, for this machine's GPU, if there is one.
 
-    This does not initialise CUDA. Raises NvccNotFoundError or CompileError if a helper kernel cannot be compiled.
+    `launches` are the timed launches, by default all of the suite. This does not initialise CUDA. Raises
+    NvccNotFoundError or CompileError if a helper kernel cannot be compiled.
     """
     from kernelwatch.instrument import machine  # noqa: PLC0415 -- imports NVML
 
@@ -72,6 +74,7 @@ def compile_for_device() -> None:
     if gpu is not None:
         from kernelwatch.instrument import helper_kernels  # noqa: PLC0415 -- only needed for times
 
-        launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
+        if launches is None:
+            launches = (sweep.launch(point) for sweep in registry.current_suite().timed for point in sweep.points())
         compile_for_archs([gpu.arch], {(launch.kernel, launch.dtype, launch.flags) for launch in launches})
         helper_kernels.compile_helpers(gpu.arch)

@@ -4,8 +4,11 @@ They hold only for kernels that are almost as fast as a copy. An uncoalesced tra
 whose copies agreed to 0.6 % (docs/evidence/agreement.md).
 """
 
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kernelwatch.kernel import matrix_copy
 from kernelwatch.review.pairing import Describe, Pair, is_code_unchanged, is_one_measurement
@@ -13,30 +16,83 @@ from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.store.default_thresholds import LONG_LAUNCH
 from kernelwatch.store.measurements import CommitMeasurements
 
-#: Minimum number of controls; a review with fewer does not use them.
+#: Minimum number of controls besides the library's plain copy; a review with fewer does not use any. The plain copy
+#: alone shows too little: with it as the only control, 582 of 4,344 times were beyond the threshold.
 MIN_CONTROLS = 12
+
+#: Number of base's times that must be controls if another GPU measures head.
+CHOSEN = 24
 
 #: Largest ratio of a kernel's time to the copy's for which controls apply.
 MAX_COPIES = 1.6
 
 
 class Controls(NamedTuple):
-    """The number of controls of a review, and the largest relative change among them."""
+    """The number of controls of a review, and the largest relative change among them.
+
+    `remeasured` is the number of those for which head's run measured base's code again.
+    """
 
     number: int
     largest: float
+    remeasured: int = 0
 
 
 def find_controls(
     base: CommitMeasurements, head: CommitMeasurements, times: Iterable[Pair], describe: Describe
 ) -> Controls | None:
-    """Return number and largest change of the controls among pairs of times; None for fewer than MIN_CONTROLS."""
-    changes = [
-        relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
-        for pair in times
-        if can_apply_controls(pair, describe) and is_control(base, head, pair, describe)
+    """Return the controls among pairs of times and those of `pair_remeasured`; None for too few (MIN_CONTROLS)."""
+    remeasured = [
+        pair
+        for pair in pair_remeasured(base, head)
+        if can_apply_controls(pair, describe) and _is_steady(pair, describe)
     ]
-    return Controls(len(changes), max(changes)) if len(changes) >= MIN_CONTROLS else None
+    pairs = remeasured + [
+        pair for pair in times if can_apply_controls(pair, describe) and is_control(base, head, pair, describe)
+    ]
+    if sum(describe(pair.benchmark, pair.base.params).kernel != matrix_copy.NAME for pair in pairs) < MIN_CONTROLS:
+        return None
+    changes = (relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0)) for pair in pairs)
+    return Controls(len(pairs), max(changes), len(remeasured))
+
+
+def pair_remeasured(base: CommitMeasurements, head: CommitMeasurements) -> Iterator[Pair]:
+    """Yield pairs of base's stored time, and of the time of the same code that head's run measured."""
+    for benchmark, measured in head.benchmarks.items():
+        seconds = measured.controls.get(base.commit, {})
+        for point in base.benchmarks[benchmark].points.values() if seconds else ():
+            if time := seconds.get(", ".join(point.params.values())):
+                yield Pair(benchmark, point, replace(point, value=time.seconds, gpus=frozenset([time.uuid])))
+
+
+def list_candidates(base: CommitMeasurements, gpu: str, describe: Describe) -> list[Pair]:
+    """Return the times of a commit that can be controls of a run on another GPU, `gpu`; each is a pair of equal times.
+
+    There are none if `gpu` itself measured the commit.
+    """
+    pairs = (
+        Pair(benchmark, point, replace(point, gpus=frozenset([gpu])))
+        for benchmark, measured in base.benchmarks.items()
+        for point in measured.points.values()
+    )
+    return [pair for pair in pairs if can_apply_controls(pair, describe) and _is_steady(pair, describe)]
+
+
+def choose_controls(candidates: Iterable[Pair], describe: Describe) -> list[Pair]:
+    """Return CHOSEN pairs, or all if there are fewer: as many of each kernel, with evenly spread durations.
+
+    GPUs differ by kernel. If only some kernels are controls, the others may differ by more than the threshold.
+    """
+    by_kernel: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in sorted(candidates, key=lambda pair: (pair.base.value or 0.0, pair.name)):
+        by_kernel[describe(pair.benchmark, pair.base.params).kernel or pair.benchmark].append(pair)
+    kernels = sorted(by_kernel, key=lambda kernel: (kernel != matrix_copy.NAME, kernel))
+    turns = [kernel for turn in range(CHOSEN) for kernel in kernels if turn < len(by_kernel[kernel])]
+    return [
+        by_kernel[kernel][(2 * place + 1) * len(by_kernel[kernel]) // (2 * share)]
+        for kernel, share in Counter(turns[:CHOSEN]).items()
+        for place in range(share)
+    ]
 
 
 def can_apply_controls(pair: Pair, describe: Describe) -> bool:
@@ -59,9 +115,13 @@ def is_control(base: CommitMeasurements, head: CommitMeasurements, pair: Pair, d
     Times with a condition, such as "from L2", are no controls: their noise differs. The caller checks the GPUs and the
     times (`can_apply_controls`).
     """
-    if pair.base.throttle_reasons or pair.head.throttle_reasons or is_one_measurement(base, head, pair):
+    if is_one_measurement(base, head, pair) or not _is_steady(pair, describe):
         return False
-    facts = describe(pair.benchmark, pair.base.params)
-    return not facts.conditions and bool(
-        is_code_unchanged(base, head, pair.benchmark, pair.base.params, facts.code_name)
-    )
+    code_name = describe(pair.benchmark, pair.base.params).code_name
+    return bool(is_code_unchanged(base, head, pair.benchmark, pair.base.params, code_name))
+
+
+def _is_steady(pair: Pair, describe: Describe) -> bool:
+    """Return whether both times were measured without throttling, and without conditions."""
+    throttled = pair.base.throttle_reasons or pair.head.throttle_reasons
+    return not throttled and not describe(pair.benchmark, pair.base.params).conditions

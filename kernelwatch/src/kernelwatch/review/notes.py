@@ -50,10 +50,11 @@ def list_notes(
             f"there; for smaller ones, measure both on one GPU: {command}"
         )
     if multi_gpu and thresholds.controls:
-        number, largest = thresholds.controls
+        number, largest, remeasured = thresholds.controls
+        again = f"; for {remeasured}, the run of head measured base's code" if remeasured else ""
         yield (
             f"{number} times of equal machine code (at least {LONG_LAUNCH * 1e6:g} µs, at most {MAX_COPIES:g} times "
-            f"the copy) differ by up to {largest * 100:.2g} % between GPUs: such times are SAME up to "
+            f"the copy{again}) differ by up to {largest * 100:.2g} % between GPUs: such times are SAME up to "
             f"{thresholds.between_gpus * 100:.3g} %, others up to {THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )
     if equal := sum(is_one_measurement(base, head, pair) for pair in times):

@@ -35,12 +35,12 @@ DIGITS = 8
 MEASURE_ALL = "KERNELWATCH_MEASURE_ALL"
 
 #: Options of `asv run` with which no stored number is reused: they change the samples, or interleave the commits.
-_NO_REUSE_OPTIONS = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
+NO_REUSE_OPTIONS = ("quick", "attribute", "append_samples", "interleave_rounds", "dry_run")
 
 
 def may_reuse(options: Mapping[str, Any]) -> bool:
     """Return whether the options and the environment allow a run to reuse stored numbers."""
-    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in _NO_REUSE_OPTIONS)
+    return not os.environ.get(MEASURE_ALL) and not any(options.get(name) for name in NO_REUSE_OPTIONS)
 
 
 @dataclass

@@ -61,7 +61,7 @@ def measure_task(
             send(configuration)
         return
     assert address is not None, "a measuring process is ready"
-    prebuild.compile_for_device()
+    prebuild.compile_for_device(launch for _, launch, _ in selected)
     start_counting()
     TimeMeasurement(task, send, address, facts).measure(selected)
 

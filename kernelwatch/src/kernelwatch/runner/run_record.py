@@ -38,6 +38,8 @@ class RunRecord:
         self._run.uncommitted = list(uncommitted)
         #: Each configuration with its outcome, and the selected benchmarks of its class.
         self.configurations: list[tuple[RunConfiguration, Sequence[str]]] = []
+        #: Controls, as in `models.RunLine.controls`.
+        self.controls: Mapping[str, dict[str, dict[str, float]]] = {}
         #: Generator of PTX -> its version.
         self.generators: Mapping[str, str] = {}
         #: Costs of the source lines of kernels.
@@ -68,6 +70,7 @@ class RunRecord:
             run.gpu, run.arch, run.peak_bytes_per_second = device.name, device.arch, device.peak_bytes_per_second
         run.ended, run.nvcc, run.host = _utc_timestamp(), _nvcc_release_line(), dict(machine.host_facts())
         run.asv, run.asv_runner, run.generators = version("asv"), version("asv_runner"), dict(self.generators)
+        run.controls = dict(self.controls)
         run.before, run.after = {**self._facts_at_start, **self._facts}, dict(machine.volatile_facts())
         measured = sorted(
             ((name, configuration) for configuration, names in self.configurations for name in names),

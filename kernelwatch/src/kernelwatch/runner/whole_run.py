@@ -7,8 +7,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from asv import environment as environments
@@ -22,15 +24,16 @@ from asv.util import ProcessError, UserError
 
 from kernelwatch.config import cache_dir, project_root
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.error_text import one_line
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.runner import commit_process, compiler, revision_range, uncommitted
+from kernelwatch.runner import commit_process, commit_run, compiler, revision_range, uncommitted
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Discovery
 from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import folders, git
 from kernelwatch.store.reading import UnreadableError
-from kernelwatch.toolchain import cache
+from kernelwatch.toolchain import cache, releases
 from ptxcount.util.environment import set_variables
 from ptxcount.util.grammar import count_noun
 
@@ -148,6 +151,8 @@ class SuiteRun:
     #: Facts of the device, from the measuring process.
     device_facts: Mapping[str, Any]
 
+    #: Hashes of the commits of the run.
+    commits: Sequence[str] = ()
     has_failed: bool = False
     #: Files with uncommitted changes that the run imports.
     uncommitted: Sequence[str] = ()
@@ -157,6 +162,7 @@ class SuiteRun:
 
     def measure(self, commits: Sequence[str], asv_environments: Sequence[Any]) -> int | None:
         """Measure commits in asv's environments; return the exit code: 2 if something failed, else None."""
+        self.commits = commits
         with self.exit_stack:
             discovery = self._discover_benchmarks(commits, asv_environments[0])
             benchmarks = Benchmarks(self.conf, discovery.benchmarks, regex=self.options.get("bench"))
@@ -244,12 +250,34 @@ class SuiteRun:
                 results, selected, groups, self.options, self.results / name, record, is_head
             )
             measurement.measure(self._enter_process(environment, commit))
+            record.controls = self._measure_controls(commit, environment, selected, record)
         if set(benchmarks) - kernel_benchmarks:
             self._run_with_asv(results, environment, benchmarks.filter_out(kernel_benchmarks))
         self.has_failed = self.has_failed or any(results.errcode.values())
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
             commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
+
+    def _measure_controls(
+        self, commit: str, environment: Any, benchmarks: Benchmarks, record: RunRecord
+    ) -> Mapping[str, dict[str, dict[str, float]]]:
+        """Return the controls of a commit; warn if they cannot be measured."""
+        if not self.device_facts or any(self.options.get(name) for name in commit_run.NO_REUSE_OPTIONS):
+            return {}
+        from kernelwatch.runner import measure_controls  # noqa: PLC0415 -- only a run with a GPU needs it
+        from kernelwatch.store.results import History  # noqa: PLC0415 -- as above
+
+        config = SimpleNamespace(branches=self.conf.branches, results_dir=str(self.results))
+        compiler = releases.compiler_of_results(environment.env_vars)
+        try:
+            history = History(self.machine.machine, ROOT, config=config, compiler=compiler)
+            base = measure_controls.find_base(history, commit, environment.name, self.commits)
+            start = partial(self._enter_process, environment)
+            configurations = [configuration for configuration, _ in record.configurations]
+            return measure_controls.measure_controls(base, configurations, benchmarks, start) if base else {}
+        except Exception as error:  # noqa: BLE001 -- the commit's own results must be saved
+            log.warning(f"{commit[:8]} has no controls (docs/review.md): {one_line(error)}")
+            return {}
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:
         try:

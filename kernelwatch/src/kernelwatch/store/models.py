@@ -149,6 +149,8 @@ class RunLine(Record):
     failed: list[SkippedConfigurations] = []
     #: Benchmark -> configurations selected by a partial run, as asv writes them.
     selected: dict[Name, list[Text]] = {}
+    #: Since 2026-11-30: another commit -> benchmark -> parameters -> time of that commit's code on this run's GPU.
+    controls: dict[Hash, dict[Name, dict[Text, Seconds]]] = {}
 
 
 class CubinsLine(Record):
