@@ -10,8 +10,9 @@ set -eu
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-python3 -m pip install -qq --target "$work/packages" nsight-python==1.1.0 numpy==2.3.5 pandas==2.3.3
-echo "nsight-python $(python3 -m pip list --path "$work/packages" 2>/dev/null | awk '/nsight-python/ { print $2 }')"
+python3 -m venv "$work/venv"
+"$work/venv/bin/python" -m pip install -qq nsight-python==1.1.0 numpy==2.3.5 pandas==2.3.3
+echo "nsight-python $("$work/venv/bin/python" -m pip list 2>/dev/null | awk '/nsight-python/ { print $2 }')"
 
 cat >"$work/normalize.py" <<'PYTHON'
 import pandas as pd
@@ -34,7 +35,7 @@ for baseline in [None, "baseline"]:
         print(f"  {row.Annotation} {row.Metric}: {row.AvgValue:.2f} {row.Unit}, from {row.MinValue:.2f} to {row.MaxValue:.2f},",
               f"interval {row.CI95_Lower:.2f} to {row.CI95_Upper:.2f}", "holds the mean" if inside else "does not hold it")
 PYTHON
-PYTHONPATH="$work/packages" python3 "$work/normalize.py" | tee "$work/seen"
+"$work/venv/bin/python" "$work/normalize.py" | tee "$work/seen"
 
 expected='normalized against None
   baseline gpu__time_duration.sum: 10.00 ns, from 9.80 to 10.20, interval 9.77 to 10.23 holds the mean
