@@ -6,7 +6,7 @@
 # sm_100 each load has its own policy, and so have stores and loads in different expressions for sm_90.
 # Version: nvcc 13.5.37, libcu++ of nvidia-cuda-cccl 13.3.5.0.6. Seen on 30 November 2026.
 # Why it matters: a kernel that keeps the first part of an array in L2 and streams the rest does neither, and nothing
-# says so. Machine code shows a descriptor at each load, so one that lists it sees a hint everywhere.
+# says so. Machine code shows a descriptor at each load, with a hint or without, so a listing does not tell.
 set -eu
 
 work=$(mktemp -d)
