@@ -24,7 +24,12 @@ _PAIRS = [
       for between in (
           "", "st.global.u32 [%d3+64], %r0;", "st.shared.u32 [%r3+64], %r0;", "bar.sync 0;", "membar.gl;",
           "red.global.add.u32 [%d3+64], 1;", "red.shared.add.u32 [%r3+64], 1;", "cp.async.wait_all;",
-          "shfl.sync.bfly.b32 %r20, %r0, 1, 31, -1; st.shared.u32 [%r3+128], %r20;", "bar.warp.sync -1;")),
+          "shfl.sync.bfly.b32 %r20, %r0, 1, 31, -1; st.shared.u32 [%r3+128], %r20;", "bar.warp.sync -1;",
+          "prefetch.global.L2 [%d4];", "prefetch.local.L2 [0];", "prefetchu.L1 [%d4];", "discard.global.L2 [%d0], 128;",
+          "applypriority.global.L2::evict_normal [%d4], 128;", "multimem.st.relaxed.sys.global.u32 [%d0], %r0;",
+          "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;",
+          "st.shared::cta.u32 [%r3+64], %r0;", "mbarrier.init.shared.b64 [%r1], 32;",
+          "mbarrier.arrive.shared.b64 %d9, [%r1];", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r0};")),
     *((_CONSTANT, between, _CONSTANT) for between in ("", "st.global.u32 [%d3+64], %r0;", "membar.gl;")),
     *((load, "", load) for load in (
         "ld.global.cg.u32 {}, [%d4];", "ld.global.cs.u32 {}, [%d4];", "ld.global.lu.u32 {}, [%d4];",
