@@ -49,6 +49,9 @@ _PAIRS = [
         (_PLAIN, "ld.global.u32 {}, [%d4+4];"), (_PLAIN, "ld.global.u32 {}, [%d0];"),
         (f"{_HINTED}%d7;", f"{_HINTED}%d8;"))),
     ("ld.global.v2.u32 {{{}, %r20}}, [%d4];", "", "ld.global.v2.u32 {{%r21, {}}}, [%d4];"),
+    *((f"mov.u32 %r20, {name}; mad.wide.u32 %d9, %r20, 4, %d4; ld.global.u32 {{}}, [%d9];", "",
+       f"mov.u32 %r21, {name}; mad.wide.u32 %d10, %r21, 4, %d4; ld.global.u32 {{}}, [%d10];")
+      for name in ("%clock", "%tid.y")),
     (_PLAIN, "add.s64 %d4, %d4, 512;", _PLAIN),
     (_PLAIN, "ld.global.u64 %d4, [%d4+1024];", _PLAIN),
     (_PLAIN, "ld.global.u32 %r20, [%d4]; st.shared.u32 [%r3+64], %r20;", _PLAIN),

@@ -1,7 +1,8 @@
 """Weak loads that ptxas removes (machine code of nvcc 13.0.88 for sm_90).
 
 Nothing reads the loaded value, or an earlier load of the basic block has it. Compilers remove such loads themselves,
-but not from inline assembly, as which Triton writes all loads.
+but not from inline assembly, as which Triton writes all loads. ptxas also removes loads that are counted: those of a
+value that an earlier basic block has, or that is part of a wider one.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ _Source = tuple[tuple[str, ...], AddressSum]
 
 
 def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> set[int]:
-    """Return the places of the loads that ptxas removes.
+    """Return the places of loads that ptxas removes.
 
     Repeated loads are found in global memory only. Loads with several cache policies count as equal.
     """
