@@ -24,7 +24,8 @@ _PAIRS = [
       for between in (
           "", "st.global.u32 [%d3+64], %r0;", "st.shared.u32 [%r3+64], %r0;", "bar.sync 0;", "membar.gl;",
           "red.global.add.u32 [%d3+64], 1;", "red.shared.add.u32 [%r3+64], 1;", "cp.async.wait_all;",
-          "shfl.sync.bfly.b32 %r20, %r0, 1, 31, -1; st.shared.u32 [%r3+128], %r20;", "bar.warp.sync -1;")),
+          "shfl.sync.bfly.b32 %r20, %r0, 1, 31, -1; st.shared.u32 [%r3+128], %r20;", "bar.warp.sync -1;",
+          "prefetch.global.L2 [%d4];", "ld.acquire.gpu.global.u32 %r20, [%d3+64]; st.shared.u32 [%r3+128], %r20;")),
     *((_CONSTANT, between, _CONSTANT) for between in ("", "st.global.u32 [%d3+64], %r0;", "membar.gl;")),
     *((load, "", load) for load in (
         "ld.global.cg.u32 {}, [%d4];", "ld.global.cs.u32 {}, [%d4];", "ld.global.lu.u32 {}, [%d4];",

@@ -28,6 +28,8 @@ _BREAKS = frozenset(
         "discard",
     )
 )
+#: Instructions across which ptxas moves no access to their state space.
+_BREAKS_SPACE = frozenset(("st", "atom", "red", "prefetch", "prefetchu", "discard"))
 _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
 #: State spaces; an access without a space may be to any.
 _SPACES = frozenset(("shared", "global", "local", "const", "param", CALL_SPACE))
@@ -125,7 +127,7 @@ def _needs_zero_extension(reader: Instruction) -> bool:
 def breaks_loads(instruction: Instruction, space: str = "shared") -> bool:
     """Tell if ptxas keeps loads of a space before and after an instruction apart."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode in ("st", "atom", "red"):
+    if opcode in _BREAKS_SPACE:
         return (_SPACES - {space}).isdisjoint(modifiers)
     return opcode in _BREAKS or (opcode == "cp" and "commit_group" not in modifiers)
 
