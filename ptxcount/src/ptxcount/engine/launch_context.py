@@ -16,7 +16,7 @@ from ..machine.address_map import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUA
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
 from ..machine.context import Context
 from ..machine.global_memory import ArrayMemory
-from ..machine.global_races import ReachedNames
+from ..machine.reached_names import ReachedNames
 from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable
 from ..source.names import demangle, source_name

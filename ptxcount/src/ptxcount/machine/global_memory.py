@@ -10,7 +10,8 @@ from ..lanes.warps import Array, spread, unsigned
 from ..util.errors import GlobalRaceError, ReadOnlyError, UnsetVariableError
 from ..util.grammar import count_noun
 from .address_map import AddressMap, Report
-from .global_races import ANYTHING, AccessHistory, ReachedNames
+from .global_races import AccessHistory
+from .reached_names import ANYTHING, ReachedNames
 from .regions import ArrayPart, Selection
 from .reporter import Reporter
 
