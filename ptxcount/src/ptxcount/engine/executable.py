@@ -12,8 +12,8 @@ import numpy as np
 from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
-from ..machine.global_races import ReachedNames, find_reached_names
 from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans
+from ..machine.reached_names import ReachedNames, find_reached_names
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import BasicBlock, End, Flow, analyse, find_reachable, is_elect_wait
