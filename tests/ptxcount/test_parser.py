@@ -49,7 +49,7 @@ def test_program_is_parsed() -> None:
     assert program.variables["dynamic"].size is None
     assert program.variables["near"].addresses == ((0, "table", 4),)
     assert (entry.variables["slots"].size, entry.variables["slots"].align) == (32, 8)
-    assert entry.labels == {"AGAIN": 1}
+    assert entry.labels == {"AGAIN": 1, ".nounroll4": 4}
     index, inner, read, compare, jump = entry.instructions
     assert (index.name, index.operands[1]) == ("mov.u32", Special("%tid.x"))
     assert str(index.source) == "folder/kernel.cu:7 (PTX line 16)"

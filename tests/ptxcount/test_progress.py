@@ -204,12 +204,11 @@ def test_only_launch_without_progress_ends(name: str, monkeypatch: pytest.Monkey
         count(time_limit=0.1)
 
 
-@pytest.mark.parametrize(("grid", "warns"), [((1, 65535, 65535), True), ((10, 1, 1), False)])
+@pytest.mark.parametrize(("grid", "warns"), [((2**31 - 1, 65535, 1), True), ((10, 1, 1), False)])
 def test_only_long_launch_logs_an_estimate(
     grid: tuple[int, int, int], warns: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(launch_progress, "_MIN_MEASURED", 0.0)
-    monkeypatch.setattr(launch_progress, "_MIN_REPORTED", 1.0)
     with caplog.at_level(logging.WARNING, "ptxcount"):
         try:
             execute_kernel(module("", 1), "snippet", grid, (32, 1, 1), [np.zeros(1)], time_limit=0.3)
@@ -217,7 +216,7 @@ def test_only_long_launch_logs_an_estimate(
             assert warns
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == (1 if warns else 0)
-    assert all(f"of {65535**2} blocks took" in text and "the rest will take about" in text for text in texts)
+    assert all(f"of {(2**31 - 1) * 65535} blocks took" in text and "the rest will take about" in text for text in texts)
 
 
 #: Body of a loop of 32 warps over 8 elements of each thread, code after the loop -> requests of loads and of stores. In

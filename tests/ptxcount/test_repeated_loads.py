@@ -29,7 +29,8 @@ _PAIRS = [
           "applypriority.global.L2::evict_normal [%d4], 128;", "multimem.st.relaxed.sys.global.u32 [%d0], %r0;",
           "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;",
           "st.shared::cta.u32 [%r3+64], %r0;", "mbarrier.init.shared.b64 [%r1], 32;",
-          "mbarrier.arrive.shared.b64 %d9, [%r1];", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r0};")),
+          "mbarrier.arrive.shared.b64 %d9, [%r1];", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r0};",
+          "ld.acquire.gpu.global.u32 %r20, [%d3+64]; st.shared.u32 [%r3+128], %r20;")),
     *((_CONSTANT, between, _CONSTANT) for between in ("", "st.global.u32 [%d3+64], %r0;", "membar.gl;")),
     *((load, "", load) for load in (
         "ld.global.cg.u32 {}, [%d4];", "ld.global.cs.u32 {}, [%d4];", "ld.global.lu.u32 {}, [%d4];",

@@ -89,8 +89,8 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--step-limit", type=int, default=STEP_LIMIT, metavar="N", help=text)
     text = "wall-clock limit. Without it, a kernel stops after 20 s of CPU time without progress"
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help=text)
-    text = "report: list races after the counts; strict: also list stores that do not change the value, and volatile "
-    text += "accesses of one warp; error: end the kernel; off: no race check (default: %(default)s)"
+    text = "report: list races and stale reads after the counts; strict: also list stores that do not change the "
+    text += "value, and volatile accesses of one warp; error: end the kernel; off: no check (default: %(default)s)"
     parser.add_argument("--races", choices=RACES, default=RACES[0], help=text)
     text = "reads of shared or tensor memory that was never written. report: list them after the counts; error: end "
     text += "the kernel; off: no check (default: %(default)s)"

@@ -12,7 +12,7 @@ from kernelwatch.scaffold.find_kernels import KernelCandidate, KernelParameter
 from kernelwatch.scaffold.parse_launches import HostLaunch
 from ptxcount.report.kernel_uses import KernelUses, describe_element
 from ptxcount.report.launch_guess import guess_block
-from ptxcount.source.cpp_types import TYPES, strip_qualifiers
+from ptxcount.source.cpp_types import TYPES, find_base, strip_qualifiers
 from ptxcount.source.declarations import guess_template_argument
 
 #: C++ types -> NumPy's dtypes.
@@ -177,7 +177,7 @@ def _rename_reserved(name: str) -> str:
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
     """Return the type of a parameter's elements, the count of numbers in an element, and their dtype if known."""
-    base = strip_qualifiers(parameter.kind).rstrip("* []").strip()
+    base = find_base(parameter.kind)
     dtype, count = describe_element(base, uses.structs, _DTYPES) or (None, 1)
     return base, count, dtype
 

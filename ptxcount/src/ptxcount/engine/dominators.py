@@ -69,15 +69,14 @@ class Dominators:
         return find_reachable(self._before.__getitem__, self._before[last], {first})
 
     @cached_property
-    def _loops(self) -> list[set[int]]:
-        """For each block: the headers of the loops that contain it."""
-        loops: list[set[int]] = [set() for _ in self._successors]
+    def loops(self) -> dict[int, set[int]]:
+        """The blocks of each natural loop, by its header."""
+        loops: dict[int, set[int]] = {}
         for block in self.order:
             for head in self._successors[block]:
                 if self._place[head] <= self._place[block] and self._dominates(head, block):
-                    members = {head, block, *(self.find_between(head, block) if head != block else ())}
-                    for member in members:
-                        loops[member].add(head)
+                    members = loops.setdefault(head, {head})
+                    members |= {block, *(self.find_between(head, block) if head != block else ())}
         return loops
 
     def _dominates(self, first: int, last: int) -> bool:
@@ -88,7 +87,7 @@ class Dominators:
 
     def is_in_loops_of(self, block: int, other: int) -> bool:
         """Tell if all loops that contain ``other`` also contain ``block``."""
-        return self._loops[other] <= self._loops[block]
+        return all(block in members for members in self.loops.values() if other in members)
 
     @cached_property
     def continues_previous(self) -> list[bool]:

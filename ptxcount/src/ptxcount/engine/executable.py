@@ -12,8 +12,8 @@ import numpy as np
 from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
-from ..machine.global_races import ReachedNames, find_reached_names
-from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, rank_blocks
+from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans
+from ..machine.reached_names import ReachedNames, find_reached_names
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
 from ..ptx.flow import BasicBlock, End, Flow, analyse, find_reachable, is_elect_wait
@@ -23,6 +23,7 @@ from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
+from .reconvergence import rank_blocks
 from .removed_loads import find_removed_loads
 from .uniformity import find_divergent
 
@@ -117,7 +118,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
     return Executable(
         entry=kernel,
-        flow=replace(flow, rank=rank_blocks(instructions, flow)),
+        flow=replace(flow, rank=rank_blocks(kernel, flow)),
         code=[_make_code_block(block, instructions, steps, flow.live_across_blocks) for block in flow.blocks],
         variables=variables,
         shared_unit=min((size for instruction in instructions for size in instruction.units), default=1),

@@ -78,9 +78,9 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
         Maximum instructions of the thread blocks that run together, before `StepLimitExceededError`. Each basic block
         counts as one more.
     races : str
-        Policy for races in shared and global memory. ``report``: a finding; ``strict``: also for stores that change
-        nothing, and for volatile accesses within a warp; ``error``: `SharedRaceError` or `GlobalRaceError`; ``off``: no
-        check.
+        Policy for races in shared and global memory, and for stale reads. ``report``: a finding; ``strict``: also for
+        stores that change nothing, and for volatile accesses within a warp; ``error``: `SharedRaceError`,
+        `GlobalRaceError` or `StaleReadError`; ``off``: no check.
     unwritten : str
         Policy for reads of shared or tensor memory that was not written, or by a copy without a wait. ``report``: a
         finding; ``error``: `UninitializedReadError`; ``off``: no check. Shared memory holds zeros at first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -16,7 +16,7 @@ from ..machine.address_map import FIRST_CONSTANT, FIRST_PARAMETER, PARAMETER_GUA
 from ..machine.argument_layout import ArgumentLayout, BoundDescriptor, KernelArgument
 from ..machine.context import Context
 from ..machine.global_memory import ArrayMemory
-from ..machine.global_races import ReachedNames
+from ..machine.reached_names import ReachedNames
 from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable
 from ..source.names import demangle, source_name
@@ -119,7 +119,7 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         reserved_shared_bytes=kernel.reserved,
         dynamic_note=_describe_dynamic_shared(kernel, options.dynamic_shared),
         dynamic_size=options.dynamic_shared,
-        checks_global_races=_watch_races(kernel, options, memories.memory, parameters),
+        checks_global_races=_watch_races(kernel, options, memories, parameters),
         ordered_lanes=kernel.ordered_lanes,
         polls=kernel.polls,
         scans=kernel.scans,
@@ -192,12 +192,15 @@ def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
 
 
 def _watch_races(
-    kernel: Executable, options: LaunchOptions, memory: ArrayMemory, parameters: Mapping[str, bytes]
+    kernel: Executable, options: LaunchOptions, memories: _Memories, parameters: Mapping[str, bytes]
 ) -> bool:
-    """Begin to check races in the arrays that the kernel accesses; tell if there are arrays to check."""
+    """Begin to check the arrays that the kernel accesses; tell if there are arrays to check for races."""
     if not options.distinct or options.races == "off":
         return False
+    memory, bound_descriptors = memories.memory, memories.descriptors.values()
     reached_arrays = ReachedNames(*(_resolve_arrays(names, memory, parameters) for names in kernel.reached_names))
+    textures = {bound.base for bound in bound_descriptors if bound.descriptor.is_texture}
+    reached_arrays.noncoherent_loads.update(_find_arrays(textures, memory))
     return memory.watch_races(reached_arrays, strict=options.races == "strict")
 
 
@@ -205,9 +208,13 @@ def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[st
     """Add the names of the arrays that parameters point to, to the names of parameters and variables."""
     contents = [parameters[name] for name in names & parameters.keys()]
     words = b"".join(content[: len(content) // 8 * 8] for content in contents)  # without an incomplete last word
-    addresses = {*np.frombuffer(words, np.int64).tolist()}
+    return names | _find_arrays({*np.frombuffer(words, np.int64).tolist()}, memory)
+
+
+def _find_arrays(addresses: Set[int], memory: ArrayMemory) -> set[str]:
+    """Return the names of the arrays that contain addresses."""
     arrays = memory.arrays()
-    return names | {name for base, size, name in arrays if any(base <= place < base + size for place in addresses)}
+    return {name for base, size, name in arrays if any(base <= place < base + size for place in addresses)}
 
 
 def _match_variables(

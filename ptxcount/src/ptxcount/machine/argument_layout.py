@@ -19,6 +19,8 @@ class ArrayDescriptor:
 
     #: Size of the argument in bytes.
     size = 8
+    #: True if fetches read the array.
+    is_texture = False
 
     @property
     def nbytes(self) -> int:

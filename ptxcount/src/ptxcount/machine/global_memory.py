@@ -1,4 +1,4 @@
-"""Accesses to the arrays of a launch: loads, stores and atomics, and their races."""
+"""Accesses to the arrays of a launch: loads, stores and atomics, their races, and stale reads."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -7,12 +7,14 @@ import numpy as np
 
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, spread, unsigned
-from ..util.errors import GlobalRaceError, ReadOnlyError, UnsetVariableError
+from ..util.errors import GlobalRaceError, ReadOnlyError, StaleReadError, UnsetVariableError
 from ..util.grammar import count_noun
 from .address_map import AddressMap, Report
-from .global_races import ANYTHING, AccessHistory, ReachedNames
+from .global_races import AccessHistory
+from .reached_names import ANYTHING, ReachedNames
 from .regions import ArrayPart, Selection
 from .reporter import Reporter
+from .stale_reads import WrittenBytes, describe_load
 
 #: Number of stores to a write-only array that are checked for threads that overwrite each other's values.
 _COMPARED_STORES = 16
@@ -44,6 +46,7 @@ class ArrayMemory(AddressMap):
         for part in parts:
             if isinstance(report, Reporter):
                 _check_load_races(part, count, shape, report)
+                _check_stale_read(part, count, shape, report)
             values = [part.gather(k) for k in range(count)]
             if part.places is None:
                 return values
@@ -52,13 +55,14 @@ class ArrayMemory(AddressMap):
         return results
 
     def watch_races(self, reached: ReachedNames, *, strict: bool) -> bool:
-        """Begin to check races in writable arrays that the kernel writes; tell if there are such arrays.
+        """Begin to check races and stale reads in writable arrays; tell if there are arrays to check for races.
 
         ``reached`` has the names of arrays, or `ANYTHING`. Unless ``strict``, stores to an array that the kernel does
         not load are only compared within an instruction, the first `_COMPARED_STORES` of them.
         """
         for region in self._regions:
-            loads, stores, scans, strong_writes = (ANYTHING in names or region.name in names for names in reached)
+            is_reached = (ANYTHING in names or region.name in names for names in reached)
+            loads, stores, scans, strong_writes, noncoherent_loads = is_reached
             if not region.writable:
                 continue
             if stores and (strict or loads):
@@ -67,6 +71,8 @@ class ArrayMemory(AddressMap):
                 region.stores_to_compare = _COMPARED_STORES
             if scans and strong_writes:
                 region.scanned = AccessHistory(region.data, region.name)
+            if noncoherent_loads:
+                region.written_bytes = WrittenBytes(region.data.size)
         return any(region.watched or region.scanned or region.stores_to_compare for region in self._regions)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
@@ -89,6 +95,9 @@ class ArrayMemory(AddressMap):
                     if isinstance(report, Reporter) and report.is_weak and lost.any():
                         _report_lost_store(part, place, lost, shape, report)
             part.region.stores_to_compare -= is_compared
+            if part.region.written_bytes:
+                source = report.source if isinstance(report, Reporter) else None
+                part.region.written_bytes.record(part.first_index, size, len(values), source)
 
     def find_atomic_cells(
         self, address: Value, size: int, active: Array, report: Reporter, shape: tuple[int, int]
@@ -102,9 +111,12 @@ class ArrayMemory(AddressMap):
         for part in self._resolve(address, size, 1, active, report, shape, kind="atomic")[1]:
             part.mark_sectors(written=False)
             index = part.first_index if part.places is not None else spread(part.first_index, shape).reshape(-1)
-            elements, scanned = part.region.view_elements(size), part.region.scanned
-            old = elements[index] if scanned else elements[:0]
+            elements = part.region.view_elements(size)
+            scanned, written_bytes = part.region.scanned, part.region.written_bytes
+            old = elements[index] if scanned or written_bytes else elements[:0]
             yield elements, index, part.chosen
+            if written_bytes:  # an atomic that changes nothing may be a read
+                written_bytes.record(index[elements[index] != old], size, 1, report.source)
             if scanned:
                 places = np.arange(prod(shape)) if part.places is None else part.places
                 scanned.record_strong_write(index, size, [old], elements, report.chunk.make_event(places))
@@ -152,6 +164,23 @@ def _check_load_races(part: ArrayPart, count: int, shape: tuple[int, ...], repor
                 text += "; this load decides when a loop ends, so counts depend on the order of threads"
             position = divmod(int(places[access]), chunk.shape[1])
             reporter(GlobalRaceError, position, text, region.base + int(index[access]) * width)
+
+
+def _check_stale_read(part: ArrayPart, count: int, shape: tuple[int, ...], reporter: Reporter) -> None:
+    """Report the first thread whose non-coherent load of ``count`` elements reads bytes that the launch has written."""
+    region, written_bytes = part.region, part.region.written_bytes
+    load = describe_load(reporter.chunk.instruction) if written_bytes and written_bytes.has_writes else None
+    if written_bytes is None or load is None:
+        return
+    places, index = _find_thread_indices(part, shape, reporter.chunk.shape)
+    stale_read = written_bytes.find_read(index, part.size, count)
+    if stale_read is not None:
+        access, writer = stale_read
+        byte, (name, advice) = int(index[access]) * part.size, load
+        text = f"{name} of {count_noun(part.size * count, 'byte')} at byte {byte} of {region.name}, which the kernel"
+        text += f" wrote{f' at {writer}' if writer else ''}: it may return the old value; {advice}"
+        position = divmod(int(places[access]), reporter.chunk.shape[1])
+        reporter(StaleReadError, position, text, region.base + byte)
 
 
 def _check_store_races(part: ArrayPart, values: Sequence[Array], shape: tuple[int, ...], reporter: Reporter) -> None:

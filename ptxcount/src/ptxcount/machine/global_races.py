@@ -12,17 +12,14 @@ races
   strict check misses none of these.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from ..lanes.warps import LANES, Array, find_first
-from ..ptx.program import Address, Instruction, Operand, Register, Symbol, iter_leaves
 from ..util.errors import Source
 from ..util.grammar import count_noun
-from .polls import is_strong_write
 
 #: The record of an access is its time, shifted by 32 bits, and the number of its thread in the bits below.
 _TIME, _THREAD = 32, (1 << 32) - 1
@@ -30,8 +27,6 @@ _TIME, _THREAD = 32, (1 << 32) - 1
 _SEVERAL_THREADS = _THREAD
 #: Is added to the number of the warp's first thread, if several threads of one warp have read a unit.
 _WARP_LANES = 1 << 31
-#: Name for memory at an address that was loaded from memory.
-ANYTHING = "*"
 
 
 @dataclass(frozen=True)
@@ -235,61 +230,3 @@ def _find_changes(index: Array, values: Sequence[Array], cells: Array) -> Array:
     """Tell for each access if its memory, ``cells``, differs from ``values``."""
     first = index * len(values)
     return np.asarray(np.logical_or.reduce([cells[first + k] != value for k, value in enumerate(values)]))
-
-
-class ReachedNames(NamedTuple):
-    """Names through which a kernel accesses memory: of parameters and variables, or of the arrays they point to."""
-
-    loads: set[str]
-    stores: set[str]
-    #: Weak loads that end loops (`polls.find_scans`), and strong writes.
-    scans: set[str]
-    strong_writes: set[str]
-
-
-def find_reached_names(instructions: Sequence[Instruction], scans: Set[int]) -> ReachedNames:
-    """Find the parameters and variables from which addresses are computed; `ANYTHING` if an address is loaded.
-
-    ``scans`` are the loads that `polls.find_scans` returns.
-    """
-    sources: dict[str, frozenset[str]] = {}
-    changed = True
-    while changed:
-        changed = False
-        for instruction in instructions:
-            origins = _find_result_origins(instruction, sources) if instruction.writes else frozenset()
-            for name in instruction.writes:
-                known_origins = sources.get(name, frozenset())
-                if not origins <= known_origins:
-                    sources[name], changed = known_origins | origins, True
-    accesses = [
-        instruction
-        for instruction in instructions
-        if not {"shared", "local", "param", "const"} & {*instruction.modifiers}
-    ]
-
-    def find_names(is_kind: Callable[[Instruction], bool]) -> set[str]:
-        operands = (operand for access in accesses if is_kind(access) for operand in access.operands)
-        addresses = (operand for operand in operands if isinstance(operand, Address))
-        return set().union(*(_find_origins(address, sources) for address in addresses))
-
-    return ReachedNames(
-        loads=find_names(lambda access: access.opcode == "ld"),
-        stores=find_names(lambda access: access.opcode == "st"),
-        scans=find_names(lambda access: id(access) in scans),
-        strong_writes=find_names(is_strong_write),
-    )
-
-
-def _find_result_origins(instruction: Instruction, sources: dict[str, frozenset[str]]) -> frozenset[str]:
-    """Return the names from which an instruction computes; a loaded 64-bit value may be an address of `ANYTHING`."""
-    if instruction.opcode in ("ld", "ldu", "atom") and "param" not in instruction.modifiers:
-        return frozenset({ANYTHING} if {"u64", "b64", "s64"} & {*instruction.modifiers} else ())
-    return frozenset().union(*(_find_origins(operand, sources) for operand in instruction.operands[1:]))
-
-
-def _find_origins(operand: Operand, sources: dict[str, frozenset[str]]) -> frozenset[str]:
-    """Return the names in an operand, and the names from which the operand's registers are computed."""
-    symbols = frozenset(leaf.name for leaf in iter_leaves(operand) if isinstance(leaf, Symbol))
-    registers = (leaf.name for leaf in iter_leaves(operand) if isinstance(leaf, Register))
-    return symbols.union(*(sources.get(name, frozenset()) for name in registers))

@@ -146,17 +146,16 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
     return frozenset(scans)
 
 
-def rank_blocks(code: Sequence[Instruction], flow: Flow) -> list[int]:
-    """Rank basic blocks; the lowest rank runs first.
+def find_early_exits(code: Sequence[Instruction], flow: Flow) -> set[int]:
+    """Return the basic blocks behind early exits of polling loops (`_iter_early_exits`).
 
-    Blocks of `_iter_early_exits` come first: on a GPU, threads that exit early do not wait for the loop. So a search
-    ends soon after the first thread stores its result and returns. Other blocks keep the rank of ``flow``.
+    On a GPU, threads that exit early do not wait for the loop. So a search ends soon after the first thread stores its
+    result and returns.
     """
     loops = defaultdict[int, frozenset[int]](frozenset)
     for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
         loops[head] |= loop
-    early = {index for head, loop in loops.items() for index in _iter_early_exits(code, flow, head, loop)}
-    return [rank - len(flow.blocks) if index in early else rank for index, rank in enumerate(flow.rank)]
+    return {index for head, loop in loops.items() for index in _iter_early_exits(code, flow, head, loop)}
 
 
 def _iter_early_exits(code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]) -> Iterator[int]:

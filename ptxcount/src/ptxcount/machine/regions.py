@@ -11,6 +11,7 @@ from ..counting.transactions import SECTOR
 from ..lanes.symbolic_values import Sum, Value
 from ..lanes.warps import LANES, Array, find_lane_stride, take_by_warp, unsigned
 from .global_races import AccessHistory
+from .stale_reads import WrittenBytes
 
 #: Minimum number of blocks for which `find_lane_stride` saves time.
 _MIN_BLOCKS = 16
@@ -42,6 +43,8 @@ class Region:
     watched: AccessHistory | None = None
     #: History of strong writes and of weak loads that end loops; None: races between them are not checked.
     scanned: AccessHistory | None = None
+    #: The bytes that the launch has written; None: no non-coherent load reaches the array.
+    written_bytes: WrittenBytes | None = None
     #: Number of coming stores that are checked for threads that overwrite each other's values.
     stores_to_compare: int = 0
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..lanes.warps import LANES, spread
-from ..util.errors import GlobalRaceError, SharedRaceError, Source, UninitializedReadError, UninitializedTensorReadError
+from ..util.errors import (
+    GlobalRaceError,
+    SharedRaceError,
+    Source,
+    StaleReadError,
+    UninitializedReadError,
+    UninitializedTensorReadError,
+)
 from .special_registers import split_index
 
 if TYPE_CHECKING:  # otherwise the import is circular
@@ -15,6 +22,7 @@ if TYPE_CHECKING:  # otherwise the import is circular
 _RECOVERABLE: dict[Any, tuple[str, str]] = {
     SharedRaceError: ("shared-race", "races"),
     GlobalRaceError: ("global-race", "races"),
+    StaleReadError: ("stale-read", "races"),
     UninitializedReadError: ("unwritten-read", "unwritten"),
     UninitializedTensorReadError: ("unwritten-read", "unwritten"),
 }

@@ -174,6 +174,10 @@ class Variable:
     hidden: bool = False
 
 
+#: Beginning of the labels for ``.pragma "nounroll"``. No label of PTX begins so.
+NO_UNROLL = ".nounroll"
+
+
 @dataclass
 class Entry:
     """A kernel."""
@@ -186,7 +190,7 @@ class Entry:
     parameters: list[Variable] = field(default_factory=list)
     #: Instructions, in order.
     instructions: list[Instruction] = field(default_factory=list)
-    #: Index of the instruction after each label.
+    #: Index of the instruction after each label, and after each ``.pragma "nounroll"`` by `NO_UNROLL` and a number.
     labels: dict[str, int] = field(default_factory=dict)
     #: Variables that the kernel declares, by name.
     variables: dict[str, Variable] = field(default_factory=dict)

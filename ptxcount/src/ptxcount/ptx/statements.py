@@ -10,6 +10,7 @@ import numpy as np
 from ..util.errors import PtxSyntaxError, Source
 from .lexer import Stream
 from .program import (
+    NO_UNROLL,
     SINK,
     TYPES,
     Address,
@@ -119,7 +120,12 @@ class Body:
             targets: list[Operand] = []
             stream.parse_statement(lambda: self._parse_operands(targets))
             self._tables[self._label] = Group(tuple(targets))
-        elif token.kind == "dot":  # .pragma, .callprototype
+        elif stream.accept(".pragma"):
+            if stream.peek().text == '"nounroll"':
+                place = len(self._entry.instructions)
+                self._scopes[-1].labels[f"{NO_UNROLL}{place}"] = place
+            stream.parse_statement(lambda: None)
+        elif token.kind == "dot":  # .callprototype
             stream.parse_statement(lambda: None)
         elif token.kind == "name" and stream.peek(1).text == ":":
             if token.text in self._scopes[-1].labels:

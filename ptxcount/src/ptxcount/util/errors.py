@@ -5,8 +5,9 @@ from typing import NamedTuple
 __all__ = [
     "CompileError", "DivergentBarrierError", "GlobalRaceError", "KernelFaultError", "LaunchError", "MisalignedError",
     "NoProgressError", "NvccNotFoundError", "OutOfBoundsError", "PtxError", "PtxSyntaxError", "ReadOnlyError",
-    "SharedRaceError", "Source", "StepLimitExceededError", "TensorMemoryError", "TimeLimitExceededError", "TrapError",
-    "UninitializedReadError", "UninitializedTensorReadError", "UnsetVariableError", "UnsupportedInstructionError",
+    "SharedRaceError", "Source", "StaleReadError", "StepLimitExceededError", "TensorMemoryError",
+    "TimeLimitExceededError", "TrapError", "UninitializedReadError", "UninitializedTensorReadError",
+    "UnsetVariableError", "UnsupportedInstructionError",
 ]  # fmt: skip
 Index3 = tuple[int, int, int]
 
@@ -166,6 +167,12 @@ class GlobalRaceError(KernelFaultError):
     """Two threads access one address of global memory without synchronization, and at least one of them writes."""
 
     kind = "race in global memory"
+
+
+class StaleReadError(KernelFaultError):
+    """A non-coherent load, or a texture fetch, of global memory that the same launch has written."""
+
+    kind = "stale read"
 
 
 class DivergentBarrierError(KernelFaultError):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from .errors import Source
 
-#: Policies for races. ``report``: findings; ``strict``: findings also for stores that change nothing, and for volatile
-#: accesses in a warp; ``error``: an exception; ``off``: no check.
+#: Policies for races and stale reads. ``report``: findings; ``strict``: findings also for stores that change nothing,
+#: and for volatile accesses in a warp; ``error``: an exception; ``off``: no check.
 RACES = ("report", "strict", "error", "off")
 #: Policies for reads of shared or tensor memory that was not written: findings, an exception, no check.
 UNWRITTEN = ("report", "error", "off")
@@ -18,15 +18,15 @@ class Finding:
     Attributes
     ----------
     code : str
-        ``shared-race``, ``global-race``, ``unwritten-read``, ``divergent-barrier``, ``inactive-lane``,
-        ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``, ``graph-condition``,
-        ``failed-cancel`` or ``unknown-limits``.
+        ``shared-race``, ``global-race``, ``stale-read``, ``unwritten-read``, ``divergent-barrier``,
+        ``inactive-lane``, ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``,
+        ``graph-condition``, ``failed-cancel`` or ``unknown-limits``.
     source : Source
         The instruction; line 1 of the PTX for ``unknown-limits``.
     message : str
         Description of the first occurrence.
     times : int
-        Number of threads affected. Races and unwritten reads count once per execution by a group of blocks.
+        Number of threads affected. Races, stale and unwritten reads count once per execution by a group of blocks.
     """
 
     code: str

@@ -165,6 +165,7 @@ class Texture(Surface):
     address: str = "clamp"
     normalized: bool = False
     fractions: bool = False
+    is_texture = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
