@@ -1,11 +1,11 @@
-"""Machine code that ptxas makes of PTX for sm_90."""
+"""Machine code that ptxas makes of PTX for sm_90a."""
 
 import re
 import subprocess
 from pathlib import Path
 
 #: The first lines of each module.
-HEADER = ".version 9.0\n.target sm_90\n.address_size 64\n"
+HEADER = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 _SECTION = re.compile(r"\s*\.section\s+\.text\.(\S+?),")
 
 
@@ -13,7 +13,7 @@ def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, list[str]]
     """Return the lines of machine code of each kernel."""
     source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
     source.write_text(text)
-    words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90", str(source), "-o", str(cubin)]
+    words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90a", str(source), "-o", str(cubin)]
     subprocess.run(words, check=True, capture_output=True, text=True)
     done = subprocess.run([str(nvdisasm), "-c", str(cubin)], check=True, capture_output=True, text=True)
     kernels: dict[str, list[str]] = {}

@@ -46,6 +46,11 @@ _OPERATIONS = [
 _BETWEEN = (
     "", "st.global.u32 [%d4], %r0;", "@%p2 st.global.u32 [%d4+4], %r0;", "@%p1 st.global.u32 [%d4+4], %r0;",
     "st.global.u32 [%d4], %r10;", "bar.sync 0;", "st.shared.u32 [%r3+2048], %r0;",
+    "@%p2 st.global.u32 [%d4], %r0; @%p2 st.global.u32 [%d4+4], %r9;", "@%p2 red.global.add.u32 [%d4], %r0;",
+    "@%p1 st.global.u32 [%d4], %r0; @%p1 st.global.u32 [%d4+4], %r9;",
+    "@%p2 st.global.u32 [%d4], %r0; @!%p2 st.global.u32 [%d4+4], %r9;",
+    "@%p2 st.shared.u32 [%r3+2048], %r0; @%p2 st.shared.u32 [%r3+2056], %r9;",
+    "@%p2 st.global.u32 [%d4], %r0; st.global.u32 [%d4+8], %r0; @%p2 st.global.u32 [%d4+4], %r9;",
 )  # fmt: skip
 _STORES = ("@%p1 st.global.{} [%d3], {};", "@%p1 st.shared.{} [%r3+4096], {};", "st.global.{} [%d3], {};")
 

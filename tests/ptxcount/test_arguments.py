@@ -154,6 +154,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int16[2,3]", np.array([[0, 1, 2], [3, 4, 5]], np.int16)), ("a=f4[3]=arange", np.arange(3, dtype=np.float32)),
     ("a=f2[131072]", np.tile(np.arange(2048), 64).astype("f2")),
     ("a=float16[4]=random(1,0,1e6)", "overflow encountered"),
+    ("a=float16[1]=random(1,0,1e5)", np.array([1e5 * np.random.default_rng(1).uniform()], "f2")),
     *((f"a={kind}[4]=random(1,5,2)", "random has low 5 above high 2; exchange them") for kind in ("float32", "int32")),
     ("a=float32[4]=random(1,5,5)", np.full(4, 5, np.float32)), ("a=int32[4]=random(1,5,5)", np.full(4, 5, np.int32)),
     ("a=f2[70000]=permutation(1)", (np.random.default_rng(1).permutation(70000) % 2048).astype("f2")),

@@ -25,7 +25,12 @@ _PAIRS = [
           "", "st.global.u32 [%d3+64], %r0;", "st.shared.u32 [%r3+64], %r0;", "bar.sync 0;", "membar.gl;",
           "red.global.add.u32 [%d3+64], 1;", "red.shared.add.u32 [%r3+64], 1;", "cp.async.wait_all;",
           "shfl.sync.bfly.b32 %r20, %r0, 1, 31, -1; st.shared.u32 [%r3+128], %r20;", "bar.warp.sync -1;",
-          "prefetch.global.L2 [%d4];", "ld.acquire.gpu.global.u32 %r20, [%d3+64]; st.shared.u32 [%r3+128], %r20;")),
+          "prefetch.global.L2 [%d4];", "prefetch.local.L2 [0];", "prefetchu.L1 [%d4];", "discard.global.L2 [%d0], 128;",
+          "applypriority.global.L2::evict_normal [%d4], 128;", "multimem.st.relaxed.sys.global.u32 [%d0], %r0;",
+          "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;",
+          "st.shared::cta.u32 [%r3+64], %r0;", "mbarrier.init.shared.b64 [%r1], 32;",
+          "mbarrier.arrive.shared.b64 %d9, [%r1];", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r0};",
+          "ld.acquire.gpu.global.u32 %r20, [%d3+64]; st.shared.u32 [%r3+128], %r20;")),
     *((_CONSTANT, between, _CONSTANT) for between in ("", "st.global.u32 [%d3+64], %r0;", "membar.gl;")),
     *((load, "", load) for load in (
         "ld.global.cg.u32 {}, [%d4];", "ld.global.cs.u32 {}, [%d4];", "ld.global.lu.u32 {}, [%d4];",
@@ -45,6 +50,9 @@ _PAIRS = [
         (_PLAIN, "ld.global.u32 {}, [%d4+4];"), (_PLAIN, "ld.global.u32 {}, [%d0];"),
         (f"{_HINTED}%d7;", f"{_HINTED}%d8;"))),
     ("ld.global.v2.u32 {{{}, %r20}}, [%d4];", "", "ld.global.v2.u32 {{%r21, {}}}, [%d4];"),
+    *((f"mov.u32 %r20, {name}; mad.wide.u32 %d9, %r20, 4, %d4; ld.global.u32 {{}}, [%d9];", "",
+       f"mov.u32 %r21, {name}; mad.wide.u32 %d10, %r21, 4, %d4; ld.global.u32 {{}}, [%d10];")
+      for name in ("%clock", "%tid.y")),
     (_PLAIN, "add.s64 %d4, %d4, 512;", _PLAIN),
     (_PLAIN, "ld.global.u64 %d4, [%d4+1024];", _PLAIN),
     (_PLAIN, "ld.global.u32 %r20, [%d4]; st.shared.u32 [%r3+64], %r20;", _PLAIN),

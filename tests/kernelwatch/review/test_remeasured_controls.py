@@ -26,7 +26,7 @@ from kernelwatch.review.verdict import compute_ratio, relative_change
 from kernelwatch.runner.run_record import RunRecord
 from kernelwatch.store import record
 from kernelwatch.store.default_thresholds import THRESHOLD_BETWEEN_GPUS
-from kernelwatch.store.measurements import CommitMeasurements, ControlTime
+from kernelwatch.store.measurements import CommitMeasurements
 from kernelwatch.store.points import Point
 from kernelwatch.suite.benchmark_names import copy_ratio_name
 from tests.kernelwatch.review.test_controls import (
@@ -46,7 +46,7 @@ RATIO = copy_ratio_name(TIME)
 
 def remeasure(head: CommitMeasurements, commit: str, *cases: str, seconds: float = 1e-3, gpu: str = "B") -> Any:
     """Return head, whose run also measured these cases of another commit."""
-    controls = {commit: {case: ControlTime(seconds, gpu) for case in cases}}
+    controls: Any = {commit: {(case, gpu): seconds for case in cases}}
     benchmarks = {TIME: dataclasses.replace(head.benchmarks[TIME], controls=controls)}
     return dataclasses.replace(head, benchmarks=benchmarks)
 
@@ -77,9 +77,15 @@ def test_remeasured_base_has_controls(name: str) -> None:
     assert any(text.startswith(note) for text in outcome.notes) == (threshold < THRESHOLD_BETWEEN_GPUS)
 
 
-@pytest.mark.parametrize(("count", "verdict"), [(0, "SAME"), (CHOSEN, "SLOWER")])
-def test_stored_controls_of_base_decide(count: int, verdict: str, tmp_path: Path) -> None:
-    """Two GPUs measured 30 kernels, which all changed and are 3 % slower. The run of head stored controls of base."""
+@pytest.mark.parametrize(
+    ("controls", "verdict"),
+    [({"B": None}, "SAME"), ({"B": 1.001e-3}, "SLOWER"), ({"B": 1.028e-3, "C": 1.001e-3}, "SAME")],
+)
+def test_stored_controls_of_base_decide(controls: dict[str, float | None], verdict: str, tmp_path: Path) -> None:
+    """Two GPUs measured 30 kernels, which all changed and are 3 % slower. The run of head stored controls of base.
+
+    A later run of one configuration on C does not replace the controls on B.
+    """
     names = [f"k{place}" for place in range(30)]
     suite: Suite = {
         commit: {TIME: {name: samples(seconds) for name in names}, RATIO: dict.fromkeys(names, 1.0)}
@@ -87,14 +93,14 @@ def test_stored_controls_of_base_decide(count: int, verdict: str, tmp_path: Path
     }
     began = {(commit, name): MEASURED for commit in suite for name in (TIME, RATIO)}
     write(tmp_path, suite, began=began, axes={name: {"kernel": names} for name in (TIME, RATIO)})
-    for commit, uuid, cases in ((BASE, "A", []), (HEAD, "B", names[:count])):
+    lines: list[dict[str, Any]] = []
+    for commit, uuid, seconds in ((BASE, "A", None), *((HEAD, *item) for item in controls.items())):
         run_record = RunRecord(commit)
-        run_record.begin_benchmark(TIME, int(MEASURED.timestamp() * 1000))
-        run_record.controls = {BASE: {TIME: dict.fromkeys(cases, 1.001e-3)}} if cases else {}
-        lines = run_record.collect_lines()
-        lines[record.RUNS_FILE][0]["before"] = {"uuid": uuid}
-        path = tmp_path / "results" / MACHINE / f"{commit[:8]}-python3.11.{record.RUNS_FILE}"
-        write_lines(path, *lines[record.RUNS_FILE])
+        run_record.begin_benchmark(TIME, int(MEASURED.timestamp() * 1000), [f"'{names[-1]}'"] if uuid == "C" else [])
+        run_record.controls = {BASE: {TIME: dict.fromkeys(names[:CHOSEN], seconds)}} if seconds else {}
+        (line,) = run_record.collect_lines()[record.RUNS_FILE]
+        lines.append({**line, "started": f"2026-11-01T00:00:0{len(lines)}+00:00", "before": {"uuid": uuid}})
+    write_lines(tmp_path / "results" / MACHINE / record.RUNS_FILE, *lines)
     review = review_stored(tmp_path)
     assert {row.judgement.verdict.value for row in review.rows if row.benchmark == TIME} == {verdict}
     assert review.conclusion.value == verdict

@@ -44,13 +44,14 @@ def uuid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "volatile_facts", lambda: {"uuid": "B"})
 
 
-#: GPUs of the runs that measured base, environment, other commits of the run, and whether there is a base to measure.
+#: GPUs of the runs that measured base, environment, other commit of the run, and whether there is a base to measure.
 BASES: dict[str, tuple[str, str, str, bool]] = {
     "another GPU": ("A", ENVIRONMENT, "", True),
     "this GPU": ("B", ENVIRONMENT, "", False),
     "both": ("AB", ENVIRONMENT, "", True),
     "another environment": ("A", "another", "", False),
     "the run measures base": ("A", ENVIRONMENT, "base", False),
+    "the run skips base": ("A", ENVIRONMENT, "base", True),
     "the run measures a commit between": ("A", ENVIRONMENT, "between", False),
     "the run measures an earlier commit": ("A", ENVIRONMENT, "first", True),
 }
@@ -66,7 +67,7 @@ def test_base_is_the_nearest_ancestor(case: str, tmp_path: Path, monkeypatch: py
     stored.write_lines(folder / "results" / stored.MACHINE / record.RUNS_FILE, *runs)
     monkeypatch.setattr(measure_controls, "ROOT", folder)
     history, of_run = History(stored.MACHINE, folder), [names["head"], *([names[other]] if other else ())]
-    base = measure_controls.find_base(history, names["head"], environment, of_run)
+    base = measure_controls.find_base(history, names["head"], environment, of_run, lambda _: "skips" in case)
     assert (base.commit if base else None) == (names["base"] if is_measured else None)
 
 
@@ -177,3 +178,17 @@ def test_failed_controls_do_not_fail_a_run(
     assert run._measure_controls(HEAD, environment, {}, RunRecord(HEAD)) == {}
     assert len(warnings) == looks
     assert all("cccccccc has no controls (docs/review.md): " in text for text in warnings)
+
+
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_skipped_base_may_have_controls(is_skipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The option --skip-existing-commits keeps the stored results of base, although the run names base."""
+    stored.write(tmp_path, {BASE: {stored.TIME: {"one": 1.0}}})
+    answers: list[bool] = []
+    monkeypatch.setattr(measure_controls, "find_base", lambda *facts: answers.append(facts[-1](BASE)))
+    options, conf = {"skip_existing_commits": is_skipped}, SimpleNamespace(branches=["main"])
+    asv_machine: Any = SimpleNamespace(machine=stored.MACHINE)
+    run = whole_run.SuiteRun(conf, None, asv_machine, options, tmp_path / "results", Path(), {"l2_bytes": 1})
+    environment = SimpleNamespace(name=ENVIRONMENT, env_vars={})
+    run._measure_controls(HEAD, environment, {stored.TIME: {"version": "1", "params": [["one"]]}}, RunRecord(HEAD))
+    assert answers == [is_skipped]

@@ -59,10 +59,12 @@ def find_controls(
 def pair_remeasured(base: CommitMeasurements, head: CommitMeasurements) -> Iterator[Pair]:
     """Yield pairs of base's stored time, and of the time of the same code that head's run measured."""
     for benchmark, measured in head.benchmarks.items():
-        seconds = measured.controls.get(base.commit, {})
-        for point in base.benchmarks[benchmark].points.values() if seconds else ():
-            if time := seconds.get(", ".join(point.params.values())):
-                yield Pair(benchmark, point, replace(point, value=time.seconds, gpus=frozenset([time.uuid])))
+        times = measured.controls.get(base.commit, {})
+        points = base.benchmarks[benchmark].points.values() if times else ()
+        by_params = {", ".join(point.params.values()): point for point in points}
+        for (params, uuid), seconds in times.items():
+            if point := by_params.get(params):
+                yield Pair(benchmark, point, replace(point, value=seconds, gpus=frozenset([uuid])))
 
 
 def list_candidates(base: CommitMeasurements, gpu: str, describe: Describe) -> list[Pair]:

@@ -45,8 +45,9 @@ def list_notes(
     multi_gpu = {pair.benchmark for pair in times if len(pair.gpus) > 1}
     if multi_gpu:
         count = f"{len(multi_gpu)} of {len({pair.benchmark for pair in times})} timed benchmarks"
+        are = "may be" if thresholds.controls else "are"
         yield (
-            f"several GPUs of one model measured {count}: changes up to {thresholds.between_gpus * 100:g} % are SAME "
+            f"several GPUs of one model measured {count}: changes up to {THRESHOLD_BETWEEN_GPUS * 100:g} % {are} SAME "
             f"there; for smaller ones, measure both on one GPU: {command}"
         )
     if multi_gpu and thresholds.controls:

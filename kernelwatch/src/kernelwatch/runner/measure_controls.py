@@ -40,14 +40,19 @@ class _Expected(NamedTuple):
     cubin_sha256: str
 
 
-def find_base(history: History, commit: str, environment: str, of_run: Collection[str]) -> CommitMeasurements | None:
+def find_base(
+    history: History, commit: str, environment: str, of_run: Collection[str], is_skipped: Callable[[str], bool]
+) -> CommitMeasurements | None:
     """Return the times of the nearest ancestor of a commit, stored or of the same run, if another GPU measured it.
 
-    `of_run` are the commits of the run. Return None, too, if asv's environment has no results of the ancestor.
+    `of_run` are the commits of the run; `is_skipped` tells if the run does not measure one of them. Return None, too,
+    if the run measures the ancestor, or asv's environment has no results of it.
     """
     graph = CommitGraph(ROOT, dict.fromkeys(of_run, 0) | history.commit_dates())
     base = next(graph.iter_ancestors(commit), None)
-    if base is None or base in of_run or environment not in history.list_environments(base):
+    if base is None or environment not in history.list_environments(base):
+        return None
+    if base in of_run and not is_skipped(base):
         return None
     runs = record.read_records(history.results, history.machine, commit=base)
     gpus = {run.get("before", {}).get("uuid") for run in runs}

@@ -222,20 +222,17 @@ class SuiteRun:
         self, commit: str, environment: Any, all_benchmarks: Benchmarks, groups: Mapping[str, list[str]]
     ) -> None:
         name, date = self.machine.machine, self.repo.get_date(commit)
-        skip = revision_range.find_benchmarks_to_skip(
-            self.results, name, commit, environment.name, all_benchmarks, self.options
-        )
-        benchmarks = all_benchmarks.filter_out(skip)
+        benchmarks = all_benchmarks.filter_out(self._find_skipped(commit, environment, all_benchmarks))
         if not benchmarks:
-            excluded = "the --skip-existing options exclude all selected benchmarks"
-            log.info(f"nothing to measure at {commit[:8]}: {excluded}")
+            log.info(f"nothing to measure at {commit[:8]}: the --skip-existing options exclude all selected benchmarks")
             return
         count = count_noun(len(benchmarks), "benchmark")
         log.info(f"{self.conf.project} {self.repo.get_decorated_hash(commit, 8)}: {count}")
         required, python = environment.requirements, environment.python
         params = {**vars(self.machine), "python": python, **required}
         results = Results(params, required, commit, date, python, environment.name, environment.env_vars)
-        commit_files = folders.CommitFiles(self.results / name, commit, environment.name)
+        folder = self.results / name
+        commit_files = folders.CommitFiles(folder, commit, environment.name)
         asv_file = Path(self.conf.results_dir, get_filename(name, commit, environment.name))
         if document := commit_files.read_merged():
             asv_file.parent.mkdir(parents=True, exist_ok=True)
@@ -246,9 +243,7 @@ class SuiteRun:
         if kernel_benchmarks:
             is_head = commit == git.try_text(ROOT, "rev-parse", "HEAD")
             selected = benchmarks.filter_out(set(benchmarks) - kernel_benchmarks)
-            measurement = CommitMeasurement(
-                results, selected, groups, self.options, self.results / name, record, is_head
-            )
+            measurement = CommitMeasurement(results, selected, groups, self.options, folder, record, is_head)
             measurement.measure(self._enter_process(environment, commit))
             record.controls = self._measure_controls(commit, environment, selected, record)
         if set(benchmarks) - kernel_benchmarks:
@@ -257,6 +252,10 @@ class SuiteRun:
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
             commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
+
+    def _find_skipped(self, commit: str, environment: Any, benchmarks: Benchmarks) -> set[str]:
+        folder = self.results, self.machine.machine
+        return revision_range.find_benchmarks_to_skip(*folder, commit, environment.name, benchmarks, self.options)
 
     def _measure_controls(
         self, commit: str, environment: Any, benchmarks: Benchmarks, record: RunRecord
@@ -267,11 +266,14 @@ class SuiteRun:
         from kernelwatch.runner import measure_controls  # noqa: PLC0415 -- only a run with a GPU needs it
         from kernelwatch.store.results import History  # noqa: PLC0415 -- as above
 
+        def is_skipped(base: str) -> bool:
+            return self._find_skipped(base, environment, benchmarks) == {*benchmarks}
+
         config = SimpleNamespace(branches=self.conf.branches, results_dir=str(self.results))
         compiler = releases.compiler_of_results(environment.env_vars)
         try:
             history = History(self.machine.machine, ROOT, config=config, compiler=compiler)
-            base = measure_controls.find_base(history, commit, environment.name, self.commits)
+            base = measure_controls.find_base(history, commit, environment.name, self.commits, is_skipped)
             start = partial(self._enter_process, environment)
             configurations = [configuration for configuration, _ in record.configurations]
             return measure_controls.measure_controls(base, configurations, benchmarks, start) if base else {}

@@ -32,13 +32,6 @@ class RunFacts(NamedTuple):
     uncommitted: str = ""
 
 
-class ControlTime(NamedTuple):
-    """A time of another commit's code, and the UUID of the GPU."""
-
-    seconds: float
-    uuid: str | None
-
-
 @dataclass(frozen=True)
 class BenchmarkMeasurements:
     """The results of a benchmark at a commit, and the runs that measured them, oldest first.
@@ -46,7 +39,8 @@ class BenchmarkMeasurements:
     `type` is asv's, "time" or "track". `points` maps the parameters of a configuration, as (name, value) pairs, to its
     result. `absence` says why there are no points. `failures` are the reasons of failures from the newest run that
     recorded any. `skips` are the reasons of skips from the newest complete run that recorded any. `controls` maps
-    another commit, whose code these runs also measured, to its times by the text of the parameters.
+    another commit, whose code these runs also measured, to its times in seconds, by the text of the parameters and the
+    UUID of the GPU.
     """
 
     type: str
@@ -56,7 +50,7 @@ class BenchmarkMeasurements:
     runs: tuple[RunFacts, ...] = ()
     failures: tuple[str, ...] = ()
     skips: tuple[str, ...] = ()
-    controls: Mapping[str, Mapping[str, ControlTime]] = field(default_factory=dict)
+    controls: Mapping[str, Mapping[tuple[str, str | None], float]] = field(default_factory=dict)
 
     @property
     def last_run(self) -> RunFacts:
@@ -130,11 +124,11 @@ def _load_benchmark(history: History, results: Document, name: str) -> Benchmark
     whole_runs = [run for run in runs if not record.list_selected(run, name)]
     skips = _find_reasons("skipped", whole_runs, results.commit_hash, name)
     facts = tuple(map(_read_facts, runs))
-    controls: dict[str, dict[str, ControlTime]] = {}
-    for run, uuid in zip(runs, (run_facts.uuid for run_facts in facts), strict=True):
+    controls: dict[str, dict[tuple[str, str | None], float]] = {}
+    for run, run_facts in zip(runs, facts, strict=True):
         for commit, times in run.get("controls", {}).items():
             seconds = times.get(name, {}).items()
-            controls.setdefault(commit, {}).update((params, ControlTime(time, uuid)) for params, time in seconds)
+            controls.setdefault(commit, {}).update(((params, run_facts.uuid), time) for params, time in seconds)
     return BenchmarkMeasurements(asv_type, unit, "", points_by_params, facts, failures, skips, controls)
 
 

@@ -132,8 +132,9 @@ def _fill_array(
         return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
     with np.errstate(over="raise"):
         floats = np.asarray(random.uniform(low, high, shape)).astype(dtype)
-    is_rounded_up = floats.real >= high
-    floats[is_rounded_up] = np.nextafter(np.asarray(high, floats.real.dtype), np.asarray(low, floats.real.dtype))
+    with np.errstate(over="ignore"):  # limits may be out of the dtype's range
+        below_high = np.nextafter(np.asarray(high, floats.real.dtype), np.asarray(low, floats.real.dtype))
+        floats[floats.real >= high] = below_high
     return floats
 
 

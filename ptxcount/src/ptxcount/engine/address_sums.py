@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..ptx.flow import find_reachable
-from ..ptx.program import TYPES, Immediate, Instruction, Operand
+from ..ptx.program import TYPES, Immediate, Instruction, Operand, Special
 
 #: Instructions whose result depends only on their operands.
 _PURE = frozenset(("mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt", "cvta", "bfe", "selp"))
+#: Prefixes of special registers that change while a thread runs.
+_CLOCKS = ("%clock", "%globaltimer")
 #: Number of source operands of each instruction whose result may be a sum.
 _OPERANDS = {"mov": 1, "add": 2, "sub": 2, "mul": 2, "shl": 2, "mad": 3}
 _INTEGERS = frozenset(("s32", "u32", "b32", "s64", "u64", "b64"))
@@ -86,6 +88,8 @@ def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
 
 
 def _is_traceable(instruction: Instruction) -> bool:
+    if any(isinstance(operand, Special) and operand.name.startswith(_CLOCKS) for operand in instruction.operands):
+        return False
     return instruction.opcode in _PURE and instruction.guard is None and len(instruction.writes) == 1
 
 

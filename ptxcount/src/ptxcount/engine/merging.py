@@ -59,6 +59,8 @@ class MergeableGroup:
 
     def split_by_store(self, sunk: Mapping[int, int]) -> list[MergeableGroup]:
         """Split the group by the store of its sunk loads. Loads that merge sink together or not at all."""
+        if sunk.keys().isdisjoint(self.instructions):
+            return [self]
         pairs = [*zip(self.instructions, self.accesses, strict=True)]
         stores = {identity: sunk.get(identity) for identity in self.instructions}
         for start, width in self.list_accesses():

@@ -1,10 +1,11 @@
 """Weak loads that ptxas removes (machine code of nvcc 13.0.88 for sm_90).
 
 Nothing reads the loaded value, or an earlier load of the basic block has it. Compilers remove such loads themselves,
-but not from inline assembly, as which Triton writes all loads.
+but not from inline assembly, as which Triton writes all loads. ptxas also removes loads that are counted: those of a
+value that an earlier basic block has, or that is part of a wider one.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 
 from ..machine.polls import is_strong
@@ -20,7 +21,7 @@ _Source = tuple[tuple[str, ...], AddressSum]
 
 
 def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> set[int]:
-    """Return the places of the loads that ptxas removes.
+    """Return the places of loads that ptxas removes.
 
     Repeated loads are found in global memory only. Loads with several cache policies count as equal.
     """
@@ -43,26 +44,29 @@ def _find_repeated(
     code: Sequence[Instruction], block: BasicBlock, sources: Mapping[int, _Source], always: Set[Operand | None]
 ) -> set[int]:
     """Return the places of the loads of a basic block that repeat a load by all threads of the block."""
-    known, repeated = set[_Source](), set[int]()
+    plain, constant, repeated = set[_Source](), set[_Source](), set[int]()
+    users = defaultdict[str, set[_Source]](set)
     for place in range(block.start, block.stop) if sources else ():
         instruction, source = code[place], sources.get(place)
+        known = constant if source and "nc" in source[0] else plain
         if source in known:
             repeated.add(place)
         if breaks_loads(instruction, "global"):
-            known = {earlier for earlier in known if "nc" in earlier[0]}
+            plain.clear()
         if source and instruction.guard in always:
             known.add(source)
-        known = {earlier for earlier in known if not _depends(earlier[1], instruction.writes)}
+            for operand, _ in source[1].terms:
+                users[getattr(operand, "name", "")].add(source)
+        for name in instruction.writes & users.keys():
+            changed = users.pop(name)
+            plain -= changed
+            constant -= changed
     return repeated
 
 
 def _sum_address(address: Address, sums: TracedSums) -> AddressSum:
     total = sums.find_sum(address.base)
     return AddressSum(total.terms, total.offset + address.offset)
-
-
-def _depends(address: AddressSum, names: Set[str]) -> bool:
-    return any(getattr(operand, "name", None) in names for operand, _ in address.terms)
 
 
 def _normalize(load: Instruction) -> tuple[str, ...]:

@@ -13,26 +13,18 @@ from .address_sums import TracedSums, trace_sums
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
 #: Instructions across which ptxas moves no access, and instructions across which it moves no store.
-_BREAKS = frozenset(
-    (
-        "bar",
-        "barrier",
-        "membar",
-        "fence",
-        "call",
-        "nanosleep",
-        "griddepcontrol",
-        "mbarrier",
-        "stmatrix",
-        "multimem",
-        "discard",
-    )
-)
-#: Instructions across which ptxas moves no access to their state space.
-_BREAKS_SPACE = frozenset(("st", "atom", "red", "prefetch", "prefetchu", "discard"))
-_BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt"))
-#: State spaces; an access without a space may be to any.
-_SPACES = frozenset(("shared", "global", "local", "const", "param", CALL_SPACE))
+_BREAKS = frozenset(("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol"))
+_BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt", "wgmma"))
+#: Instructions that to ptxas write to their state space, and instructions that write only to shared memory.
+_WRITES = frozenset(("st", "atom", "red", "multimem", "discard", "prefetch", "prefetchu", "applypriority"))
+_WRITES_SHARED = frozenset(("mbarrier", "stmatrix"))
+#: Modifiers of ``cp`` and ``wgmma`` across which ptxas moves loads.
+_PASSED = frozenset(("commit_group", "mma_async"))
+#: State space of loads -> other state spaces. An instruction without a space may access any.
+_OTHER_SPACES = {
+    "shared": frozenset(("global", "local", "const", "param", CALL_SPACE)),
+    "global": frozenset(("shared", "shared::cta", "local", "const", "param", CALL_SPACE)),
+}
 _RELEASES = frozenset(("release", "acq_rel"))
 #: Instructions that need a zero-extended 16-bit value. A 16-bit load extends it; a merged 32-bit load does not.
 _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
@@ -127,15 +119,17 @@ def _needs_zero_extension(reader: Instruction) -> bool:
 def breaks_loads(instruction: Instruction, space: str = "shared") -> bool:
     """Tell if ptxas keeps loads of a space before and after an instruction apart."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode in _BREAKS_SPACE:
-        return (_SPACES - {space}).isdisjoint(modifiers)
-    return opcode in _BREAKS or (opcode == "cp" and "commit_group" not in modifiers)
+    if opcode in _WRITES:
+        return _OTHER_SPACES[space].isdisjoint(modifiers)
+    if opcode in ("cp", "wgmma"):
+        return _PASSED.isdisjoint(modifiers)
+    return opcode in _BREAKS or (opcode in _WRITES_SHARED and space == "shared")
 
 
 def breaks_stores(instruction: Instruction) -> bool:
     """Tell if shared stores before and after an instruction cannot merge."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
-    if opcode == "ld" and (_SPACES - {"shared"}).isdisjoint(modifiers):
+    if opcode == "ld" and _OTHER_SPACES["shared"].isdisjoint(modifiers):
         return True
     if opcode in ("st", "atom", "red") and not _RELEASES.isdisjoint(modifiers):
         return True

@@ -2,11 +2,12 @@
 
 If a kernel ends with a guarded store, machine code lets the threads that do not store exit first. A load follows this
 exit if the store alone uses its value, directly or after operations of one register each. So in a reduction, the
-thread that stores the sum alone loads it.
+thread that stores the sum alone loads it. There is no such exit behind a branch that ptxas makes of guarded stores.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 
 from ..ptx.flow import BasicBlock, End
 from ..ptx.program import Immediate, Instruction, Operand, Register, iter_leaves
@@ -39,8 +40,17 @@ def find_sunk_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -
         ends = block.end is End.EXIT or block.successors == [len(blocks) - 1]
         if ends and instructions and instructions[-1].opcode in _STORES and instructions[-1].guard is not None:
             store = instructions.pop()
+            if _has_branch(instructions):
+                continue
             sunk |= {id(load): id(store) for load in _iter_loads_of(store, instructions, read_once, constants)}
     return sunk
+
+
+def _has_branch(earlier: Sequence[Instruction]) -> bool:
+    """Tell if ptxas makes a branch of guarded stores to global memory: of two in sequence, or of an atomic."""
+    writes = [i if i.guard and i.opcode in _STORES and "global" in i.modifiers else None for i in earlier]
+    has_atomic = any(write is not None and write.opcode != "st" for write in writes)
+    return has_atomic or any(first and second and first.guard == second.guard for first, second in pairwise(writes))
 
 
 def _sets_constant(instruction: Instruction) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..ptx.flow import BasicBlock, End, Flow, find_reachable
+from ..ptx.flow import BasicBlock, End, Flow, find_reachable, list_predecessors
 from ..ptx.program import CALL_SPACE, Immediate, Instruction, Register, Special, iter_leaves
 from .dominators import Dominators
 
@@ -80,7 +80,7 @@ class _Joins:
     """Registers that become divergent where the paths of a divergent branch join."""
 
     def __init__(self, code: Sequence[Instruction], flow: Flow) -> None:
-        self._flow, self._blocks = flow, flow.blocks
+        self._flow, self._blocks, self._predecessors = flow, flow.blocks, list_predecessors(flow.blocks)
         self._writes = [
             {name for instruction in code[block.start : block.stop] for name in instruction.writes}
             for block in flow.blocks
@@ -127,7 +127,10 @@ class _Joins:
             for before in region - common | {block}
             for index in common.intersection(self._blocks[before].successors)
         }
-        joined = self._list_written(region - common) & self._flow.find_live(frozenset(joins))
+        joined = set[str]()
+        for join in joins:
+            before_join = find_reachable(self._predecessors.__getitem__, self._predecessors[join], {block}) & region
+            joined |= self._list_written(before_join) & self._flow.find_live(frozenset((join,)))
         return (written & live | joined) & self._rewritten
 
     def _list_written(self, blocks: set[int]) -> set[str]:
