@@ -16,7 +16,7 @@ from asv.console import log
 
 from kernelwatch.config import cache_dir
 from kernelwatch.instrument import machine
-from kernelwatch.runner import compiler, whole_run
+from kernelwatch.runner import compiler, run_machine, whole_run
 from kernelwatch.toolchain import cache
 from kernelwatch.toolchain.nvcc_call import NvccOutput
 
@@ -78,7 +78,7 @@ def test_unwritable_cache_is_explained(folder: Path) -> None:
     assert "\n" not in line
     has_none = "no home folder" in line
     assert has_none == ("HOME" not in os.environ)
-    assert vars(whole_run.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
+    assert vars(run_machine.load_machine({"machine": "m"}, None)) == machine.stable_facts("m", None)
     with whole_run.prepare_run_folder() as scratch:
         assert (os.environ["HOME"] == str(scratch)) == has_none
     assert not list(Path.cwd().iterdir())

@@ -183,7 +183,7 @@ def test_unsupported_options_are_left_to_asv(
     options_of_asv: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message names them, and the machine is described as for the runner."""
-    from kernelwatch.runner import whole_run
+    from kernelwatch.runner import run_machine, whole_run
 
     calls: list[dict[str, Any]] = []
 
@@ -193,7 +193,7 @@ def test_unsupported_options_are_left_to_asv(
 
     described: list[dict[str, Any]] = []
     monkeypatch.setattr(whole_run, "run_suite", runner)
-    monkeypatch.setattr(whole_run, "describe_machine", described.append)
+    monkeypatch.setattr(run_machine, "describe_machine", described.append)
     messages: list[str] = []
     monkeypatch.setattr(log, "info", messages.append)
 

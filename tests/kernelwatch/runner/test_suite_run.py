@@ -18,7 +18,7 @@ from asv.results import Results
 from asv.util import ProcessError, UserError
 
 from kernelwatch.instrument import machine
-from kernelwatch.runner import commit_process, commit_worker, compiler, revision_range, whole_run
+from kernelwatch.runner import commit_process, commit_worker, compiler, revision_range, run_machine, whole_run
 from kernelwatch.runner.commit_process import PackageError
 from kernelwatch.runner.protocol import Task
 from kernelwatch.store import folders
@@ -37,9 +37,17 @@ class Repo:
     def pull(self) -> None:
         """Do nothing."""
 
+    def get_date(self, commit: str) -> int:
+        """Return the same date for each commit."""
+        return 0
+
+    def get_decorated_hash(self, commit: str, length: int) -> str:
+        """Return the hash alone."""
+        return commit[:length]
+
 
 def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> whole_run.SuiteRun:
-    conf: Any = SimpleNamespace(branches=branches, launch_method="spawn")
+    conf: Any = SimpleNamespace(branches=branches, launch_method="spawn", project="p", results_dir="no such folder")
     asv_machine: Any = SimpleNamespace(machine="m")
     return whole_run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
 
@@ -106,12 +114,39 @@ def test_asv_runs_benchmarks_without_kernels(fails: bool, monkeypatch: pytest.Mo
     assert run_options == [expected | asv_options] * (not fails)
 
 
+class _Benchmarks(dict[str, Any]):
+    def filter_out(self, names: set[str]) -> _Benchmarks:
+        return _Benchmarks({name: benchmark for name, benchmark in self.items() if name not in names})
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
+def test_interrupted_controls_keep_the_results(
+    error: type[BaseException] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit's results are saved once, also if the user ends the run while its base is measured."""
+
+    def measure_controls(*_: Any) -> dict[str, Any]:
+        if error:
+            raise error
+        return {}
+
+    saved: list[str] = []
+    monkeypatch.setattr(whole_run, "CommitMeasurement", lambda *_: SimpleNamespace(measure=lambda _: None))
+    monkeypatch.setattr(whole_run.SuiteRun, "_measure_controls", measure_controls)
+    monkeypatch.setattr(whole_run.SuiteRun, "_save", lambda _, results, *rest: saved.append(results.commit_hash))
+    suite_run, environment = _run(), SimpleNamespace(name="e", requirements={}, python="3", env_vars={})
+    commit, name = "c" * 40, "time_copy.Copy.time"
+    with pytest.raises(error) if error else nullcontext():
+        suite_run._measure_commit(commit, environment, _Benchmarks({name: {}}), {"time_copy.Copy": [name]})
+    assert saved == [commit]
+
+
 @pytest.mark.parametrize(("machine_name", "facts"), [("mine", {"ram": "much"}), ("", {}), ("other", {})])
 def test_machine_is_named_or_default(machine_name: str, facts: dict[str, str], tmp_path: Path) -> None:
     """Facts that asv stored of the machine take precedence."""
     file = tmp_path / "machine.json"
     file.write_text(json.dumps({"version": 1, "mine": {"machine": "mine", "ram": "much"}}))
-    loaded = vars(whole_run.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
+    loaded = vars(run_machine.load_machine({"machine": machine_name or None, "_machine_file": str(file)}, None))
     name = machine_name or machine.default_name(None)
     assert (loaded["machine"], loaded["ram"]) == (name, facts.get("ram", machine.stable_facts(name, None)["ram"]))
 

@@ -186,9 +186,9 @@ def wrap_run(asv_run: Any) -> Any:
         options = {name: value for name, value in arguments.items() if name not in ("cls", "conf")}
         if unsupported := _list_unsupported(options, conf.environment_type):
             log.info(f"kernelwatch's runner does not support {' and '.join(unsupported)}; {_FALLBACK}")
-            from kernelwatch.runner import whole_run  # noqa: PLC0415 -- other commands of asv do not need it
+            from kernelwatch.runner import run_machine  # noqa: PLC0415 -- other commands of asv do not need it
 
-            whole_run.describe_machine(options)
+            run_machine.describe_machine(options)
             return asv_run(cls, conf, *args, **kwargs)
         configuration = dict(vars(conf))
         if (returns := options.get("_returns")) is not None:  # `asv continuous` reads the results there afterwards

@@ -16,7 +16,7 @@ from typing import Any
 from asv import environment as environments
 from asv.benchmarks import Benchmarks
 from asv.console import log
-from asv.machine import Machine, MachineCollection
+from asv.machine import Machine
 from asv.repo import NoSuchNameError, get_repo
 from asv.results import Results, get_filename
 from asv.runner import run_benchmarks
@@ -26,7 +26,7 @@ from kernelwatch.config import cache_dir, project_root
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.instrument import machine, parent_death
-from kernelwatch.runner import commit_process, commit_run, compiler, revision_range, uncommitted
+from kernelwatch.runner import commit_process, commit_run, compiler, revision_range, run_machine, uncommitted
 from kernelwatch.runner.commit_process import CommitProcess, PackageError
 from kernelwatch.runner.commit_run import CommitMeasurement
 from kernelwatch.runner.protocol import Discovery
@@ -75,7 +75,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
                 raise UserError(f"{commit[:8]} cannot be measured in an interleaved run: {error}") from None
         conf.results_dir = str(folder / "stage") if returns is None else returns["stage"].name  # asv saves there
         options = {**options, "interleave_rounds": bool(interleaved)}
-        return SuiteRun(conf, repo, load_machine(options, device), options, results, folder, facts).measure(
+        return SuiteRun(conf, repo, run_machine.load_machine(options, device), options, results, folder, facts).measure(
             commits, asv_environments
         )
 
@@ -104,24 +104,6 @@ def prepare_run_folder() -> Iterator[Path]:
             variables["HOME"] = folder  # pip needs a home folder
         with set_variables(variables):
             yield Path(folder)
-
-
-def load_machine(options: Mapping[str, Any], device: machine.Gpu | None) -> Machine:
-    """Return the description of the machine that the options name, from asv's file of machines or from the system."""
-    name = options.get("machine") or Machine.hardcoded_machine_name or machine.default_name(device)
-    loaded = Machine()
-    try:
-        vars(loaded).update(MachineCollection.load(name, _path=options.get("_machine_file")))
-    except UserError:
-        vars(loaded).update(machine.stable_facts(name, device))
-    return loaded
-
-
-def describe_machine(options: Mapping[str, Any]) -> None:
-    """Save the runner's machine in asv's file of machines, so that asv itself stores results under the same name."""
-    described = load_machine(options, machine.find_gpu())
-    MachineCollection.save(described.machine, vars(described), _path=options.get("_machine_file"))
-    Machine.hardcoded_machine_name = described.machine
 
 
 @contextmanager
@@ -245,13 +227,20 @@ class SuiteRun:
             selected = benchmarks.filter_out(set(benchmarks) - kernel_benchmarks)
             measurement = CommitMeasurement(results, selected, groups, self.options, folder, record, is_head)
             measurement.measure(self._enter_process(environment, commit))
-            record.controls = self._measure_controls(commit, environment, selected, record)
+            try:
+                record.controls = self._measure_controls(commit, environment, selected, record)
+            except KeyboardInterrupt:  # the commit's own results are complete
+                self._save(results, record, commit_files, asv_file)
+                raise
         if set(benchmarks) - kernel_benchmarks:
             self._run_with_asv(results, environment, benchmarks.filter_out(kernel_benchmarks))
         self.has_failed = self.has_failed or any(results.errcode.values())
+        self._save(results, record, commit_files, asv_file)
+
+    def _save(self, results: Results, record: RunRecord, files: folders.CommitFiles, asv_file: Path) -> None:
         if not self.options.get("dry_run"):
             results.save(self.conf.results_dir)
-            commit_files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
+            files.save(json.loads(asv_file.read_bytes()), record.collect_lines())
 
     def _find_skipped(self, commit: str, environment: Any, benchmarks: Benchmarks) -> set[str]:
         folder = self.results, self.machine.machine
