@@ -48,13 +48,13 @@ def _find_repeated(
     users = defaultdict[str, set[_Source]](set)
     for place in range(block.start, block.stop) if sources else ():
         instruction, source = code[place], sources.get(place)
-        known = constant if source and "nc" in source[0] else plain
-        if source in known:
+        loaded_sources = constant if source and "nc" in source[0] else plain
+        if source in loaded_sources:
             repeated.add(place)
         if breaks_loads(instruction, "global"):
             plain.clear()
         if source and instruction.guard in always:
-            known.add(source)
+            loaded_sources.add(source)
             for operand, _ in source[1].terms:
                 users[getattr(operand, "name", "")].add(source)
         for name in instruction.writes & users.keys():
@@ -79,5 +79,5 @@ def _find_true_guards(code: Sequence[Instruction]) -> set[Operand | None]:
     """Return the guards under which all threads execute: none, or one that only a move of a constant but 0 writes."""
     writes = Counter(name for instruction in code for name in instruction.writes)
     moves = [move for move in code if move.name == "mov.pred" and move.writes and move.guard is None]
-    ones = [move for move in moves if isinstance(move.operands[-1], Immediate) and move.operands[-1].value]
-    return {None, *(move.operands[0] for move in ones if all(writes[name] == 1 for name in move.writes))}
+    true_moves = [move for move in moves if isinstance(move.operands[-1], Immediate) and move.operands[-1].value]
+    return {None, *(move.operands[0] for move in true_moves if all(writes[name] == 1 for name in move.writes))}

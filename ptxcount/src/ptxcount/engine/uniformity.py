@@ -124,8 +124,8 @@ class _Joins:
             return written & (live | self._rewritten)
         joins = {
             index
-            for before in region - common | {block}
-            for index in common.intersection(self._blocks[before].successors)
+            for predecessor in region - common | {block}
+            for index in common.intersection(self._blocks[predecessor].successors)
         }
         joined = set[str]()
         for join in joins:

@@ -78,23 +78,23 @@ def _check_argument(word: str, argument: KernelArgument, kind: str, files: Seque
     if isinstance(argument, Mapping) and not is_pointer and argument.keys() != {POINTER}:
         _check_members(label, list(argument), base, files)
     if isinstance(argument, ArrayDescriptor) and is_pointer:
-        what = f"a {type(argument).__name__}"
-        raise LaunchError(f"argument {word[:60]} is {what}, but the kernel takes {kind}; pass an array")
+        kind_text = f"a {type(argument).__name__}"
+        raise LaunchError(f"argument {word[:60]} is {kind_text}, but the kernel takes {kind}; pass an array")
     if not isinstance(argument, np.ndarray | np.generic):
         return
     is_array, is_scalar_type = isinstance(argument, np.ndarray), base == strip_qualifiers(kind)
-    given, needed = str(argument.dtype), ""
+    description, needed = str(argument.dtype), ""
     if is_pointer and not is_array:
         if argument.nbytes != _ADDRESS:  # a scalar of this size may be an address
             needed = f"{label}={dtype or 'float32'}[N]"
     elif dtype and is_scalar_type and is_array:
-        given, needed = "an array", f"{label}={example}"
+        description, needed = "an array", f"{label}={example}"
         if base == "unsigned long long":  # also the type of handles
             needed += f", or for a texture, {label}=texture:{argument.dtype}[...]"
     elif dtype and is_array == is_pointer and not _fits_type(argument.dtype, dtype, is_pointer):
         needed = dtype if is_pointer or not vector else f"{label}={example}"
     if needed:
-        raise LaunchError(f"argument {word[:60]} is {given}, but the kernel takes {kind}; pass {needed}")
+        raise LaunchError(f"argument {word[:60]} is {description}, but the kernel takes {kind}; pass {needed}")
 
 
 def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
@@ -109,7 +109,7 @@ def _fits_type(dtype: np.dtype[Any], name: str, is_pointer: bool) -> bool:
     return is_same_kind and (not is_pointer or size == needed.itemsize)
 
 
-def _check_members(label: str, given: list[str], struct: str, files: Sequence[Path]) -> None:
+def _check_members(label: str, keys: list[str], struct: str, files: Sequence[Path]) -> None:
     """Raise `LaunchError` unless the members are in the order of the struct in the first file that defines it."""
     name = struct.rpartition("::")[2]
     for file in files:
@@ -117,9 +117,9 @@ def _check_members(label: str, given: list[str], struct: str, files: Sequence[Pa
         members = find_structs(text).get(name) if name in text else None
         if members:
             names = [member.name for member in members]
-            if names != given:
+            if names != keys:
                 needed = f"struct {struct} has {', '.join(names)} in this order"
-                raise LaunchError(f"{label} has the members {', '.join(given)}; {needed}")
+                raise LaunchError(f"{label} has the members {', '.join(keys)}; {needed}")
             return
 
 
@@ -131,8 +131,8 @@ def _check_order(words: Sequence[str], orders: Sequence[Sequence[str]]) -> None:
         return any(label and label != name and label in order for label, name in zip(labels, order, strict=False))
 
     if orders and all(map(is_misplaced, orders)):
-        given = f"the arguments are named {', '.join(label or '-' for label in labels)}"
-        raise LaunchError(f"{given}; the kernel's order is {', '.join(orders[0])}; reorder or rename them")
+        problem = f"the arguments are named {', '.join(label or '-' for label in labels)}"
+        raise LaunchError(f"{problem}; the kernel's order is {', '.join(orders[0])}; reorder or rename them")
 
 
 def find_declared(entry: str, files: Sequence[Path]) -> list[Declaration]:
