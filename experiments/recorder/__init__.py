@@ -1,1 +1,1 @@
-"""A recorder of the launches of any CUDA program, and a comparison of their counts."""
+"""A recorder of the launches of a Python program, and a comparison of their counts."""

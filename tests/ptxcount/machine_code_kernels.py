@@ -149,6 +149,7 @@ KERNELS = [
     "st.v2:0 st.v2:8", "st8 st.v2:0", "st4 st.v2:8 st0", "st0 st.v2:8 st4", "st12 st8 st.v2:0", "st.v2:8 st0 st4",
     "st.v2:0 st16 st8 st12", "st.v2:0 st4 st8", "st.v2:0 st8 st.v2:16 st.v2:24",
     "st0 <st.shared.u64 [%r3+8], %d1;> st4",
+    "ld[%r2]:0 ld[%r2]:4 ld[%r2]:8 ld[%r2]:12", "<mul.lo.u32 %r10, %r0, 8;> ld[%r10]:0 ld[%r10]:4 ld[%r10]:8",
     "ld0 ld4 ld64 ld8 ld12", "ld.v2:0 ld8", "ld8 ld.v2:0", "ld.v2:0 ld8 ld12", "ld.v2:0 ld12", "ld.v2:0 ld4",
     "ld.v4:0 ld4", "ld0 ld0 ld4", "ld.v2:0 ld.v2:0", "ld4 ld.v2:8 ld24", "ld.v2:0 ld8 ld.v2:16 ld24 ld28",
     "ld0 ld[%r5]:0 ld4",

@@ -183,7 +183,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
 @pytest.mark.parametrize("dtype", ["float16", "complex64"])
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.0, -2.0), (-1e-7, 0.0), (0.0, 0.1)])
 def test_random_floats_are_below_high(dtype: str, low: float, high: float) -> None:
-    """Some of the numbers in float64 are nearest to ``high``."""
+    """Some of the numbers in float64 round up to ``high`` in float16."""
     array: Any = make_argument(f"a={dtype}[100000]=random(1,{low},{high})")
     assert low <= array.real.min()
     assert array.real.max() < high

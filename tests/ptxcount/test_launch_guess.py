@@ -132,7 +132,7 @@ __global__ void scale(float* o, Params p, Half h) {
 
 
 def test_members_of_structs_are_found() -> None:
-    """A member is its type, its name, and its number of elements, or 0."""
+    """A member is its type, its name, and its number of elements, or 0 if it is no array."""
     assert find_structs(STRUCTS) == {
         "Inner": [("const float*", "x", 0), ("int", "n", 2)],
         "Params": [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)],

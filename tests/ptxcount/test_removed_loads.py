@@ -29,10 +29,10 @@ def _count(code: str, source: int = 32) -> ptxcount.LaunchCounters:
         ("ld.u32 %r2, [%rd1];", 1),
         ("ld.volatile.global.u32 %r2, [%rd1];", 2),
         ("ld.relaxed.gpu.global.u32 %r2, [%rd1];", 2),
-        ("ld.global.u32 %r2, [%rd1+0]; add.u32 %r0, %r2, 1;", 1),
+        ("ld.global.u32 %r2, [%rd1+0]; add.u32 %r0, %r2, 1;", 1),  # READ repeats it
     ],
 )
-def test_unread_weak_loads_are_not_counted(load: str, requests: int) -> None:
+def test_removed_loads_are_not_counted(load: str, requests: int) -> None:
     counters = _count(load + READ)
     assert counters.loads.requests == requests
     assert counters.distinct_sectors == (4, 4)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import matrix_copy
-from kernelwatch.review.controls import MIN_CONTROLS, Controls, can_apply_controls, find_controls, is_control
+from kernelwatch.review.controls import CHOSEN, MIN_CONTROLS, Controls, can_apply_controls, find_controls, is_control
 from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
@@ -197,3 +197,7 @@ def test_stored_controls_are_within_their_threshold(machine: str, last: str, lea
     assert beyond == []
     assert len(thresholds) > least
     assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "the median threshold exceeds 1.5 %"
+
+
+def test_documentation_has_the_number_of_controls() -> None:
+    assert f"up to {CHOSEN} configurations" in (ROOT / "docs" / "method.md").read_text(encoding="utf-8")

@@ -177,7 +177,7 @@ def test_failed_controls_do_not_fail_a_run(
     run = whole_run.SuiteRun(conf, None, asv_machine, options, ROOT / "results", Path(), facts)
     assert run._measure_controls(HEAD, environment, {}, RunRecord(HEAD)) == {}
     assert len(warnings) == looks
-    assert all("cccccccc has no controls (docs/review.md): " in text for text in warnings)
+    assert all("cccccccc has no controls (docs/method.md): " in text for text in warnings)
 
 
 @pytest.mark.parametrize("is_skipped", [False, True])

@@ -20,7 +20,7 @@ from kernelwatch.store.measurements import CommitMeasurements
 #: alone shows too little: with it as the only control, 582 of 4,344 times were beyond the threshold.
 MIN_CONTROLS = 12
 
-#: Number of base's times that must be controls if another GPU measures head.
+#: Maximum number of base's times that a run on another GPU measures again.
 CHOSEN = 24
 
 #: Largest ratio of a kernel's time to the copy's for which controls apply.
@@ -70,7 +70,7 @@ def pair_remeasured(base: CommitMeasurements, head: CommitMeasurements) -> Itera
 def list_candidates(base: CommitMeasurements, gpu: str, describe: Describe) -> list[Pair]:
     """Return the times of a commit that can be controls of a run on another GPU, `gpu`; each is a pair of equal times.
 
-    There are none if `gpu` itself measured the commit.
+    Times that only `gpu` measured are left out.
     """
     pairs = (
         Pair(benchmark, point, replace(point, gpus=frozenset([gpu])))
@@ -81,7 +81,7 @@ def list_candidates(base: CommitMeasurements, gpu: str, describe: Describe) -> l
 
 
 def choose_controls(candidates: Iterable[Pair], describe: Describe) -> list[Pair]:
-    """Return CHOSEN pairs, or all if there are fewer: as many of each kernel, with evenly spread durations.
+    """Return CHOSEN pairs, or all if there are fewer: equally many of each kernel if possible, durations evenly spread.
 
     GPUs differ by kernel. If only some kernels are controls, the others may differ by more than the threshold.
     """

@@ -76,7 +76,8 @@ def measure_controls(
     times: dict[str, dict[str, float]] = {}
     if not expected:
         return {}
-    log.info(f"another GPU measured {base.commit[:8]}: measuring {count_noun(len(expected), 'time')} of it as controls")
+    controls = count_noun(len(expected), "configuration")
+    log.info(f"another GPU measured {base.commit[:8]}: timing its code in {controls}, as controls (docs/method.md)")
     with start(base.commit) as child:
         child.send_task(_make_task(base.commit, expected, benchmarks))
         for outcome in child.iter_messages():

@@ -229,7 +229,7 @@ class SuiteRun:
             measurement.measure(self._enter_process(environment, commit))
             try:
                 record.controls = self._measure_controls(commit, environment, selected, record)
-            except KeyboardInterrupt:  # the commit's own results are complete
+            except KeyboardInterrupt:  # the numbers of kernels are complete
                 self._save(results, record, commit_files, asv_file)
                 raise
         if set(benchmarks) - kernel_benchmarks:
@@ -267,7 +267,7 @@ class SuiteRun:
             configurations = [configuration for configuration, _ in record.configurations]
             return measure_controls.measure_controls(base, configurations, benchmarks, start) if base else {}
         except Exception as error:  # noqa: BLE001 -- the commit's own results must be saved
-            log.warning(f"{commit[:8]} has no controls (docs/review.md): {one_line(error)}")
+            log.warning(f"{commit[:8]} has no controls (docs/method.md): {one_line(error)}")
             return {}
 
     def _run_with_asv(self, results: Results, environment: Any, benchmarks: Benchmarks) -> None:

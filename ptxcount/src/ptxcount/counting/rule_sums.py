@@ -20,9 +20,9 @@ Rules = Callable[[Array, "Array | None", int], Sequence[Array]]
 def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int], width: int) -> list[int]:
     """Apply the rules to all requests of blocks of ``shape`` (blocks, threads); return the sum of each count.
 
-    ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. Counts do not change if
-    all addresses move by a multiple of 128 bytes. If blocks differ only by such a move, the rules are applied to one of
-    them, and its counts are multiplied. The residues are the blocks' addresses modulo 128.
+    ``active`` is a mask that is broadcastable to the shape. A thread touches ``width`` bytes. ``rules`` must give
+    equal counts if all addresses move by a multiple of 128 bytes. If blocks differ only by such a move, the rules are
+    applied to one of them, and its counts are multiplied.
     """
     blocks, threads = shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address

@@ -39,7 +39,7 @@ class TracedSums(NamedTuple):
 
     #: Sum of each traced register, by name.
     by_name: dict[str, AddressSum]
-    #: First register with these terms, and the offset of its sum, by the terms; only for several terms.
+    #: First register with these terms, and the offset of its sum, by the terms; not for a register itself.
     roots: dict[frozenset[tuple[Operand, int]], tuple[Operand, int]]
 
     def find_sum(self, operand: Operand | None) -> AddressSum:
@@ -82,7 +82,7 @@ def trace_sums(code: Sequence[Instruction], names: Iterable[str]) -> TracedSums:
             value = values.setdefault((instruction.name, *parts), target)
             total = _add_parts(instruction, parts) or AddressSum(frozenset(((value, 1),)), 0)
             traced.by_name[name] = total
-            if len(total.terms) > 1:
+            if len(total.terms) > 1 or any(factor != 1 for _, factor in total.terms):
                 traced.roots.setdefault(total.terms, (target, total.offset))
     return traced
 

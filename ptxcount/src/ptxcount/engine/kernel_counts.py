@@ -171,7 +171,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
 ) -> LaunchCounters:
     """Count a launch of a kernel that `compile_entry` compiled.
 
-    ``entry`` is the kernel's mangled name. ``flags`` are options of nvcc: ptxas gets them to find the registers per
+    ``entry`` is the kernel's mangled name. ``flags`` are options of nvcc, for ptxas, which tells the registers per
     thread. ``arch`` is the architecture whose limits apply; default: the target of the PTX. ``options`` go to
     `execute_kernel`. See `count` for the other parameters, and for errors.
     """

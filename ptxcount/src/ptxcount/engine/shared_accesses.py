@@ -1,4 +1,4 @@
-"""Shared memory accesses that ptxas may merge, and instructions that prevent merging (nvcc 13.0.88)."""
+"""Shared memory accesses that ptxas may merge, and instructions that keep accesses apart (nvcc 13.0.88)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Directives in the source: ``// ptxcount: sectors <= 4``, ``// ptxcount: ignore[bank-conflict] tile is read once``.
 
-A directive applies to its line. On a line that is only a comment, it applies to the next line with code.
+A directive applies to its line. On a line without code, it applies to the next line that is neither empty nor a
+``//`` comment. Other comments hold no directives.
 """
 
 import re

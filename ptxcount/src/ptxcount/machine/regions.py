@@ -58,7 +58,7 @@ class Region:
         return self.data[: self.data.size // size * size].view(unsigned(size))
 
     def count_fetched(self) -> int:
-        """Count the sectors that L2 misses of the array's reads fetch, if no sector misses twice."""
+        """Count the sectors that L2 fetches from DRAM for reads of the array, if it fetches none twice."""
         fetched = []  # masks of fetched 64-byte segments
         for sectors, flags in (self.read or {}).items():
             padded = np.pad(flags, (0, -flags.size % _FETCHES[-1]))

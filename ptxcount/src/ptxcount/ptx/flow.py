@@ -143,7 +143,7 @@ def _split_blocks(entry: Entry) -> list[BasicBlock]:
 def find_reachable(
     successors: Callable[[_Node], Iterable[_Node]], starts: Iterable[_Node], avoided: Container[object] = ()
 ) -> set[_Node]:
-    """Return the nodes reachable from ``starts``, including these, on paths without ``avoided`` nodes."""
+    """Return the nodes reachable from ``starts``, on paths without ``avoided`` nodes; ``starts`` are included."""
     reached, work = set[_Node](), [*starts]
     while work:
         node = work.pop()

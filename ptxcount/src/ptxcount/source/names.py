@@ -24,8 +24,8 @@ def find_entry(ptx: str, name: str | None) -> str:
     """Find the mangled name of a kernel.
 
     ``name`` is a mangled name, or a C++ name as for `select_kernels`. None selects the only kernel. A name that no
-    kernel has is returned unchanged. Raises `LaunchError` if several kernels match, or for None if there
-    are none.
+    kernel has is returned unchanged. Raises `LaunchError` if several kernels match, or if
+    ``name`` is None and there are no kernels.
     """
     from ..ptx.parser import parse_cached  # noqa: PLC0415 - with all of NumPy, which demangling does without
 

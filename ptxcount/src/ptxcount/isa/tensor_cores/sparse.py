@@ -62,7 +62,10 @@ def count_elements_per_index(bits: int) -> int:
 
 
 class Metadata(NamedTuple):
-    """Location of metadata in the registers of a warp: lane and bit of each code of 16 rows, both (16, codes)."""
+    """Location of metadata in the registers of a warp: lane and bit of each code of 16 rows, both (16, codes).
+
+    ``unit`` is that of `expand_groups`. If ``ordered``, the indices of a group must ascend.
+    """
 
     lanes: Array
     shifts: Array
