@@ -39,6 +39,8 @@ def _build_recorder(folder: Path) -> Path:
 
 
 def _record(program: Path, folder: Path) -> None:
+    if (folder / "launches").exists():
+        raise SystemExit(f"{folder} already holds a recording; name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     library = _build_recorder(folder)
     environment = os.environ | {"RECORD_FOLDER": str(folder.resolve())}
@@ -60,6 +62,10 @@ def main() -> None:
     if given.command == "record":
         _record(given.program, given.folder)
     else:
+        if not (given.folder / "launches").exists():
+            parser.error(
+                f"{given.folder} holds no recording; run: python -m experiments.recorder record PROGRAM.py FOLDER"
+            )
         print(comparison.compare_recording(given.folder))
 
 

@@ -8,7 +8,8 @@
  *   *.before     the bytes of an array before a launch, and *.after those after it, if they changed
  *
  * An array is an allocation to which 8 aligned bytes of a parameter point. So the program must allocate each array by
- * itself, without a pool. Of a kernel's later launches only the line is written. Launches on several threads, and in captured streams, are not supported.
+ * itself, without a pool. After MAX_TIMES launches of a kernel, only the line of a launch is written. Launches on several
+ * threads, and in captured streams, are not supported.
  */
 #include <cuda.h>
 #include <cupti.h>

@@ -23,7 +23,7 @@ from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 from ptxcount.util.grammar import count_noun
 
-#: Rounds of a control. The stored times of base have two, which differ by less than a threshold's rounding.
+#: Rounds of a control; thresholds were simulated with one round (docs/evidence/review.md).
 _ROUNDS = 1
 
 #: A class of benchmarks, and the index of a configuration in it.

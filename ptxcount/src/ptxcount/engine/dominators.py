@@ -87,7 +87,16 @@ class Dominators:
 
     def is_in_loops_of(self, block: int, other: int) -> bool:
         """Tell if all loops that contain ``other`` also contain ``block``."""
-        return all(block in members for members in self.loops.values() if other in members)
+        return self._headers[other] <= self._headers[block]
+
+    @cached_property
+    def _headers(self) -> list[set[int]]:
+        """For each block: the headers of the loops that contain it."""
+        headers: list[set[int]] = [set() for _ in self._successors]
+        for head, members in self.loops.items():
+            for member in members:
+                headers[member].add(head)
+        return headers
 
     @cached_property
     def continues_previous(self) -> list[bool]:
@@ -101,3 +110,16 @@ class Dominators:
     def chain_of_block(self) -> list[int]:
         """For each block: the number of its chain, from 1 on. Blocks of a chain always run one after the other."""
         return list(accumulate(0 if continues else 1 for continues in self.continues_previous))
+
+
+def find_meeting_blocks(successors: Sequence[Sequence[int]]) -> dict[int, int]:
+    """Find the immediate postdominator of each block, where all its paths meet; -1 is the end of the kernel.
+
+    Predicated exits are no paths. Blocks from which no path leads to the end are missing.
+    """
+    reverse: list[list[int]] = [[] for _ in range(len(successors) + 1)]  # node 0 is the end
+    for block, following in enumerate(successors):
+        for successor in following or [-1]:
+            reverse[successor + 1].append(block + 1)
+    immediate = Dominators(reverse).immediate
+    return {node - 1: meeting - 1 for node, meeting in enumerate(immediate) if meeting is not None}

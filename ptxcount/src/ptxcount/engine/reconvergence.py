@@ -8,9 +8,9 @@ behind that code, or if ptxas unrolls the loop. They also wait where branches ou
 from collections.abc import Iterable, Iterator
 
 from ..machine.polls import find_early_exits
-from ..ptx.flow import End, Flow, list_predecessors
+from ..ptx.flow import Flow
 from ..ptx.program import NO_UNROLL, Entry, Immediate, Instruction
-from .dominators import Dominators
+from .dominators import Dominators, find_meeting_blocks
 
 
 def rank_blocks(kernel: Entry, flow: Flow) -> list[int]:
@@ -25,23 +25,22 @@ def rank_blocks(kernel: Entry, flow: Flow) -> list[int]:
 
 def _iter_breaks(kernel: Entry, flow: Flow, dominators: Dominators) -> Iterator[int]:
     """Yield the blocks to which threads leave a loop that stays, before all their paths meet in more code."""
-    code, last = kernel.instructions, len(flow.blocks) - 1
+    code, blocks = kernel.instructions, flow.blocks
     kept = {index for name, index in kernel.labels.items() if name.startswith(NO_UNROLL)}
-    loops = {head: [*_list_code(code, flow, blocks)] for head, blocks in dominators.loops.items()}
-    staying = {head for head in loops if flow.blocks[head].start in kept or not _may_be_unrolled(loops[head])}
-    if not staying:
-        return
-    predecessors = list_predecessors(flow.blocks)
-    predecessors[last] += [index for index, block in enumerate(flow.blocks) if block.end is End.EXIT]
-    backwards = Dominators([[last - index for index in predecessors[last - place]] for place in range(last + 1)])
+    loops = {head: _list_code(code, flow, members) for head, members in dominators.loops.items()}
+    staying = [head for head in loops if blocks[head].start in kept or not _may_be_unrolled(loops[head])]
+    meetings = find_meeting_blocks([block.successors for block in blocks]) if staying else {}
+    ends = {index for index, block in enumerate(blocks) if all(map(_is_end, code[block.start : block.stop]))} | {-1}
     for head in staying:
         for index in dominators.loops[head]:
-            meeting = last - (backwards.immediate[last - index] or 0)
-            if all(instruction.opcode in ("ret", "exit") for instruction in _list_code(code, flow, [meeting])):
-                continue
-            for following in flow.blocks[index].successors:
+            meeting = meetings.get(index, -1)
+            for following in blocks[index].successors if meeting not in ends else ():
                 if following not in dominators.loops[head] and following != meeting:
                     yield following
+
+
+def _is_end(instruction: Instruction) -> bool:
+    return instruction.opcode in ("ret", "exit")
 
 
 def _list_code(code: list[Instruction], flow: Flow, blocks: Iterable[int]) -> list[Instruction]:

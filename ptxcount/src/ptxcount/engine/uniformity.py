@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ..ptx.flow import BasicBlock, End, Flow, find_reachable, list_predecessors
 from ..ptx.program import CALL_SPACE, Immediate, Instruction, Register, Special, iter_leaves
-from .dominators import Dominators
+from .dominators import find_meeting_blocks
 
 #: Prefixes of special registers that are divergent within a warp.
 _LANE_REGISTERS = ("%tid", "%laneid", "%lanemask_")
@@ -94,15 +94,7 @@ class _Joins:
             guard = code[block.stop - 1].guard if block.end is End.BRANCH else None
             if guard is not None and len(set(block.successors)) > 1 and block.successors[-1] not in exits:
                 self.guards[index] = guard.name
-        self._meeting_block = self._find_meeting_blocks() if self.guards else {}
-
-    def _find_meeting_blocks(self) -> dict[int, int]:
-        """Find the immediate postdominator of each basic block; in the reversed graph, node 0 is the end."""
-        reverse: list[list[int]] = [[] for _ in range(len(self._blocks) + 1)]
-        for index, block in enumerate(self._blocks):
-            for following in block.successors or [-1]:
-                reverse[following + 1].append(index + 1)
-        return {index - 1: block - 1 for index, block in enumerate(Dominators(reverse).immediate) if block}
+        self._meeting_block = find_meeting_blocks([block.successors for block in self._blocks]) if self.guards else {}
 
     def find_joined_registers(self, block: int) -> set[str]:
         """Return the registers that become divergent if lanes diverge at the end of a basic block.
@@ -112,8 +104,8 @@ class _Joins:
         block before all paths meet, one of the last two conditions is enough: the branch may leave a loop, and lanes
         may leave in different iterations.
         """
-        meeting = self._meeting_block.get(block)
-        live = self._flow.find_live(frozenset() if meeting is None else frozenset((meeting,)))
+        meeting = self._meeting_block.get(block, -1)
+        live = self._flow.find_live(frozenset() if meeting < 0 else frozenset((meeting,)))
         successors = self._blocks[block].successors
         sides = [
             find_reachable(lambda index: self._blocks[index].successors, [first], {meeting}) for first in successors
