@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import subprocess
 import tempfile
 from functools import cache
@@ -251,8 +252,21 @@ def _divergence() -> list[DeviceLaunch]:
     ]  # fmt: skip
 
 
+def _yielding() -> list[DeviceLaunch]:
+    rng, count = np.random.default_rng(4), 1000
+    numbers, columns = rng.integers(0, 100, 12288).astype("i4"), rng.integers(1, 100, (12, 1024)).astype("i4")
+    columns[rng.integers(0, 8, 1024), np.arange(1024)] = columns[8:] = 0
+    source = (sources.FOLDER / "yielding.cu").read_text()
+    names = re.findall(r"^(?:KERNEL |INSERT\(|SEARCH\()(\w+)", source, re.MULTILINE)
+    return [
+        DeviceLaunch(name, "yielding", name, (8, 1, 1), (128, 1, 1),
+            [zeros(9216, dtype="i4"), columns.ravel(), numbers, np.int32(count)])
+        for name in names
+    ]  # fmt: skip
+
+
 #: Launches that may end a context come last.
-LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_divergence(), *_functions()]
+LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_divergence(), *_yielding(), *_functions()]
 
 
 def main() -> None:

@@ -22,6 +22,10 @@ OTHERWISE: dict[str, set[str]] = {
     "compacted": {"store_sectors"}, "quantised": {"shared_atomic_wavefronts"}, "locked_sum": ATOMICS,
     # the GPU includes atomics in another block's memory
     "neighbours": {"shared_atomic_wavefronts"},
+    # retries of a lock; loops with a YIELD in a loop, and behind one another; the GPU has up to 1 % more wavefronts
+    "lock": ATOMICS, "walk_repeatedly": {"store_requests"}, "walk_twice": {*STORES, *ATOMICS},
+    "insert_several": STORES, "walk_several": {*LOADS, "store_requests"},
+    "walk_shared": {"shared_atomic_wavefronts"}, "insert_shared": {"shared_atomic_wavefronts"},
     # grid barriers, whose own accesses the GPU counts
     "cooperative grid": {*LOADS, "shared_atomic_wavefronts"},
     # indirect calls, and the heap

@@ -133,7 +133,7 @@ POLLS = {
         (f"if (blockIdx.x) {{ while (!a[0]); a[2] = a[1]; }} else {{ {LATER} a[1] = n; a[0] = 1; }}", 2 * 2, True),
     "a flag twice": (
         "if (threadIdx.x == 0) for (int k = 1; k < 4; k++) { if (blockIdx.x) { while (a[0] < k); a[1] = k; } "
-        "else { a[0] = k; while (a[1] < k); } }", 3 * 2, True,
+        "else { a[0] = k; while (a[1] < k); } }", 3 * 2, False,
     ),
     **{
         f"{order} loads": (
@@ -142,7 +142,7 @@ POLLS = {
         ) for order in ("relaxed", "acquire")
     },
     "with pauses": (f"if (blockIdx.x) while (!a[0]) __nanosleep(9); else {{ {LATER} a[0] = n; }}", 2, True),
-    "a flag of the block": ("if (threadIdx.x < 32) while (!a[blockIdx.x]); else a[blockIdx.x] = 1;", 2, True),
+    "a flag of the block": ("if (threadIdx.x < 32) while (!a[blockIdx.x]); else a[blockIdx.x] = 1;", 2, False),
     "so many times": ("int s = 0; for (int k = 0; k < n; k++) s += a[0]; if (s) a[1] = s;", 4 * 8, False),
     "what it stores itself": ("for (int k = 0; k < 8; k++) a[threadIdx.x] = a[threadIdx.x] + 1;", 4 * 8, False),
     "along a list": ("int k = blockIdx.x; while (k < n) k += a[k] + 1; a[9] = k;", 2 * (8 + 7), False),
@@ -225,7 +225,7 @@ SEARCHES = {
     ("if (*(volatile int*)found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): ((2 + 1) * 32, 1),
     ("if (*(volatile int*)found >= 0) break; if (x[i] == key) { *found = i; break; }", ""): ((2 + 1) * 32, 1),
     ("if (*found >= 0) return; if (x[i] == key) { *found = i; return; }", ""): ((1 + 8) * 32, 1),  # found is read once
-    ("if (((volatile int*)x)[i] == i % 3 * key) break;", "found[threadIdx.x] = n;"): (8 * 32, 32),
+    ("if (((volatile int*)x)[i] == i % 3 * key) break;", "found[threadIdx.x] = n;"): (8 * 32, 35),
 }
 
 

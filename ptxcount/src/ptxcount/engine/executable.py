@@ -23,7 +23,7 @@ from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
-from .reconvergence import rank_blocks
+from .reconvergence import Order, order_blocks
 from .removed_loads import find_removed_loads
 from .uniformity import find_divergent
 
@@ -55,6 +55,7 @@ class Executable:
 
     entry: Entry
     flow: Flow
+    order: Order
     code: list[CodeBlock]
     #: Variables that the code names, and variables whose addresses are in the initial values of such variables.
     variables: list[Variable]
@@ -118,7 +119,8 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     addresses, _ = lay_out_variables((variable for variable in variables if variable.space == "shared"), reserved)
     return Executable(
         entry=kernel,
-        flow=replace(flow, rank=rank_blocks(kernel, flow)),
+        flow=flow,
+        order=order_blocks(kernel, flow),
         code=[_make_code_block(block, instructions, steps, flow.live_across_blocks) for block in flow.blocks],
         variables=variables,
         shared_unit=min((size for instruction in instructions for size in instruction.units), default=1),

@@ -96,7 +96,7 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
         started_blocks += len(blocks)
         for access in context.accesses.values():
             access.has_enough_samples = True  # samples are of the first chunk only
-        waiting.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow))
+        waiting.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow, kernel.order))
         _run_until_all_wait(waiting)
     if waiting:
         waiting[0].report_stall()

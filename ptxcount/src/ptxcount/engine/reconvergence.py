@@ -3,48 +3,74 @@
 Threads that leave a loop by ``break`` run at once up to the code that all threads reach. So the code behind a ``break``
 is executed again in each iteration in which threads leave. The threads wait for each other, however, if the kernel ends
 behind that code, or if ptxas unrolls the loop. They also wait where branches outside of loops lead to the same block.
+
+Threads that leave a loop with a ``YIELD`` wait at first; then others let them run, and no thread waits there any more.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..machine.polls import find_early_exits
-from ..ptx.flow import Flow
+from ..ptx.flow import Flow, find_reachable
 from ..ptx.program import NO_UNROLL, Entry, Immediate, Instruction
-from .dominators import Dominators, find_meeting_blocks
+from .paths import Paths, find_paths
+from .yields import find_yielding_loops
 
 
-def rank_blocks(kernel: Entry, flow: Flow) -> list[int]:
-    """Rank basic blocks; the lowest rank runs first. Blocks behind a ``break``, where no thread waits, come first."""
-    dominators = Dominators([block.successors for block in flow.blocks])
-    apart = find_early_exits(kernel.instructions, flow).union(_iter_breaks(kernel, flow, dominators))
-    for index in dominators.order:
-        if dominators.immediate[index] in apart:
-            apart.add(index)
-    return [rank - len(flow.blocks) if index in apart else rank for index, rank in enumerate(flow.rank)]
+class Order(NamedTuple):
+    """Order in which threads of a warp run basic blocks."""
+
+    #: Of the blocks that are ready, the lowest rank runs first, and of equal ranks the oldest.
+    rank: list[int]
+    #: Blocks that begin with a ``YIELD``, and the blocks behind their loops.
+    yields: dict[int, frozenset[int]]
 
 
-def _iter_breaks(kernel: Entry, flow: Flow, dominators: Dominators) -> Iterator[int]:
-    """Yield the blocks to which threads leave a loop that stays, before all their paths meet in more code."""
-    code, blocks = kernel.instructions, flow.blocks
+def order_blocks(kernel: Entry, flow: Flow) -> Order:
+    """Order basic blocks as threads of a warp run them."""
+    paths = find_paths(kernel.instructions, flow)
     kept = {index for name, index in kernel.labels.items() if name.startswith(NO_UNROLL)}
-    loops = {head: _list_code(code, flow, members) for head, members in dominators.loops.items()}
-    staying = [head for head in loops if blocks[head].start in kept or not _may_be_unrolled(loops[head])]
-    meetings = find_meeting_blocks([block.successors for block in blocks]) if staying else {}
-    ends = {index for index, block in enumerate(blocks) if all(map(_is_end, code[block.start : block.stop]))} | {-1}
-    for head in staying:
-        for index in dominators.loops[head]:
-            meeting = meetings.get(index, -1)
-            for following in blocks[index].successors if meeting not in ends else ():
-                if following not in dominators.loops[head] and following != meeting:
-                    yield following
+    kept_blocks = {index for index, block in enumerate(flow.blocks) if block.start in kept}
+    apart = find_early_exits(kernel.instructions, flow).union(_iter_breaks(paths, kept_blocks))
+    for index in paths.dominators.order:
+        if paths.dominators.immediate[index] in apart:
+            apart.add(index)
+    loops = find_yielding_loops(paths)
+    avoided = paths.ends.union(*loops.values())
+    yields = {}
+    for head, loop in loops.items():
+        exits = {following for index in loop for following in paths.successors[index]} - loop
+        yields[_find_yield(paths, head)] = frozenset(find_reachable(paths.successors.__getitem__, exits, avoided))
+    size = len(flow.blocks)
+    rank = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
+    return Order([size if index in yields else place for index, place in enumerate(rank)], yields)
 
 
-def _is_end(instruction: Instruction) -> bool:
-    return instruction.opcode in ("ret", "exit")
+def _find_yield(paths: Paths, head: int) -> int:
+    """Return where a loop yields: at its header, or behind it if ptxas copies the header before the loop."""
+    loop, successors = paths.dominators.loops[head], paths.successors
+    inside = [following for following in successors[head] if following in loop]
+    closes = all(len(successors[index]) == 1 for index in loop if head in successors[index])
+    return inside[0] if closes and len(inside) == 1 < len(successors[head]) else head
 
 
-def _list_code(code: list[Instruction], flow: Flow, blocks: Iterable[int]) -> list[Instruction]:
-    return [instruction for index in blocks for instruction in code[flow.blocks[index].start : flow.blocks[index].stop]]
+def _iter_breaks(paths: Paths, kept: set[int]) -> Iterator[int]:
+    """Yield the blocks to which threads leave a loop and where they do not wait; ``kept`` loops are not unrolled.
+
+    If all paths meet in more code, threads wait there. If not, they wait where the first exit leads.
+    """
+    for head, loop in paths.dominators.loops.items():
+        if head not in kept and _may_be_unrolled([code for index in loop for code in paths.blocks[index]]):
+            continue
+        inside = sorted(loop, key=paths.rank.__getitem__)
+        exits = [
+            (index, following) for index in inside for following in paths.successors[index] if following not in loop
+        ]
+        for index, following in exits:
+            meeting = paths.meetings.get(index, -1)
+            waiting = exits[0][1] if meeting in paths.ends | {-1} else meeting
+            if following != waiting and following not in paths.ends:
+                yield following
 
 
 def _may_be_unrolled(loop: list[Instruction]) -> bool:

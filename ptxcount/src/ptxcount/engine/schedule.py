@@ -24,6 +24,7 @@ from ..util.errors import (
 from ..util.grammar import choose_form, count_noun
 from .barriers import BarrierQueue, Resumed
 from .executable import CodeBlock
+from .reconvergence import Order
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: Maximum splits of a chunk (the thread blocks that run together) by branches that differ between blocks, and minimum
@@ -44,8 +45,11 @@ _STEP_LIMIT_TEXT = "stopped after {} instructions of a group of blocks; correct 
 class Schedule:
     """The threads of one chunk by the basic block that they run next, and the barriers where threads wait."""
 
-    def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow) -> None:
-        self._chunk, self._code, self._flow = chunk, code, flow
+    def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow, order: Order) -> None:
+        self._chunk, self._code, self._flow, self._order = chunk, code, flow, order
+        self._rank = [*order.rank]
+        #: Basic blocks behind loops with a ``YIELD`` that have run.
+        self._left = set[int]()
         #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first.
         self._ready: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
@@ -60,7 +64,7 @@ class Schedule:
         Return the schedules of the parts, none if all threads have exited; None if threads wait for other chunks.
         Raises `KernelFaultError` for a fault, a deadlock or a limit.
         """
-        rank, self.has_progress, self._vain_rounds = self._flow.rank, False, 0
+        self.has_progress, self._vain_rounds = False, 0
         while self._ready or self._barriers.waiting:
             if not self._ready and not self._release_complete() and not self._release_late_lanes():
                 self.report_stall()
@@ -69,12 +73,23 @@ class Schedule:
                     return None
                 index = next(iter(self._ready))  # the threads that have been ready longest may end the wait
             else:
-                index = min(self._ready, key=rank.__getitem__)
+                index = min(self._ready, key=self._rank.__getitem__)
+                if self._order.yields:
+                    self._note_yield(index)
             parts = self._execute_block(index, self._ready.pop(index))
             if parts:
                 return parts
         self._chunk.check_tensor_leak()
         return []
+
+    def _note_yield(self, index: int) -> None:
+        """Let no thread wait behind a loop any more, once some have waited there when others yielded."""
+        behind = self._order.yields.get(index)
+        if behind is None:
+            self._left.add(index)
+        elif not behind.isdisjoint(self._left):
+            for place in behind:
+                self._rank[place] = self._order.rank[place] - len(self._rank)
 
     def _end_round(self) -> bool:
         """End a round of failed polls: release complete barriers. Tell if all ready threads keep polling in vain."""
@@ -237,7 +252,8 @@ class Schedule:
             self._schedule_threads(code.successors[-1], jumping)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
-        part = Schedule(self._chunk.select(rows), self._code, self._flow)
+        part = Schedule(self._chunk.select(rows), self._code, self._flow, self._order)
+        part._rank, part._left = [*self._rank], {*self._left}
         part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
