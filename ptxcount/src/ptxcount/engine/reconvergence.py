@@ -20,7 +20,7 @@ from .yields import find_yielding_loops
 class Order(NamedTuple):
     """Order in which threads of a warp run basic blocks."""
 
-    #: Of the blocks that are ready, the lowest rank runs first, and of equal ranks the oldest.
+    #: Rank of each block: of the blocks that are ready, the lowest runs first, and of equal ones the oldest.
     rank: list[int]
     #: Blocks that begin with a ``YIELD``, and the blocks behind their loops.
     yields: dict[int, frozenset[int]]
