@@ -175,18 +175,6 @@ def test_inputs_have_ordinals() -> None:
     assert [argument.ordinal for argument in arguments if argument.direction != "out"] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("launch", "reason"),
-    [
-        ("transpose_of_tomorrow rows=1 columns=1", "there is no kernel 'transpose_of_tomorrow'"),
-        ("add_coalesced size=1 alignment=4", "add_coalesced takes size; given: alignment, size"),
-    ],
-)
-def test_unknown_kernel_or_argument_is_skipped(launch: str, reason: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"^this commit does not have it: {reason}"):
-        build_job.describe_launch(Launch.parse(launch))
-
-
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 4095, 4096, 4097, 15003])
 def test_plain_copy_is_exact(length: int) -> None:
     """The copy writes nothing behind `length` bytes, and multiples of WIDTH with the fewest sectors."""

@@ -6,7 +6,6 @@ import hashlib
 import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from asv.results import iter_results_for_machine_and_hash
@@ -166,13 +165,6 @@ def test_descriptions_of_another_machine_are_an_error(results: Path, theirs: Pat
     (theirs / MACHINE / "machine.json").write_text('{"machine": "another"}')
     with pytest.raises(reading.UnreadableError, match=r"another machine than .*; choose another name"):
         folders.copy_descriptions(results, theirs, MACHINE)
-
-
-def test_variable_names_the_results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    configuration = SimpleNamespace(results_dir=str(tmp_path))
-    assert folders.results_folder(tmp_path, configuration) == tmp_path
-    monkeypatch.setenv(folders.RESULTS, "elsewhere")
-    assert folders.results_folder(tmp_path, configuration) == Path("elsewhere")
 
 
 def test_stored_values_are_read_as_before() -> None:
