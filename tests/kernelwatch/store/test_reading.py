@@ -128,6 +128,14 @@ def test_stored_values_become_points(folder: Path) -> None:
     assert [(point.value, point.failed) for point in counts] == [(4.0, False), (None, False)]
 
 
+def test_values_follow_the_current_axes(folder: Path) -> None:
+    """An axis was reordered, and has a new value."""
+    axis = {"params": [["'two'", "'new'", "'one'"]]}
+    change_document(folder / reading.BENCHMARKS_FILE, lambda document: document[TIME].update(axis))
+    history, results = find_results(folder.parent, HEAD)
+    assert history.list_values(results, TIME) == [None, None, 2.0]
+
+
 @pytest.mark.parametrize("name", list_machines(ROOT / "results"))
 def test_all_stored_files_are_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = ROOT / "results" / name
