@@ -1,7 +1,5 @@
 """Copy ratios of all timed classes: a kernel's time divided by the time of a plain copy of the same useful bytes."""
 
-from __future__ import annotations
-
 import kernelwatch.benchmarks as kw
 from benchmarks import time_copy, time_kernel, time_transpose
 from kernelwatch.benchmarks import base
