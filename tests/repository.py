@@ -1,7 +1,5 @@
 """A temporary repository with a copy of this project, for commands of asv."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

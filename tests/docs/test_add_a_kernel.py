@@ -1,7 +1,5 @@
 """Python blocks of docs/add-a-kernel.md, inserted where the page says."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A new kernel needs one file and one row; results and pages follow."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

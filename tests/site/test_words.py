@@ -1,7 +1,5 @@
 """Texts on the pages: sentences, verdicts and filters; sums in Overview's cells."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Counted benchmarks as asv calls them."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 from unittest import mock

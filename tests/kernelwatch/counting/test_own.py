@@ -1,7 +1,5 @@
 """Users' kernels with several outputs, own dtypes, indices, structs and constants, and their errors."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fingerprints change with each fact that a number depends on, and with no other."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Contents of arrays before and after a launch, on host and device."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from copy import copy

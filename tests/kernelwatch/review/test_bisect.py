@@ -1,7 +1,5 @@
 """Bisection: METRIC, its errors, the judge, and the pattern of benchmarks to measure."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

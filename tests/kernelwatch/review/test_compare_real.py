@@ -1,7 +1,5 @@
 """Reviews of this repository's stored commits."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Iterator

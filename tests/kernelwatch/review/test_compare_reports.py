@@ -1,7 +1,5 @@
 """Texts of the review: order, width, and names with markup or escapes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

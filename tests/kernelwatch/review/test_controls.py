@@ -1,7 +1,5 @@
 """Reviews of two GPUs of one model. Kernels with equal machine code are controls, which give the threshold."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """`regressions`: regressions that no later commit fixed, drifts, and the report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Controls that a run on another GPU measures: choice among base's times, and their use in a review."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import Counter

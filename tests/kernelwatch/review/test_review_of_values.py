@@ -1,7 +1,5 @@
 """A review of two commits as values, without files."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import replace

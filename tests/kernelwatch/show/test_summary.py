@@ -1,7 +1,5 @@
 """The summary at the end of `make bench`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

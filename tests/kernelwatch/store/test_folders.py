@@ -1,7 +1,5 @@
 """The folder of results: tracked files stay unchanged, and the files of all runs are read together."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """The runs that measured a stored number, and its samples per round, from the run records."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any

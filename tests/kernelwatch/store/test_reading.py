@@ -1,7 +1,5 @@
 """Reading of results: invalid files and lines are reported and left out. All others are read."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
