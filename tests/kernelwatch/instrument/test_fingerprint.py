@@ -160,13 +160,6 @@ def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest
     assert sources == {"same": tmp_path / "made_suite/same.py", "made_package.same": tmp_path / "made_package/same.py"}
 
 
-def test_sources_of_references_are_found() -> None:
-    sources = {tuple(fingerprint.find_sources(kernel.reference) or ()) for kernel in catalog.KERNELS.values()}
-    assert sources == {("references",)}
-    sources_of_this_test = fingerprint.find_sources(test_sources_of_references_are_found) or {}
-    assert "references" in sources_of_this_test, "catalog, which this module imports, imports it"
-
-
 PTX = """//
 // Compiler Build ID: CL-1
 .version 9.0

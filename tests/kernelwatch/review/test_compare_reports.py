@@ -90,6 +90,8 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
     # Of several reasons, the one that begins with the benchmark's name.
     ([{"reason": f"other: wrong: {TIME}"}, {"reason": f"{TIME}: right: no"}], "right: no"),
     ([{"reason": "late"}, {"reason": "so " * 50 + "on"}], "late; " + "so " * 50 + "on"),
+    # Reasons that differ only in numbers are one.
+    ([{"reason": text} for text in ("byte 256 of 256", "byte 0x40 of 64", "trap")], "byte 256 of 256; trap"),
     (
         [{"reason": "another's", "benchmark": COUNT}],
         f"no reason was recorded; asv run --show-stderr --bench {TIME} cccccccc^!",

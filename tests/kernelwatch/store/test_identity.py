@@ -69,11 +69,6 @@ def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
     assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
 
 
-@pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])
-def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: bool) -> None:
-    assert record.has_selected(_run("a", FIRST, *cases), TIME, "one") is is_selected
-
-
 @pytest.mark.parametrize(
     ("runs", "expected"),
     [

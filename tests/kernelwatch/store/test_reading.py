@@ -118,14 +118,6 @@ def test_record_lines_are_sorted_by_time(folder: Path) -> None:
     assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
-def test_stored_values_become_points(folder: Path) -> None:
-    """A failure and a skip have no value; only the failure is marked as failed."""
-    history, results = find_results(folder.parent, HEAD)
-    times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
-    assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
-    assert [(point.value, point.failed) for point in counts] == [(4.0, False), (None, False)]
-
-
 def test_values_follow_the_current_axes(folder: Path) -> None:
     """An axis was reordered, and has a new value."""
     axis = {"params": [["'two'", "'new'", "'one'"]]}
