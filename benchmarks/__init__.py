@@ -1,7 +1,5 @@
 """Benchmarks of the kernels of the installed commit. The benchmarks themselves always come from the checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 #: The project's folder.

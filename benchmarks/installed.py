@@ -8,8 +8,6 @@
 - up to 2a19b6a8^: it calls functions that kernelwatch no longer has
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The suite for kernelwatch; pyproject.toml names it."""
 
-from __future__ import annotations
-
 from benchmarks import installed, time_copy, time_kernel, time_transpose, track_compiled, track_counted
 from kernelwatch.benchmarks import suite_of
 

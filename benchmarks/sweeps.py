@@ -4,8 +4,6 @@ The kernels are listed here, because all commits must have the same axes. The in
 commit. To measure a new kernel, add its name to the kernels of its operation.
 """
 
-from __future__ import annotations
-
 #: Flag sets, as on nvcc's command line. To add one, add a row.
 FLAG_SETS = ("-Xptxas -O3", "-Xptxas -O0", "-Xptxas -dlcm=cg")
 DEFAULT_FLAGS = FLAG_SETS[:1]

@@ -1,7 +1,5 @@
 """Times of misaligned and strided copies, and of the plain copy with which all kernels are compared."""
 
-from __future__ import annotations
-
 import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import (
     COPY_FLAG_SETS,

@@ -1,7 +1,5 @@
 """Times of the kernels of all other operations."""
 
-from __future__ import annotations
-
 import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import ADDITIONS, DEFAULT_FLAGS, MATMULS, PRODUCTS, TRANSPOSED_MATMULS
 

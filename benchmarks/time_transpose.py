@@ -1,7 +1,5 @@
 """Times of transposes."""
 
-from __future__ import annotations
-
 import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import (
     DEFAULT_FLAGS,

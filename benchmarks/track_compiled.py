@@ -1,7 +1,5 @@
 """Resources that the compiler assigns to the kernels: registers, spills and shared memory, on any machine."""
 
-from __future__ import annotations
-
 import kernelwatch.benchmarks as kw
 from benchmarks import track_counted
 from benchmarks.sweeps import ARCHS, FLAG_SETS, SERIAL, TRANSPOSES

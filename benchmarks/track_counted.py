@@ -1,7 +1,5 @@
 """Memory transactions of the kernels, counted by executing their PTX: exact, on any machine."""
 
-from __future__ import annotations
-
 import kernelwatch.benchmarks as kw
 from benchmarks.sweeps import (
     ADDITIONS,

@@ -1,7 +1,5 @@
 """Shared tables of cases, from the rows of the catalog."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Make small git repositories. `tests.repository` makes one for asv."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

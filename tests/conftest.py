@@ -3,8 +3,6 @@
 Tests of ptxcount need only ptxcount and pytest, so further imports wait for a fixture.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import os

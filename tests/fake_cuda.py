@@ -4,8 +4,6 @@ It replaces PyCUDA and cuda-bindings. Kernels run only as graphs, as in the inst
 are timed, not executed: each takes the time in `seconds` for its kernel. `log` records the calls in order.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

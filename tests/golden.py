@@ -1,7 +1,5 @@
 """Golden texts of tests/data; WRITE_GOLDEN=1 rewrites them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

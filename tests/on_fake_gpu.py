@@ -1,7 +1,5 @@
 """Measure launches on a fake GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Users' kernels as a file, a text, a template or PTX, each with a wrong variant."""
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A temporary repository with a copy of this project, for commands of asv."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil
@@ -47,17 +45,6 @@ for _one in [one for one in globals().values() if isinstance(one, type) and issu
     globals()[_one.__name__] = _of_few(_one, KERNELS)
 """
 
-_COPY_RATIOS = """
-import kernelwatch.benchmarks as kw
-from benchmarks import time_copy, time_kernel, time_transpose
-from kernelwatch.benchmarks import base
-
-for module in (time_copy, time_kernel, time_transpose):
-    for one in base.iter_benchmarks(module):
-        if one.kernel != "device_copy":
-            globals()[one.__name__] = type(one.__name__, (kw.Control,), {"timed": one, "__module__": __name__})
-"""
-
 
 class Repository(Project):
     """A copy of this project under git, with some of its kernels, or all if `kernels` is empty."""
@@ -92,7 +79,6 @@ class Repository(Project):
             for name in ("time_copy", "time_kernel", "time_transpose", "track_counted", "track_compiled"):
                 module = self.path / "benchmarks" / f"{name}.py"
                 module.write_text(module.read_text(encoding="utf-8") + fewer, encoding="utf-8")
-            self.write("benchmarks/track_control.py", _COPY_RATIOS)
 
     def git(self, *arguments: str) -> str:
         done = self.run("git", *arguments)

@@ -1,7 +1,5 @@
 """A measuring process in a thread, with a session that measures nothing."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Write results of imaginary benchmarks with asv's classes, and review them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime

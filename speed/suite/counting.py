@@ -1,7 +1,5 @@
 """Time to count large launches, without compilation; and peak memory of counting a launch of 2^24 threads."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ machine has results for each commit: 800 numbers, a third of them times, and the
 machine code never changes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -1,7 +1,5 @@
 """Time and peak memory of the commands `compare`, `regressions` and `site`, by the length of the stored history."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

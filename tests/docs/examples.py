@@ -4,8 +4,6 @@ Each example gets an environment of its own, made by the command in its first li
 examples of requirements/languages.txt run, in this Python with the packages of that folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """Python blocks of docs/add-a-kernel.md, inserted where the page says."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -12,23 +10,30 @@ import pytest
 from kernelwatch.config.project_root import ROOT
 
 #: File that the page extends -> text before which the page's block goes, or "" for the file's end. In the page's order.
-FILES = {
+ENDS = {
+    "gpu_kernels/kernels/subtract.cu": "",
     "gpu_kernels/catalog.py": "    )\n}\n",
     "gpu_kernels/references.py": "",
     "benchmarks/time_kernel.py": "",
-    "benchmarks/track_control.py": "",
     "benchmarks/track_counted.py": "",
 }
 PAGE = (ROOT / "docs" / "add-a-kernel.md").read_text(encoding="utf-8")
-BLOCKS = [dedent(block) for block in re.findall(r"^ *```python\n(.*?)^ *```", PAGE, flags=re.DOTALL | re.MULTILINE)]
+BLOCKS = re.findall(r"^ *```(?:python|cuda)\n(.*?)^ *```", PAGE, flags=re.DOTALL | re.MULTILINE)
+#: File -> its block.
+ADDED = dict(zip(ENDS, map(dedent, BLOCKS), strict=True))
 
 
-@pytest.mark.parametrize(("file", "block"), [*zip(FILES, BLOCKS, strict=True)], ids=FILES)
-def test_ruff_accepts_extended_file(file: str, block: str) -> None:
-    text, end = (ROOT / file).read_text(encoding="utf-8"), FILES[file]
-    place = text.index(end) if end else len(text)
-    inserted = f"{indent(block.rstrip(), ' ' * 8)},\n" if end else f"\n\n{block}"
-    extended = text[:place] + inserted + text[place:]
+def extend(file: str, text: str) -> str:
+    """Return a file's text with the page's block."""
+    end, block = ENDS[file], ADDED[file]
+    if not end:
+        return f"{text}\n\n{block}" if text else block
+    return text.replace(end, f"{indent(block.rstrip(), ' ' * 8)},\n{end}", 1)
+
+
+@pytest.mark.parametrize("file", [file for file in ENDS if file.endswith(".py")])
+def test_ruff_accepts_extended_file(file: str) -> None:
+    extended = extend(file, (ROOT / file).read_text(encoding="utf-8"))
     for words in (["check"], ["format", "--diff"]):
         ruff = [sys.executable, "-m", "ruff", *words, "--quiet", "--stdin-filename", file, "-"]
         done = subprocess.run(ruff, cwd=ROOT, input=extended, capture_output=True, text=True)

@@ -1,7 +1,5 @@
 """Commands of README and docs: run here, in a named test, or excused."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -1,7 +1,5 @@
 """First words of docstrings and `#:` comments."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Examples that count kernels of other tools: short, linked on the page, and run before releases, two of them in CI."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

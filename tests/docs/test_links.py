@@ -1,7 +1,5 @@
 """Links of Markdown files: each leads to a file and a heading."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Generated parts of the docs are current, and hand-written pages are complete and within their limits."""
 
-from __future__ import annotations
-
 import html
 import importlib
 import json

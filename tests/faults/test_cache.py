@@ -1,7 +1,5 @@
 """A read-only cache or home folder: a run warns first, and compiles all the same."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import resource

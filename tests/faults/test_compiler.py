@@ -1,7 +1,5 @@
 """Faulty compilers: an error of one line before anything runs, and no files."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

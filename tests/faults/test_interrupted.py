@@ -1,7 +1,5 @@
 """Signals during a compilation leave no temporary file."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

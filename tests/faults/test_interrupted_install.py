@@ -1,7 +1,5 @@
 """Ctrl-C during `make install`: the next `make install` repairs an incomplete `.venv`, and keeps a complete one."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

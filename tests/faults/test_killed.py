@@ -1,7 +1,5 @@
 """Killed runs, full disks and concurrent runs: every file still loads, and no stored value is lost."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import itertools

@@ -1,7 +1,5 @@
 """Killed runs leave no process, and no file unless SIGKILL hits the run itself."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Damaged files give exit code 2, or 1 for a regression that they do not hide. The errors name the files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -88,7 +88,7 @@ def test_plain_copy_copies_odd_lengths(length: int) -> None:
 
 def test_ratio_without_a_time() -> None:
     """A ratio is measured even if no time was. An offset copy takes about as long as the plain copy."""
-    copy_ratio = track_control.OffsetCopy()
+    copy_ratio = vars(track_control)["OffsetCopy"]()
     copy_ratio.setup(0, 1 << 26, "complex128", "-Xptxas -O3")
     ratios = copy_ratio.track_copy_ratio()["samples"]
     assert stopping_rule.MIN_SAMPLES <= len(ratios) <= stopping_rule.MAX_SAMPLES

@@ -1,7 +1,5 @@
 """Compiled kernels of the catalog, executed on the CPU, against their NumPy reference."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """The contract with packages of kernels: stable names, skips, geometry and traffic of the catalog."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A new kernel needs one file and one row; results and pages follow."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
@@ -9,64 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.docs.test_add_a_kernel import ADDED, extend
 from tests.repository import SMALL_KERNELS, SMALL_VALUES, Repository
 from tests.stored import contents, read_rows
 
 BENCHMARKS = "ARGS=--bench track_counted --bench track_compiled"
-
-#: A difference of two vectors, in dtypes of its own.
-SUBTRACT = """\
-extern "C" __global__ void subtract(
-    ELEMENT* __restrict__ output, const ELEMENT* __restrict__ a, const ELEMENT* __restrict__ b, long long size)
-{
-    const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < size) output[i] = a[i] - b[i];
-}
-"""
-SUBTRACT_ROW = """\
-        _make_row(
-            "subtract",
-            "subtract",
-            _LINE,
-            ("size",),
-            arguments=[outputs("output", "size"), inputs("a", "size"), inputs("b", "size"), scalar("size", least=1)],
-            options=["-DELEMENT={T}"],
-            dtypes=("float16", "float32", "int32"),
-            flops="size",
-            reference=references.subtract,
-        ),
-"""
-SUBTRACT_REFERENCE = """
-
-def subtract(a: Array, b: Array) -> Array:
-    return a - b
-"""
-#: Code appended to each module of benchmarks.
-SUBTRACT_CLASSES = {
-    "time_kernel": """
-
-class Subtract(kw.BackToBack):
-    \"\"\"Difference of two vectors, DRAM.\"\"\"
-
-    param_names = ("kernel", "size", "dtype", "flags")
-    params = (("subtract",), (1 << 20,), ("float16", "float32", "int32"), DEFAULT_FLAGS)
-""",
-    "track_control": """
-
-class Subtract(kw.Control):
-    timed = time_kernel.Subtract
-""",
-    "track_counted": """
-
-class Subtract(kw.CountedWithShared):
-    \"\"\"Difference of two vectors.\"\"\"
-
-    param_names = _AXES
-    params = (("subtract",), ("float16", "float32", "int32"), FLAG_SETS)
-    fixed = {"size": ELEMENTS}
-""",
-}
-END = "    )\n}\n"
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +20,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     kernels_at_last = (*SMALL_KERNELS, "subtract")
     grown = Repository(tmp_path_factory.mktemp("growth"), kernels_at_last, SMALL_VALUES)
     grown.commit("as it is")
-    kernels = grown.path / "gpu_kernels"
-    (kernels / "kernels" / "subtract.cu").write_text(SUBTRACT, encoding="utf-8")
-    grown.replace("gpu_kernels/catalog.py", END, f"{SUBTRACT_ROW}{END}")
-    with (kernels / "references.py").open("a", encoding="utf-8") as file:
-        file.write(SUBTRACT_REFERENCE)
-    for module, text in SUBTRACT_CLASSES.items():
-        with (grown.path / "benchmarks" / f"{module}.py").open("a", encoding="utf-8") as file:
-            file.write(text)
+    for file in ADDED:
+        path = grown.path / file
+        path.write_text(extend(file, path.read_text(encoding="utf-8") if path.exists() else ""), encoding="utf-8")
     grown.commit("grown")
     run = grown.make("history", BENCHMARKS)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -113,7 +53,7 @@ def test_new_kernel_is_in_results_and_on_pages(repository: Repository) -> None:
     newest = _read_values(repository)[-1]
     registers = newest["track_compiled.Compiled.track_registers"]
     sectors = newest["track_counted.Subtract.track_load_sectors"]
-    for dtype, expected in (("float16", 32 * 2 / 32), ("int32", 32 * 4 / 32)):  # sectors of 32 bytes per warp
+    for dtype, expected in (("float32", 32 * 4 / 32), ("float64", 32 * 8 / 32)):  # sectors of 32 bytes per warp
         assert registers["subtract", dtype, "-Xptxas -O3", "sm_90"] > 4
         assert sectors["subtract", dtype, "-Xptxas -O3"] == expected
     pages = repository.path / "html" / "watch"
@@ -122,14 +62,14 @@ def test_new_kernel_is_in_results_and_on_pages(repository: Repository) -> None:
         assert f'"prefix":"{group}.Subtract."' in index
         assert f'["{method}",' in index
     sources = (pages / "transactions.html").read_text(encoding="utf-8")
-    assert "subtract size=65536 float16 -Xptxas -O3" in sources
+    assert "subtract size=65536 float32 -Xptxas -O3" in sources
     assert "output[i] = a[i] - b[i];" in sources
 
 
 def test_wrong_kernel_is_not_counted(repository: Repository) -> None:
-    assert repository.python("kernelwatch", "count", "subtract", "size=1000", "int32").returncode == 0
+    assert repository.python("kernelwatch", "count", "subtract", "size=1000", "float64").returncode == 0
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] - b[i]", "a[i] + b[i]")
-    wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "int32")
+    wrong = repository.python("kernelwatch", "count", "subtract", "size=1000", "float64")
     repository.replace("gpu_kernels/kernels/subtract.cu", "a[i] + b[i]", "a[i] - b[i]")
     assert wrong.returncode == 2
     reason = r"kernelwatch count: subtract: element \[\d+\] of output is .*; wrong kernels are not counted"

@@ -1,7 +1,5 @@
 """Measured launches: their texts, and the sweeps behind asv's classes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The vectorized transpose at large and ragged shapes."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`kernelwatch init`: the files that it writes, and those that it leaves unchanged."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

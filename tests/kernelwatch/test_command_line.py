@@ -1,7 +1,5 @@
 """`kernelwatch` in a shell: unwritable output, wrong words, Ctrl-C and unexpected exceptions."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Kernels and launches of many forms: the benchmarks that `kernelwatch init` writes for them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from itertools import permutations

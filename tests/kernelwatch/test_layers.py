@@ -1,7 +1,5 @@
 """The structure of both libraries: imports, dependence on suites, and settings."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import re

@@ -1,7 +1,5 @@
 """Earlier forms of a kernel: one series through renames, new arguments, templates, grids and options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

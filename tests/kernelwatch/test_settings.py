@@ -1,7 +1,5 @@
 """The settings of pyproject.toml."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from pathlib import Path

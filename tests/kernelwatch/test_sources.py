@@ -1,7 +1,5 @@
 """Sources of kernels: preludes, include folders, and lines of headers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

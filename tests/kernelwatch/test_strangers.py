@@ -1,7 +1,5 @@
 """Repositories unrelated to this project: `init`, measurements and reviews."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Kernels that `benchmarks/kernels.py` watches: their benchmarks, and errors of the file."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Programs and packages that the tests in a browser need."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A made-up repository with results: changes, failures, partial runs, and hostile names."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Settings in asv.conf.json for asv's page "Regressions"."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import itertools

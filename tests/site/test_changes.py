@@ -1,7 +1,5 @@
 """Values on Overview and on the pages of commits are those of the review and of git."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache, partial
 from pathlib import Path

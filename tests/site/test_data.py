@@ -1,7 +1,5 @@
 """Data of the charts: scripts with the stored values."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

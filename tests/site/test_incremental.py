@@ -1,7 +1,5 @@
 """Writing the site again, after changed results, and over links and files of an earlier site."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

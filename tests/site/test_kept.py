@@ -1,7 +1,5 @@
 """Cached commits of the site: a commit is read again only if an input of its review changes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages of a made-up repository: golden texts, loaded files, and a test in Chromium."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Stored costs of source lines on the page Transactions."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from typing import Any

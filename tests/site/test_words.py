@@ -1,7 +1,5 @@
 """Texts on the pages: sentences, verdicts and filters; sums in Overview's cells."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -175,13 +173,6 @@ def test_sum_needs_all_metrics(values: list[list[Any]], expected: dict[str, floa
         measured[commit] = MeasuredCommit(texts)
     machine = ShownMachine(history, measured)
     assert dict(machine.sum_series({"w": "2"}, *"LSC")) == expected
-
-
-def test_times_are_counted_without_missing_ones() -> None:
-    """Counted numbers are left out, too."""
-    history: Any = SimpleNamespace(list_benchmarks=lambda _: ["time_a"])
-    measured = {commit: MeasuredCommit({"time_a": "1,,3", "track_b": "5,6"}) for commit in "ab"}
-    assert ShownMachine(history, measured).time_count == 2 + 2
 
 
 def test_cluster_sectors_are_not_summed() -> None:

@@ -1,7 +1,5 @@
 """Benchmarks of the review's speed, called as asv calls them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

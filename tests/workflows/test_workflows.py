@@ -1,7 +1,5 @@
 """Workflows of GitHub: permissions, pinned actions, triggers, and commands that exist."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

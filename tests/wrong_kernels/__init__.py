@@ -1,7 +1,5 @@
 """Kernels with deliberate faults, and the errors that their verification raises."""
 
-from __future__ import annotations
-
 from copy import copy
 
 from gpu_kernels.catalog import KERNELS

@@ -1,7 +1,5 @@
 """Watch CUDA kernels over the history of a project: resources, memory transactions and times of each commit."""
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

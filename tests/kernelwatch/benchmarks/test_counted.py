@@ -1,7 +1,5 @@
 """Counted benchmarks as asv calls them."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 from unittest import mock
@@ -10,7 +8,6 @@ import pytest
 
 from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
-from kernelwatch import Kernel, inputs, outputs
 from kernelwatch.counting import launch_counts
 from kernelwatch.counting.launch_counts import CountOutcome, count_launches
 from kernelwatch.errors import CompileError
@@ -92,44 +89,6 @@ def test_metrics_are_ratios_or_sums() -> None:
         "merged_wavefronts": 6 + 13 + 100 + 1000,  # 6 instead of 9 wavefronts of loads
     }
     assert {metric.value(LaunchCounters(0)) for metric in metrics.METRICS.values()} == {0.0}
-
-
-def test_neighbouring_loads_have_merged_wavefronts() -> None:
-    """Four neighbouring loads, which ptxas merges, take more wavefronts than one wide load, but as many merged ones."""
-    wavefronts = {}
-    for loads in ("s[i] + s[i + 1] + s[i + 2] + s[i + 3]", "w.x + w.y + w.z + w.w"):
-        text = f"""
-__global__ void sums(float* out, const float* in, int n) {{
-    __shared__ float s[512];
-    for (int i = threadIdx.x; i < 512; i += 32) s[i] = in[i];
-    __syncthreads();
-    const int i = 4 * threadIdx.x;
-    {"const float4 w = *(const float4*)(s + i);" * ("w.x" in loads)}
-    if (threadIdx.x < n) out[threadIdx.x] = {loads};
-}}"""
-        kernel = Kernel("sums", [outputs("out", "n"), inputs("in", "16*n"), "n"], 32, over=("n",), text=text)
-        counters = launch_counts.count_launch(kernel, "float32", n=32).counters
-        wavefronts[loads] = [metrics.METRICS[name].value(counters) for name in ("wavefronts", "merged_wavefronts")]
-    (apart, merged), (wide, merged_wide) = wavefronts.values()
-    assert (apart > wide, merged, merged_wide) == (True, wide, wide)
-
-
-def test_constant_memory_loads_no_sectors() -> None:
-    """Two warps read 32 addresses each: 8 sectors per warp in global memory, none in constant memory."""
-    counts = []
-    for table in ("const float* __restrict__ table = all", "(void)all"):
-        text = f"""
-__constant__ float constants[64] = {{1}};
-__global__ void look_up(float* out, const float* all, int n) {{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    {table};
-    if (i < n) out[i] = {"table" if "table" in table else "constants"}[i * 7 % 64];
-}}"""
-        kernel = Kernel("look_up", [outputs("out", "n"), inputs("all", "64"), "n"], 32, over=("n",), text=text)
-        counters = launch_counts.count_launch(kernel, "float32", n=64).counters
-        names = ("sectors_loaded", "constant_addresses", "constant_requests")
-        counts.append([metrics.METRICS[name].value(counters) for name in names])
-    assert counts == [[2 * 8, 0, 0], [0, 2 * 32, 2]]
 
 
 def test_parallel_counts_equal_serial_counts(monkeypatch: pytest.MonkeyPatch) -> None:

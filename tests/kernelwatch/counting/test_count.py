@@ -1,7 +1,5 @@
 """`kernelwatch count`: agreement with Nsight Compute, output and errors."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """Fingerprints of counts: each fact that affects a count changes the fingerprint."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from types import FunctionType

@@ -1,7 +1,5 @@
 """Costs of source lines: keys of stored costs, and the text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A Dask fleet on this host: scheduling, lost workers and encryption. A stub replaces measurements."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Workers of a fleet: devices, calls of asv, clones, addresses, and documented commands."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

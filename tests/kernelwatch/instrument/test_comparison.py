@@ -1,7 +1,5 @@
 """Verification of outputs on a fake GPU, which executes the kernels and the comparison on the CPU."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Name, facts and run record of a machine, with and without a GPU."""
 
-from __future__ import annotations
-
 import ctypes
 import platform
 import sys

@@ -1,7 +1,5 @@
 """Jobs in the measuring process, on a fake GPU that executes real kernels on the CPU."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 from collections.abc import Sequence

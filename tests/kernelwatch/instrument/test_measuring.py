@@ -1,7 +1,5 @@
 """The measuring process and its connections, without a GPU."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import threading

@@ -1,7 +1,5 @@
 """Failures of the measuring process: hangs, lost GPUs, failed starts."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import select

@@ -1,7 +1,5 @@
 """Device memory of a session: the arena that its jobs share, and the references."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

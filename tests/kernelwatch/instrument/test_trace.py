@@ -1,7 +1,5 @@
 """Order of CUDA calls while a session measures jobs on a fake GPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Arguments of kernels: allowed values, types, layouts, and those of Numba and Triton."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Declared kernels: dtypes, bounds, geometry, references, and errors."""
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any

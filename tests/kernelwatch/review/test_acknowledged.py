@@ -1,7 +1,5 @@
 """Regressions accepted by acknowledged.toml: scope and lifetime of an entry, its display, and errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

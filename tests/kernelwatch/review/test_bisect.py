@@ -1,7 +1,5 @@
 """Bisection: METRIC, its errors, the judge, and the pattern of benchmarks to measure."""
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -115,16 +113,6 @@ def test_interrupted_worktree_is_removed(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(KeyboardInterrupt), search._add_worktree(commit_hash, tmp_path):
         pass
     assert run_git(tmp_path, "worktree", "list") == worktrees
-
-
-def test_end_without_a_number_is_an_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    good, bad = commit(begin(tmp_path)), commit(tmp_path)
-    write(tmp_path, {good: {BENCHMARK: {CASE: samples(1.0)}}, bad: {BENCHMARK: {CASE: math.nan}}})
-    assert commands.bisect([TIME, good, bad, "--machine", "gpu"], tmp_path) == 2
-    assert capsys.readouterr().err == (
-        f"cannot search: {good[:8]} and {bad[:8]} have no common number of {TIME}: missing at {bad[:8]}: without "
-        f"a value in head; run: asv run --record-samples --bench {BENCHMARK} {bad[:8]}^!\n"
-    )
 
 
 def test_undecided_review_ends_undecided(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

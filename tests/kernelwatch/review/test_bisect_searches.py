@@ -1,7 +1,5 @@
 """Bisections in one made-up repository."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Verdicts on configurations, and exit codes, for made-up results."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Selection of commits, machine and environment for the review, and its errors."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

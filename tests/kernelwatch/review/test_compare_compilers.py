@@ -1,7 +1,5 @@
 """Reviews of two compilers at one commit. Results of different compilers are kept apart."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Facts that affect the verdict on a time: machine code, the plain copy, throttling, GPUs and noise."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace

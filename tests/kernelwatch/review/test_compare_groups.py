@@ -1,7 +1,5 @@
 """Groups of a review's rows by kernel and flags: their evidence and order."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,11 +1,7 @@
-"""Reviews of this repository's stored commits, and agreement of stored values with asv."""
-
-from __future__ import annotations
+"""Reviews of this repository's stored commits."""
 
 import functools
-import itertools
 import json
-import math
 from collections.abc import Iterator
 
 import pytest
@@ -14,11 +10,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.verdict import Verdict
 from kernelwatch.show import as_json, report
-from kernelwatch.store import reading
-from kernelwatch.store.folders import list_machines
-from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import TIMED
-from kernelwatch.toolchain import releases as compilers
 from kernelwatch.workflow import select_results
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
@@ -86,31 +78,3 @@ def test_json_has_rates_and_shares_of_the_peak() -> None:
     (row,) = (candidate for candidate in document["rows"] if candidate["configuration"] == time)
     assert row["bytes_per_second"] == pytest.approx([1234e9, 1703e9], rel=0.001)
     assert row["share_of_peak"] == pytest.approx([0.256, 0.354], abs=0.001)
-
-
-@pytest.mark.parametrize("machine", list_machines(ROOT / "results"))
-def test_stored_values_are_found(machine: str) -> None:
-    """All values in every sixth file of results are read with their parameters."""
-    total = 0
-    versions = json.loads((ROOT / "results" / "benchmarks.json").read_text(encoding="utf-8"))
-    history = functools.cache(lambda compiler: History(machine, ROOT, compiler=compiler))
-    paths = [path for path in reading.list_paths(history(None).folder, suffix=".json") if "-" in path.name]
-    for path in paths[::6]:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        stored_history = history(compilers.compiler_of_results(stored["env_vars"]))
-        results = stored_history.find_commit(stored["commit_hash"])
-        assert results is not None
-        for benchmark, row in stored["results"].items():
-            columns = dict(zip(stored["result_columns"], row, strict=False))
-            assert columns["version"] == versions[benchmark]["version"]
-            configurations = [*itertools.product(*([text.strip("'") for text in axis] for axis in columns["params"]))]
-            numbers = zip(configurations, columns["result"] or [None] * len(configurations), strict=True)
-            kept = {params: value for params, value in numbers if value is not None and not math.isnan(value)}
-            axes = itertools.product(*stored_history.find_axes(benchmark).values())
-            seen = dict(zip(axes, stored_history.list_values(results, benchmark), strict=True))
-            listed = stored_history.iter_points(results, benchmark)
-            points = {tuple(point.params.values()): point.value for point in listed}
-            for read in (seen, points):
-                assert {params: read[params] for params in kept} == kept, f"{path.name}: {benchmark}"
-            total += len(kept)
-    assert total > 1000

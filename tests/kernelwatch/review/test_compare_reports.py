@@ -1,7 +1,5 @@
 """Texts of the review: order, width, and names with markup or escapes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math
@@ -16,8 +14,10 @@ from kernelwatch.cli.compare import compare as main
 from kernelwatch.review.commit_review import Review
 from kernelwatch.review.conclusion import weigh_against_times
 from kernelwatch.review.rows import Row
+from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.review.verdict import Reason, ReasonKind, Verdict
 from kernelwatch.show import report
+from kernelwatch.show.regressions_report import render_text
 from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.suite import launch_facts
 from tests.golden import golden
@@ -90,6 +90,8 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
     # Of several reasons, the one that begins with the benchmark's name.
     ([{"reason": f"other: wrong: {TIME}"}, {"reason": f"{TIME}: right: no"}], "right: no"),
     ([{"reason": "late"}, {"reason": "so " * 50 + "on"}], "late; " + "so " * 50 + "on"),
+    # Reasons that differ only in numbers are one.
+    ([{"reason": text} for text in ("byte 256 of 256", "byte 0x40 of 64", "trap")], "byte 256 of 256; trap"),
     (
         [{"reason": "another's", "benchmark": COUNT}],
         f"no reason was recorded; asv run --show-stderr --bench {TIME} cccccccc^!",
@@ -236,8 +238,10 @@ def review_rows(folder: Path, rows: list[Row], arch: str | None = "sm_90") -> st
 
 @pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
 def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
-    shown = review_rows(tmp_path, [make_time(12, flags=flags)])
+    row = make_time(12, flags=flags)
+    shown = review_rows(tmp_path, [row])
     assert shown.endswith(f"Lower is better. {SHORTENED_FLAGS}" if is_explained else "Lower is better.")
+    assert render_text([Regression("gpu", BASE, HEAD, (row,))], tmp_path, "").count(SHORTENED_FLAGS) == is_explained
 
 
 @pytest.mark.parametrize("arch", ["sm_90", None])

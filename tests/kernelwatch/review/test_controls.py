@@ -1,7 +1,5 @@
 """Reviews of two GPUs of one model. Kernels with equal machine code are controls, which give the threshold."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections import defaultdict
@@ -25,8 +23,7 @@ from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import launch_facts
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-from kernelwatch.workflow.load_review import describe_configuration, review_selection
-from kernelwatch.workflow.select_results import select_commits
+from kernelwatch.workflow.load_review import describe_configuration
 from tests.kernelwatch.review.test_review_of_values import review
 from tests.stored import BASE, HEAD, TIME, samples
 
@@ -131,25 +128,12 @@ def test_doubtful_times_are_no_controls(side: int) -> None:
     assert not can_apply_controls(Pair(pair.benchmark, *points), describe)
 
 
-def test_stored_controls_show_slower_transposes() -> None:
-    """42 controls of two H200s agree to 0.15 %, so that transposes 3 % slower are found."""
-    (selection,) = select_commits("98a96e0", "993f78c4", "nvidia-h200", ROOT)
-    outcome = review_selection(selection, ROOT)
-    slower = [row.kernel for row in outcome.rows if row.judgement.verdict.value == "SLOWER"]
-    assert outcome.exit_code == 1
-    assert {*slower} == {"transpose_write_coalesced", "transpose_read_write_coalesced"}
-    assert outcome.thresholds.controls is not None
-    number, largest, remeasured = outcome.thresholds.controls
-    assert (number, remeasured) == (42, 0)
-    assert largest == pytest.approx(0.0015, abs=1e-4)
-
-
 #: Facts of a stored configuration, cached because hundreds of pairs need them.
 describe_stored = launch_facts.cache_by_class(describe_configuration)
 
 
-def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
-    """Yield each two commits that the default compiler built, and their controls."""
+def iter_stored_changes(machine: str) -> Iterator[tuple[Any, Any, list[tuple[Pair, float]]]]:
+    """Yield each two commits that the default compiler built, and their controls with the relative changes."""
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))
@@ -166,7 +150,9 @@ def iter_stored_pairs(machine: str) -> Iterator[tuple[Any, Any, list[Pair]]]:
         pairs = pair_configurations(old, new, describe_stored).pairs
         timed = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
         compared = [pair for pair in timed if can_apply_controls(pair, describe_stored)]
-        yield base, head, [pair for pair in compared if is_control(base, head, pair, describe_stored)]
+        controls = [pair for pair in compared if is_control(base, head, pair, describe_stored)]
+        ratios = [compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0) for pair in controls]
+        yield base, head, [*zip(controls, map(relative_change, ratios), strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -181,10 +167,9 @@ def test_stored_controls_are_within_their_threshold(machine: str, last: str, lea
     beyond, thresholds = [], []
     line = History(machine, ROOT).graph.line
     early = line[: next(place for place, commit in enumerate(line) if commit.startswith(last)) + 1]
-    for base, head, pairs in iter_stored_pairs(machine):
+    for base, head, changes_of_pairs in iter_stored_changes(machine):
         by_kernel = defaultdict[str | None, list[tuple[Pair, float]]](list)
-        for pair in pairs:
-            change = relative_change(compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0))
+        for pair, change in changes_of_pairs:
             by_kernel[describe_stored(pair.benchmark, pair.base.params).kernel].append((pair, change))
         for kernel, changes in by_kernel.items():
             others = [change for other in by_kernel.keys() - {kernel} for _, change in by_kernel[other]]

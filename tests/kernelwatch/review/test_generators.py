@@ -1,7 +1,5 @@
 """Kernels that another version of a PTX generator wrote: their numbers are not compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

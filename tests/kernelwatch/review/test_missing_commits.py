@@ -1,7 +1,5 @@
 """Messages of `kernelwatch regressions` about commits that a repository lacks, and the commands that it advises."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

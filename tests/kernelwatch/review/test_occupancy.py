@@ -1,7 +1,5 @@
 """Occupancy: blocks per multiprocessor, and kernels of which no block fits."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from functools import partial

@@ -1,7 +1,5 @@
 """`regressions`: regressions that no later commit fixed, drifts, and the report."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.standing_regressions import Regression
 from kernelwatch.show.regressions_report import render_text
 from kernelwatch.show.report import COMMENT_LIMIT
-from kernelwatch.show.text import SHORTENED_FLAGS
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import Acknowledgement, SourceChanges
@@ -270,12 +267,6 @@ def test_json_marks_drifts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_machine_without_results_is_an_error(tmp_path: Path) -> None:
     assert main(["--machine", "none"], write(tmp_path, pair(1.0, 2.0, COUNT))) == 2
-
-
-@pytest.mark.parametrize(("flags", "is_explained"), [("-Xptxas -O0", True), ("--use_fast_math", False)])
-def test_shortened_flags_are_explained(flags: str, is_explained: bool, tmp_path: Path) -> None:
-    regression = Regression("gpu", A, B, (make_time(12, flags=flags),))
-    assert render_text([regression], tmp_path, "").endswith(f" {SHORTENED_FLAGS}\n") is is_explained
 
 
 def test_commands_quote_the_machine(tmp_path: Path) -> None:

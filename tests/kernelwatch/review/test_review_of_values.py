@@ -1,7 +1,5 @@
 """A review of two commits as values, without files."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,13 +37,11 @@ def count(value: float | None, *, failed: bool = False) -> Point:
     return Point({"case": "one"}, value, failed=failed)
 
 
-def make_commit(
-    commit: str, run: RunFacts, points: Mapping[str, Point], failures: tuple[str, ...] = ()
-) -> CommitMeasurements:
+def make_commit(commit: str, run: RunFacts, points: Mapping[str, Point]) -> CommitMeasurements:
     names = {"time": (TIME, "seconds"), "track": (COUNT, "sectors")}
     key = (("case", "one"),)
     benchmarks = {
-        name: BenchmarkMeasurements(number_type, unit, "", {key: points[number_type]}, (run,), failures)
+        name: BenchmarkMeasurements(number_type, unit, "", {key: points[number_type]}, (run,))
         if number_type in points
         else BenchmarkMeasurements(number_type, unit, "not run")
         for number_type, (name, unit) in names.items()
@@ -129,23 +125,6 @@ def test_report_does_not_change_its_review() -> None:
     first = render_json(outcome)
     assert outcome.review is not None
     assert render_json(outcome) == first
-
-
-@pytest.mark.parametrize(
-    ("failures", "reason"),
-    [
-        ((), f"no reason was recorded; asv run --show-stderr --bench {COUNT} {HEAD[:8]}^! prints it"),
-        (("kernelwatch.errors.CompileError: k: no", "of another"), "no"),
-        (("ValueError: of another",), "of another"),
-        # Reasons that differ only in numbers are one.
-        (("k: byte 256 of 256", "k: byte 0x40 of 64", "k: trap"), "byte 256 of 256; trap"),
-    ],
-)
-def test_recorded_reason_of_the_kernel_is_shown(failures: tuple[str, ...], reason: str) -> None:
-    """A failure without one has the reason of another kernel. Names of Python classes are left out."""
-    head = make_commit(HEAD, NEW, {"track": count(None, failed=True)}, failures)
-    (configuration,) = review(make_commit(BASE, OLD, {"track": count(4)}), head).unpaired["broken"]
-    assert configuration.reason == reason
 
 
 def test_largest_of_a_hundred_changes_is_ignored() -> None:

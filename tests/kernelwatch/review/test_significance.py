@@ -1,7 +1,5 @@
 """The review's p-value and confidence interval equal SciPy's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers that decide, and the verdict on two commits. docs/review.md has the rules."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`kernelwatch run` and `kernelwatch measure`: their calls of asv, and their exit codes."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

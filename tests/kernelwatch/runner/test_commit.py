@@ -1,7 +1,5 @@
 """The process that measures a commit: its task, and the results from its messages."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from contextlib import nullcontext

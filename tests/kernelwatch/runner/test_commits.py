@@ -1,7 +1,5 @@
 """The commits that a run measures, and the benchmarks that it skips."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Counting and compiling of the selected configurations in a commit's process."""
 
-from __future__ import annotations
-
 import re
 import types
 from typing import Any

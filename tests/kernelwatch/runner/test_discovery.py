@@ -1,7 +1,5 @@
 """Discovery of `benchmarks/` by asv."""
 
-from __future__ import annotations
-
 import ast
 import json
 import subprocess

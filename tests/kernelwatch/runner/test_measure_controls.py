@@ -1,7 +1,5 @@
 """Controls of a run: the base, and times of the base's code on a fake GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

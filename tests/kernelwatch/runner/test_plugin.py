@@ -1,7 +1,5 @@
 """The plugin replaces one function of a compatible asv. For another asv, it says what is missing."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """Progress of a run: its share, remaining time, outcomes and failures."""
 
-from __future__ import annotations
-
 import sys
 import time
 

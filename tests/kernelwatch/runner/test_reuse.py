@@ -1,7 +1,5 @@
 """Reuse of stored numbers: loading, reuse, and checks by measuring some again."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

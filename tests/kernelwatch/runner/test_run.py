@@ -1,7 +1,5 @@
 """Runs of a repository with two kernels, without a GPU: arguments, results, messages and exit codes."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -25,31 +25,25 @@ from kernelwatch.store import folders
 from tests.kernelwatch.runner.test_commit import CONF, FakeProcess
 
 
-class Repo:
-    """A fake repository of asv with the branch `main`."""
+def _find_tip(name: str) -> str:
+    if name != "main":
+        raise NoSuchNameError(name)
+    return "tip"
 
-    def get_hash_from_name(self, name: str) -> str:
-        """Return the name of the branch's tip; raise NoSuchNameError for other names."""
-        if name != "main":
-            raise NoSuchNameError(name)
-        return "tip"
 
-    def pull(self) -> None:
-        """Do nothing."""
-
-    def get_date(self, commit: str) -> int:
-        """Return the same date for each commit."""
-        return 0
-
-    def get_decorated_hash(self, commit: str, length: int) -> str:
-        """Return the hash alone."""
-        return commit[:length]
+#: A fake repository of asv with the branch `main`. All commits have one date.
+REPO: Any = SimpleNamespace(
+    get_hash_from_name=_find_tip,
+    pull=lambda: None,
+    get_date=lambda _: 0,
+    get_decorated_hash=lambda commit, length: commit[:length],
+)
 
 
 def _run(options: dict[str, Any] | None = None, branches: tuple[str, ...] = ("main", "gone")) -> whole_run.SuiteRun:
     conf: Any = SimpleNamespace(branches=branches, launch_method="spawn", project="p", results_dir="no such folder")
     asv_machine: Any = SimpleNamespace(machine="m")
-    return whole_run.SuiteRun(conf, Repo(), asv_machine, options or {}, Path(), Path(), {})
+    return whole_run.SuiteRun(conf, REPO, asv_machine, options or {}, Path(), Path(), {})
 
 
 #: Commits that cannot be imported -> commit that lists the benchmarks, and commits that got a process.
@@ -182,7 +176,7 @@ def test_commits_on_a_gpu_are_interleaved(
     monkeypatch.setattr(compiler, "choose_compiler", lambda _: None)
     monkeypatch.setattr(machine, "find_gpu", lambda: device)
     monkeypatch.setattr("asv.environment.get_environments", lambda *_: [SimpleNamespace(python="3")])
-    monkeypatch.setattr(whole_run, "get_repo", lambda _: Repo())
+    monkeypatch.setattr(whole_run, "get_repo", lambda _: REPO)
     monkeypatch.setattr(revision_range, "select_commits", lambda *_: [f"c{index}" for index in range(count)])
     monkeypatch.setattr(folders, "exclusive_lock", lambda _: nullcontext())
     monkeypatch.setattr(whole_run, "_start_measuring", lambda _: nullcontext({}))

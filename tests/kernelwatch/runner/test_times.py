@@ -1,7 +1,5 @@
 """Times of a commit on a fake GPU: rounds, ratios, reuse and failures; and times in asv without the plugin."""
 
-from __future__ import annotations
-
 import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Warnings of uncommitted files, which the measured commit lacks, or which the run imports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

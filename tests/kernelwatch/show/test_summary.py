@@ -1,7 +1,5 @@
 """The summary at the end of `make bench`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ from kernelwatch.show import report
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from tests.commits import begin, commit
-from tests.stored import BASE, COUNT, TIME, change_document, find_results, review_stored, write
+from tests.stored import BASE, COUNT, TIME, change_document, review_stored, write
 from tests.stored import HEAD as HEAD_MADE
 
 HEAD = "740a7872b13f3fc74408f59cea51df6a85d996d9"
@@ -52,24 +50,18 @@ def test_summary_has_verdict_skips_and_commands(monkeypatch: pytest.MonkeyPatch)
     assert failed
 
 
-def test_summary_names_the_configured_website(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    history, results = find_results(write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}), BASE)
+def test_summary_without_ancestor_names_failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The website is that of asv.conf.json. The machine's name is quoted."""
+    write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}, machine="my gpu")
     change_document(tmp_path / "asv.conf.json", lambda document: document.update(html_dir="public"))
     monkeypatch.setattr(summary, "ROOT", tmp_path)
-    assert "Results: public/watch/index.html; " in "".join(summary.iter_lines(history, results))
-
-
-def test_summary_quotes_the_machine(tmp_path: Path) -> None:
-    history = History("my gpu", write(tmp_path, {BASE: {COUNT: {"one": 4.0}}}, machine="my gpu"))
-    *_, tables = summary.iter_lines(history, history.load_environments(BASE).popitem()[1])
-    assert tables.endswith(" --machine 'my gpu'")
-
-
-def test_summary_without_ancestor_names_failures(tmp_path: Path) -> None:
-    history = History("gpu", write(tmp_path, {BASE: {COUNT: {"one": None, "two": 4.0}, TIME: {"one": None}}}))
+    history = History("my gpu", tmp_path)
     assert summary.render_verdict(history, BASE) == (
-        f"Not compared: gpu has no results of an ancestor. FAILED: {TIME}, {COUNT}"
+        f"Not compared: my gpu has no results of an ancestor. FAILED: {TIME}, {COUNT}"
     )
+    *_, website, tables = summary.iter_lines(history, history.load_environments(BASE).popitem()[1])
+    assert website.startswith("Results: public/watch/index.html; ")
+    assert tables.endswith(" --machine 'my gpu'")
 
 
 def test_summary_says_how_to_deepen_a_shallow_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

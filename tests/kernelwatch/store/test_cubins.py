@@ -1,7 +1,5 @@
 """Stored hashes of machine code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,12 +1,10 @@
 """The folder of results: tracked files stay unchanged, and the files of all runs are read together."""
 
-from __future__ import annotations
-
 import hashlib
 import json
+from contextlib import nullcontext
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from asv.results import iter_results_for_machine_and_hash
@@ -137,42 +135,30 @@ def test_other_compilers_have_a_folder_of_their_own(
     assert len(list(results_of_asv)) == (place[1] == ".json")
 
 
-@pytest.fixture
-def theirs(results: Path, tmp_path: Path) -> Path:
-    """Return a folder with descriptions of the machine and of benchmarks that differ only in code."""
-    theirs = tmp_path / "theirs"
+#: File of descriptions that another run wrote -> its text, and a part of the error.
+DESCRIPTIONS = {
+    reading.BENCHMARKS_FILE: ('{"version": 2}', ""),
+    f"{MACHINE}/machine.json": ('{"machine": "another"}', r"another machine than .*; choose another name"),
+}
+
+
+@pytest.mark.parametrize("file", DESCRIPTIONS)
+def test_only_changed_descriptions_are_written(file: str, results: Path, tmp_path: Path) -> None:
+    """Other code is no change. The description of another machine is an error."""
+    theirs, (text, error) = tmp_path / "theirs", DESCRIPTIONS[file]
     (theirs / MACHINE).mkdir(parents=True)
-    for name in (f"{MACHINE}/machine.json", reading.BENCHMARKS_FILE):
+    for name in DESCRIPTIONS:
         described = json.loads((results / name).read_bytes())
         for description in (description for description in described.values() if isinstance(description, dict)):
             description["code"], description["setup_cache_key"] = "another", "another.py:7"
         (theirs / name).write_text(json.dumps(described, indent=7))
-    return theirs
-
-
-def test_descriptions_with_other_code_stay(results: Path, theirs: Path) -> None:
     contents_before = contents(results)
     folders.copy_descriptions(results, theirs, MACHINE)
     assert contents(results) == contents_before
-
-
-def test_changed_descriptions_are_written(results: Path, theirs: Path) -> None:
-    (theirs / reading.BENCHMARKS_FILE).write_text('{"version": 2}')
-    folders.copy_descriptions(results, theirs, MACHINE)
-    assert (results / reading.BENCHMARKS_FILE).read_text() == '{"version": 2}'
-
-
-def test_descriptions_of_another_machine_are_an_error(results: Path, theirs: Path) -> None:
-    (theirs / MACHINE / "machine.json").write_text('{"machine": "another"}')
-    with pytest.raises(reading.UnreadableError, match=r"another machine than .*; choose another name"):
+    (theirs / file).write_text(text)
+    with pytest.raises(reading.UnreadableError, match=error) if error else nullcontext():
         folders.copy_descriptions(results, theirs, MACHINE)
-
-
-def test_variable_names_the_results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    configuration = SimpleNamespace(results_dir=str(tmp_path))
-    assert folders.results_folder(tmp_path, configuration) == tmp_path
-    monkeypatch.setenv(folders.RESULTS, "elsewhere")
-    assert folders.results_folder(tmp_path, configuration) == Path("elsewhere")
+        assert (results / file).read_text() == text
 
 
 def test_stored_values_are_read_as_before() -> None:

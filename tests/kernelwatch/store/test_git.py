@@ -1,7 +1,5 @@
 """Git calls use the repository of a folder, whatever variables a caller's hook has set."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

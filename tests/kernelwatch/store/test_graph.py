@@ -1,7 +1,5 @@
 """Order and branches of commits, with a branch, a merge, an amended commit and equal dates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

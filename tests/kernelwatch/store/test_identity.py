@@ -1,7 +1,5 @@
 """The runs that measured a stored number, and its samples per round, from the run records."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -69,11 +67,6 @@ BEGAN, ENDED = FIRST - 60_000, FIRST + 240_000
 def test_old_records_are_read_by_time(began: int, is_read: bool) -> None:
     """A record without identity belongs to values that began while its run lasted, to a second."""
     assert record.find_measuring_runs([OLD, _run("a", LATER - 1)], BASE, TIME, began) == [OLD] * is_read
-
-
-@pytest.mark.parametrize(("cases", "is_selected"), [((), True), (("one",), True), (("two",), False)])
-def test_run_without_names_selected_all(cases: tuple[str, ...], is_selected: bool) -> None:
-    assert record.has_selected(_run("a", FIRST, *cases), TIME, "one") is is_selected
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The cached index of results, so that a review reads only its own commits."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,9 +1,6 @@
 """Reading of results: invalid files and lines are reported and left out. All others are read."""
 
-from __future__ import annotations
-
 import json
-import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -83,19 +80,16 @@ def test_invalid_file_is_left_out(name: str, folder: Path, capsys: pytest.Captur
     assert (folder / RESULT).read_bytes() == contents_before
 
 
-def test_too_large_file_is_not_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    os.truncate(folder / RESULT, 1 << 40)
-    assert History(MACHINE, folder.parent).list_commits() == [BASE]
-    assert f"has {1 << 40} bytes; at most {reading.LARGEST} are read" in capsys.readouterr().err
-
-
-def test_limit_on_the_size_of_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_on_the_size_of_a_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A file of the largest size is read. With one byte less allowed, the longer file is left out."""
     size = max(path.stat().st_size for path in folder.glob("*/????????-*.json"))
     for largest, count in ((size, 2), (size - 1, 1)):
         monkeypatch.setattr(reading, "LARGEST", largest)
         reading.report_omission.cache_clear()
         assert len(History(MACHINE, folder.parent).list_commits()) == count
+    assert f"has {size} bytes; at most {size - 1} are read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("last", "fits"), [(1_000, True), (1_001, False)])
@@ -124,12 +118,12 @@ def test_record_lines_are_sorted_by_time(folder: Path) -> None:
     assert record.read_records(folder, MACHINE) == [older, RUN]
 
 
-def test_stored_values_become_points(folder: Path) -> None:
-    """A failure and a skip have no value; only the failure is marked as failed."""
+def test_values_follow_the_current_axes(folder: Path) -> None:
+    """An axis was reordered, and has a new value."""
+    axis = {"params": [["'two'", "'new'", "'one'"]]}
+    change_document(folder / reading.BENCHMARKS_FILE, lambda document: document[TIME].update(axis))
     history, results = find_results(folder.parent, HEAD)
-    times, counts = (list(history.iter_points(results, name)) for name in (TIME, COUNT))
-    assert [(point.value, len(point.samples), point.failed) for point in times] == [(2.0, 40, False), (None, 0, True)]
-    assert [(point.value, point.failed) for point in counts] == [(4.0, False), (None, False)]
+    assert history.list_values(results, TIME) == [None, None, 2.0]
 
 
 @pytest.mark.parametrize("name", list_machines(ROOT / "results"))

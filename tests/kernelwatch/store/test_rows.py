@@ -1,7 +1,5 @@
 """Merged rows of asv's results: a row's missing values come from another row, even with other axes."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

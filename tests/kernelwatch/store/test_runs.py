@@ -1,7 +1,5 @@
 """The runs behind a commit's numbers: the facts of a run are those of its own numbers only."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Repositories unrelated to this project: four commits, of which the third spoils coalescing."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

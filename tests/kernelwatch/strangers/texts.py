@@ -1,7 +1,5 @@
 """A kernel that brightens an image, in the forms that projects use."""
 
-from __future__ import annotations
-
 #: The index with which a warp walks along a row, and the index that replaces it: a warp walks along a column.
 ALONG = "y * w + x"
 ACROSS = "x * h + y"

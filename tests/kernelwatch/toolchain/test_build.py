@@ -1,7 +1,5 @@
 """Compilation to cubins, with a working or a failing nvcc."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import os

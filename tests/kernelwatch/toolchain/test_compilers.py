@@ -1,7 +1,5 @@
 """Compilation in two steps, to PTX and to a cubin, and the cache of both."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

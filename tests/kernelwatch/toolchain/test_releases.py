@@ -1,7 +1,5 @@
 """Releases of CUDA: their names, wheels, and asv's matrix."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

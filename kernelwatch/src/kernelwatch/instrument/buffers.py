@@ -9,8 +9,6 @@ waves would slow down later short launches in the context (docs/evidence/times.m
 kernel both reads and writes are uploaded again before each sample.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

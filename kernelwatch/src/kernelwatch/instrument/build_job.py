@@ -1,7 +1,5 @@
 """Build jobs for the measuring process from launches of the installed commit's kernels, with their references."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ on the device.
 A changed input is detected after any number of launches, unless a later launch undoes the change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial

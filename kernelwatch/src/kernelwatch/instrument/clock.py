@@ -1,7 +1,5 @@
 """The timer that asv's attribute `timer` names: it returns times that the GPU measured."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 Importing PyCUDA and cuda-bindings, as this module does, does not initialise CUDA.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A number depends on the machine code or PTX, the launch, the reference, and the 
 the conditions on a GPU.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib.util

@@ -4,8 +4,6 @@ Back to back, a sequence of launches runs between two events. The launches overl
 finishes, which matters for launches of up to about 10 µs. An isolated launch runs alone, without data in the L2 cache.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from contextlib import ExitStack

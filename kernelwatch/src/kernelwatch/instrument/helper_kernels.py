@@ -1,7 +1,5 @@
 """The library's own kernels for measurements: a copy, a read that flushes the L2 cache, a comparison, a time stamp."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

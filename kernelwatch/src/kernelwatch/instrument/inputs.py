@@ -1,7 +1,5 @@
 """Contents of arrays before a launch: generated values or values of a user's function in inputs, poison in outputs."""
 
-from __future__ import annotations
-
 import math
 import threading
 from functools import lru_cache

@@ -3,8 +3,6 @@
 Stable facts identify the machine and its series of results in asv. Volatile facts are recorded with each run.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -5,8 +5,6 @@ transposes by up to 5.7 % (docs/evidence/times.md, "Where buffers lie"). An aren
 buffers of a job at the same addresses.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable

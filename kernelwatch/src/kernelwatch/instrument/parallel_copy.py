@@ -1,7 +1,5 @@
 """Copy host memory on all cores: NumPy releases the interpreter's lock while it copies and compares."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 Importing this module in a process with RUN in its environment requests the signal, for the process and its forks.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

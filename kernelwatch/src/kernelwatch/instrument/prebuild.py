@@ -1,7 +1,5 @@
 """Compile the measured kernels into the cache in advance, on all cores, so that no benchmark waits for nvcc."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import product
 

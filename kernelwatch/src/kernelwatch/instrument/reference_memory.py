@@ -3,8 +3,6 @@
 A commit's process writes them into shared memory for the measuring process, some in advance.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 from collections.abc import Callable, Iterable

@@ -6,8 +6,6 @@ interleaved run. It ends when a job of another package arrives, when a measureme
 Then the next process is forked.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import multiprocessing

@@ -3,8 +3,6 @@
 HEAD must have everything that its suite declares. So a run of HEAD turns a skip with the prefix LACKS into a failure.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

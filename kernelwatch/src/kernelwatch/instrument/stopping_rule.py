@@ -4,8 +4,6 @@ For 818 times on an H200, the rule's median was compared with that of ten sample
 the median and by 0.2 % at the 99th percentile (docs/evidence/times.md, "Samples until they suffice").
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

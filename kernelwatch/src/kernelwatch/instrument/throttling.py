@@ -3,8 +3,6 @@
 The GPU's settings are never changed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pynvml

@@ -1,7 +1,5 @@
 """The samples of a job on the device: its buffers, the launches that use them, and their times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 `check_output` compares bit for bit on the device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

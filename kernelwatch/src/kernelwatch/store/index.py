@@ -5,7 +5,9 @@ A changed file is recognised by its size, time or inode. If the cache is missing
 
 import contextlib
 import hashlib
+import itertools
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -98,29 +100,27 @@ class CommitStamps:
     """
 
     def __init__(self, folder: Path, root: Path) -> None:
-        self._own_folders = _list_folders(folder)
-        machines = (path for path in reading.list_paths(folder.parent) if path != folder)
-        self._other_folders = [other for machine in machines for other in _list_folders(machine)]
-        own_paths = (path for own in self._own_folders for path in reading.list_paths(own, suffix=".jsonl"))
-        shared = [path for path in own_paths if path.name[8:9] != "-"]  # names of one commit's files are "12345678-..."
-        shared += [other / CUBINS_FILE for other in self._other_folders]
-        self._shared = (
-            f"{digest_code(root)} {digest_file(folder.parent / reading.BENCHMARKS_FILE)} {_list_stamps(shared)}"
-        )
+        self._files = group_files(folder)
+        described = digest_file(folder.parent / reading.BENCHMARKS_FILE)
+        self._shared = f"{digest_code(root)} {described} {_list_stamps(self._files[''])}"
 
     def digest_commits(self, *commits: str) -> str:
         """Return a digest of the stamps of all files about some commits, and of the code that reads the files."""
-        return digest_texts(self._shared, *(f"{commit} {self._list_commit_stamps(commit)}" for commit in commits))
-
-    def _list_commit_stamps(self, commit: str) -> list[tuple[str, Stamp]]:
-        prefix = f"{commit[:8]}-"
-        cubins = (path for other in self._other_folders for path in reading.list_paths(other, prefix, CUBINS_FILE))
-        own = (path for folder in self._own_folders for path in reading.list_paths(folder, prefix))
-        return _list_stamps([*own, *cubins])
+        return digest_texts(self._shared, *(f"{commit} {_list_stamps(self._files[commit[:8]])}" for commit in commits))
 
 
-def _list_folders(machine: Path) -> list[Path]:
-    return [machine, machine / reading.COMPILERS_FOLDER]
+def group_files(machine: Path) -> defaultdict[str, list[Path]]:
+    """Return a machine's own files and other machines' hashes of machine code, by the commit's first eight digits.
+
+    The files of several commits are under an empty text.
+    """
+    groups: defaultdict[str, list[Path]] = defaultdict(list)
+    for folder, subfolder in itertools.product(reading.list_paths(machine.parent), (".", reading.COMPILERS_FOLDER)):
+        for path in reading.list_paths(folder / subfolder, suffix="" if folder == machine else CUBINS_FILE):
+            is_of_commit = path.name[8:9] == "-"
+            if is_of_commit or path.suffix == ".jsonl":  # neither machine.json nor a folder
+                groups[path.name[:8] if is_of_commit else ""].append(path)
+    return groups
 
 
 def _list_stamps(paths: Iterable[Path]) -> list[tuple[str, Stamp]]:

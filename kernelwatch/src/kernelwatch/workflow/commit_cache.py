@@ -10,7 +10,6 @@ import msgspec
 from kernelwatch.store import git, index
 from kernelwatch.store.index import digest_code, digest_file, digest_texts
 from kernelwatch.store.reading import BENCHMARKS_FILE
-from kernelwatch.store.record import CUBINS_FILE
 from kernelwatch.store.results import History
 from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 
@@ -41,11 +40,10 @@ def compute_keys(history: History, root: Path) -> dict[str, str]:
     The results include other machines' hashes of machine code. The acknowledgements of the checked-out commit are those
     in its folder. Those of another commit are part of the commit.
     """
-    files: dict[str, list[str]] = {}
-    cubins = (path for path in history.results.glob(f"*/*{CUBINS_FILE}") if path.parent != history.folder)
-    for path in sorted([*filter(Path.is_file, history.folder.rglob("*")), *cubins]):
-        is_of_commit = path.name[8:9] == "-"
-        files.setdefault(path.name[:8] if is_of_commit else "", []).append(f"{path.name} {digest_file(path)}")
+    files = {
+        prefix: [f"{path.name} {digest_file(path)}" for path in paths]
+        for prefix, paths in index.group_files(history.folder).items()
+    }
     shared = [history.results / BENCHMARKS_FILE, root / "pyproject.toml", root / "asv.conf.json"]
     identity = history.machine, str(history.compiler), digest_code(root)
     common = digest_texts(*identity, *map(digest_file, shared), *files.get("", ()))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -119,6 +118,4 @@ def _parse_diff(diff: str) -> Iterator[dict[str, Any]]:
 
 def _run_git(repository: Path, *arguments: str) -> str:
     """Return the output of git; empty if git fails, as for an unknown commit."""
-    with suppress(git.GitError):
-        return git.run(repository, *arguments).decode(errors="replace")
-    return ""
+    return git.try_text(repository, *arguments) or ""
