@@ -4,7 +4,7 @@
 # What happens: in CUDA code it does not. A bool has one byte in sizeof(T) and in a StructuredBuffer, and four in
 # Load(): a float after a bool and a uint16_t is read at byte 8 of 8, which is the next element. A float4 after a float
 # is at byte 16 of 32 in a StructuredBuffer, and at byte 4 of 20 in Load() and sizeof(T). A float and a float2 have
-# 16 bytes there and 12 here. Only floats and float3 agree.
+# 16 bytes there and 12 here. A float and a float3 agree.
 # Version: slangc 2026.14.1 (slangtorch 1.3.22), nvcc 13.5.37, sm_90. Seen on 30 November 2026.
 # Why it matters: wrong values without a warning. For the first struct no array of the host suits Load(), whose members
 # overlap the next element. For the others no array suits both kernels, and sizeof(T) is not the StructuredBuffer's.

@@ -5,7 +5,7 @@
 # a[0, 0, 0], a[1, 0, 0] and a[2, 0, 0] are one element. A stride of 2 GiB becomes negative. `strides` in Python is right.
 # Version: Warp 1.19.0, on the CPU, which gets the same struct as a GPU. Seen on 30 November 2026.
 # Why it matters: three images of 4 GiB fit into an H200. Each thread writes the first one, without an error, and the
-# others stay as they were. One-dimensional and two-dimensional arrays of as many bytes are right.
+# others stay as they were. A two-dimensional array of as many bytes is right.
 set -eu
 
 work=$(mktemp -d)
