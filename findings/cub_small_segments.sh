@@ -21,7 +21,8 @@ cat >"$work/sum.cu" <<'CUDA'
 void sum(void *storage, size_t size, const NUMBER *numbers, NUMBER *output, int segments, int length) {
   cub::DeviceSegmentedReduce::Sum(storage, size, numbers, output, (long long)segments, length);
 }
-constexpr auto policy = cub::detail::segmented_reduce::policy_selector_from_types<NUMBER, int, cuda::std::plus<>>{}(cuda::compute_capability{90});
+using selector = cub::detail::segmented_reduce::policy_selector_from_types<NUMBER, int, cuda::std::plus<>>;
+constexpr auto policy = selector{}(cuda::compute_capability{90});
 constexpr auto small_segments = policy.small_reduce, medium_segments = policy.medium_reduce;
 __device__ int limits_of_policy[] = {small_segments.threads_per_warp, small_segments.items_per_tile(), small_segments.vec_size,
                                       medium_segments.threads_per_warp, medium_segments.items_per_tile()};

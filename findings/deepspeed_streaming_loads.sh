@@ -32,7 +32,8 @@ echo "DeepSpeed 0.19.8, $(nvcc --version | grep release)"
 cat >kernels.cu <<'CUDA'
 #include <memory_access_utils.h>
 using mem_access::LoadPolicy;
-#define KERNEL(BYTES, POLICY, NAME, ...) extern "C" __global__ void NAME##_##POLICY##_##BYTES(char *output, const char *source, bool asked) { \
+#define KERNEL(BYTES, POLICY, NAME, ...) \
+  extern "C" __global__ void NAME##_##POLICY##_##BYTES(char *output, const char *source, bool asked) { \
   alignas(16) char value[BYTES]; \
   mem_access::load_global<BYTES, LoadPolicy::POLICY>(value, source + threadIdx.x * BYTES __VA_ARGS__); \
   mem_access::store_global<BYTES>(output + threadIdx.x * BYTES, value); \
