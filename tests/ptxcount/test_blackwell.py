@@ -84,14 +84,23 @@ def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
     assert_same(got, np.array(expected, F32))
 
 
-NARROW = {"e2m1x2": ml_dtypes.float4_e2m1fn, "e2m3x2": ml_dtypes.float6_e2m3fn, "e3m2x2": ml_dtypes.float6_e3m2fn}
+#: Types of narrow floats, and the bits of a code.
+NARROW: dict[str, tuple[Any, int]] = {
+    "e2m1x2": (ml_dtypes.float4_e2m1fn, 4), "e2m3x2": (ml_dtypes.float6_e2m3fn, 6),
+    "e3m2x2": (ml_dtypes.float6_e3m2fn, 6), "e4m3x2": (ml_dtypes.float8_e4m3fn, 8),
+    "e5m2x2": (ml_dtypes.float8_e5m2, 8),
+}  # fmt: skip
+#: Types of one byte.
+BYTES = [kind for kind in NARROW if kind != "e2m1x2"]
 
 
 def _encode(numbers: Array, kind: str) -> Array:
-    """Return the codes of rounded and clamped numbers; NaN becomes the largest number."""
-    limit = float(ml_dtypes.finfo(NARROW[kind]).max)
-    clamped = np.clip(np.where(np.isnan(numbers), limit, numbers), -limit, limit)
-    return np.asarray(clamped.astype(NARROW[kind]).view(np.uint8))
+    """Return the codes of rounded and clamped numbers; NaN becomes the last positive code."""
+    dtype, bits = NARROW[kind]
+    limit = float(ml_dtypes.finfo(dtype).max)
+    with np.errstate(invalid="ignore"):
+        codes = np.clip(numbers, -limit, limit).astype(dtype).view(np.uint8)
+    return np.where(np.isnan(numbers), 2 ** (bits - 1) - 1, codes)
 
 
 @pytest.mark.parametrize("kind", NARROW)
@@ -106,11 +115,12 @@ def test_singles_round_to_narrow_floats(kind: str) -> None:
         assert (((got >> shift) & (2**bits - 1)) == _encode(numbers, kind)).all()
 
 
-@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+@pytest.mark.parametrize("kind", BYTES)
 def test_narrow_floats_become_their_numbers(kind: str) -> None:
-    """The lower byte of the pairs takes all 64 codes in ascending order, the upper byte in descending order."""
-    codes = np.arange(2**6)
-    values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float16)
+    """The lower byte of the pairs takes all codes in ascending order, the upper byte in descending order."""
+    dtype, bits = NARROW[kind]
+    codes = np.arange(2**bits)
+    values = codes.astype(np.uint8).view(dtype).astype(np.float16)
     got = evaluate(f"cvt.rn.f16x2.{kind}", [(codes | codes[::-1] << 8).astype(np.uint16)], np.uint32)
     assert_same((got & 0xFFFF).astype(np.uint16).view(np.float16), values)
     assert_same((got >> 16).astype(np.uint16).view(np.float16), values[::-1].copy())
@@ -124,7 +134,7 @@ def test_narrow_floats_are_scaled(kind: str) -> None:
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(2**6), scale_codes))
     words = [(codes | codes[::-1] << 8).astype(np.uint16), (scales | one << 8).astype(np.uint16)]
     got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}", words, np.uint32)
-    values = codes.astype(np.uint8).view(NARROW[kind]).astype(np.float32)
+    values = codes.astype(np.uint8).view(NARROW[kind][0]).astype(np.float32)
     factors = scales.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
     with np.errstate(all="ignore"):
         expected = [(values * factors).astype(ml_dtypes.bfloat16), values[::-1].astype(ml_dtypes.bfloat16)]
@@ -240,7 +250,7 @@ def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize(("source", "dtype"), [("f16x2", np.float16), ("bf16x2", ml_dtypes.bfloat16)])
-@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+@pytest.mark.parametrize("kind", BYTES)
 def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
     words, numbers = _pack_halves(NUMBERS, dtype)
     got = evaluate(f"cvt.rn.satfinite.{kind}.{source}", [words], np.uint16)
