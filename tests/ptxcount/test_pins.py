@@ -13,8 +13,8 @@ from ptxcount.counting.counters import Access, LaunchCounters
 from ptxcount.gate import limits, pins
 from ptxcount.gate.counting import LaunchCounts
 from ptxcount.gate.diagnostics import FALL, NOT_COUNTED, RISE
+from ptxcount.gate.formats import format_markdown
 from ptxcount.gate.launches import Launch
-from ptxcount.gate.lock_changes import format_markdown
 from ptxcount.util.errors import Source
 
 #: Pairs of a space and a kind of access.
