@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.cli.argument_words import make_argument, make_arguments
+from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import read_output
@@ -83,19 +83,6 @@ def test_struct_and_variable_reach_the_kernel(file: Path, tmp_path: Path, capsys
     out, taps = np.zeros(32), np.load(tmp_path / "taps.npy")
     ptxcount.count(file, "filled", 1, 32, [out, *make_arguments([f"p={struct}"])], variables={"taps": taps})
     assert out.tolist() == [2.5 * 2] * 32
-
-
-def test_random_arrays_are_within_bounds() -> None:
-    make: Any = make_argument
-    uniform = make("x=float32[1000]=random(1,-2,3)")
-    assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
-    assert (uniform == make("x=float32[1000]=random(1,-2,3)")).all()
-    indices = make("x=int32[1000]=random(7)")
-    assert 0 <= indices.min() < 50 < 950 < indices.max() < 1000
-    assert {*make("x=int32[3]=random(12)").tolist()} == {0, 1, 2}
-    for low, high, values in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
-        assert {*make(f"x=int32[99]=random(1,{low},{high})").tolist()} == values
-    assert sorted(make("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
 
 
 def test_unknown_words_are_refused() -> None:

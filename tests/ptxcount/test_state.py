@@ -48,19 +48,6 @@ def test_isspacep_tells_the_space(space: str) -> None:
         assert set(results.tolist()) == {int(space == origin)}
 
 
-@pytest.mark.parametrize(("comparison", "first_without_store"), [("lt", 16), ("ge", 0)])
-def test_written_memory_is_per_block(comparison: str, first_without_store: int) -> None:
-    body = f"""
-        mov.u32 %r4, %ctaid.x; setp.{comparison}.u32 %p1, %r4, 16;
-        @!%p1 bra READ;
-        st.shared.u32 [%r1], 1;
-        READ: ld.shared.u32 %r5, [%r1];
-    """
-    with pytest.raises(errors.UninitializedReadError) as caught:
-        words_after(body, blocks=32)
-    assert caught.value.block == (first_without_store, 0, 0)
-
-
 #: Operation, operand, and function of the result on word i, which holds i and which threads i and i + 32 share.
 REDUCTIONS = [
     ("add.u32", "3", lambda i: i + 6), ("min.s32", "-1", lambda i: 2**32 - 1),
