@@ -11,7 +11,7 @@ import ptxcount
 from ptxcount.isa.ptx_releases import explain_release
 from ptxcount.lanes.warps import Array
 from tests.ptxcount.exact_floats import assert_same, list_values, multiply_add
-from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.small_floats import NARROW, ml_dtypes
 from tests.ptxcount.snippets import evaluate, list_registers, module
 
 F32 = np.dtype("f4")
@@ -84,14 +84,8 @@ def test_mixed_operands_round_once(name: str, kind: str, dtype: Any) -> None:
     assert_same(got, np.array(expected, F32))
 
 
-#: Types of narrow floats, and the bits of a code.
-NARROW: dict[str, tuple[Any, int]] = {
-    "e2m1x2": (ml_dtypes.float4_e2m1fn, 4), "e2m3x2": (ml_dtypes.float6_e2m3fn, 6),
-    "e3m2x2": (ml_dtypes.float6_e3m2fn, 6), "e4m3x2": (ml_dtypes.float8_e4m3fn, 8),
-    "e5m2x2": (ml_dtypes.float8_e5m2, 8),
-}  # fmt: skip
 #: Types of one byte.
-BYTES = [kind for kind in NARROW if kind != "e2m1x2"]
+BYTES = [kind for kind in NARROW if kind != "e2m1"]
 
 
 def _encode(numbers: Array, kind: str) -> Array:
@@ -105,12 +99,12 @@ def _encode(numbers: Array, kind: str) -> Array:
 
 @pytest.mark.parametrize("kind", NARROW)
 def test_singles_round_to_narrow_floats(kind: str) -> None:
-    instruction = f"cvt.rn.satfinite.{kind}.f32 {{d}}, {{a}}, {{b}}"
-    if kind == "e2m1x2":
+    instruction = f"cvt.rn.satfinite.{kind}x2.f32 {{d}}, {{a}}, {{b}}"
+    if kind == "e2m1":
         conversion = instruction.replace("{d}", "%q")  # a result of 8 bits fills both bytes of a word
         instruction = f"{{{{ .reg .b8 %q; {conversion}; mov.b16 {{d}}, {{{{%q, %q}}}}; }}}}"
     got = evaluate(instruction, [NUMBERS, PARTNERS], np.uint16)
-    bits = 4 if kind == "e2m1x2" else 8
+    bits = 4 if kind == "e2m1" else 8
     for numbers, shift in ((NUMBERS, bits), (PARTNERS, 0)):
         assert (((got >> shift) & (2**bits - 1)) == _encode(numbers, kind)).all()
 
@@ -121,19 +115,19 @@ def test_narrow_floats_become_their_numbers(kind: str) -> None:
     dtype, bits = NARROW[kind]
     codes = np.arange(2**bits)
     values = codes.astype(np.uint8).view(dtype).astype(np.float16)
-    got = evaluate(f"cvt.rn.f16x2.{kind}", [(codes | codes[::-1] << 8).astype(np.uint16)], np.uint32)
+    got = evaluate(f"cvt.rn.f16x2.{kind}x2", [(codes | codes[::-1] << 8).astype(np.uint16)], np.uint32)
     assert_same((got & 0xFFFF).astype(np.uint16).view(np.float16), values)
     assert_same((got >> 16).astype(np.uint16).view(np.float16), values[::-1].copy())
 
 
-@pytest.mark.parametrize("kind", ["e2m3x2", "e3m2x2"])
+@pytest.mark.parametrize("kind", ["e2m3", "e3m2"])
 def test_narrow_floats_are_scaled(kind: str) -> None:
     """Each number of a pair has its own power of two. That of the upper one is 2**0, whose code is 127."""
     least, one, largest, nan = 0, 127, 254, 255
     scale_codes = [least, 1, 100, one, 128, 200, largest, nan]
     codes, scales = (axis.ravel() for axis in np.meshgrid(np.arange(2**6), scale_codes))
     words = [(codes | codes[::-1] << 8).astype(np.uint16), (scales | one << 8).astype(np.uint16)]
-    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}", words, np.uint32)
+    got = evaluate(f"cvt.rn.scaled::n2::ue8m0.bf16x2.{kind}x2", words, np.uint32)
     values = codes.astype(np.uint8).view(NARROW[kind][0]).astype(np.float32)
     factors = scales.astype(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
     with np.errstate(all="ignore"):
@@ -253,7 +247,7 @@ def _pack_halves(numbers: Array, dtype: Any) -> tuple[Array, Array]:
 @pytest.mark.parametrize("kind", BYTES)
 def test_halves_round_to_narrow_floats(kind: str, source: str, dtype: Any) -> None:
     words, numbers = _pack_halves(NUMBERS, dtype)
-    got = evaluate(f"cvt.rn.satfinite.{kind}.{source}", [words], np.uint16)
+    got = evaluate(f"cvt.rn.satfinite.{kind}x2.{source}", [words], np.uint16)
     codes = _encode(numbers, kind)
     assert (got == (np.roll(codes, 1) | (codes.astype(np.uint16) << 8))).all()
 
