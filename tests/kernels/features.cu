@@ -1,14 +1,5 @@
 // Kernels with one feature of the language each; tests/ptxcount/test_cases.py has their outputs.
 
-extern "C" __global__ void collatz(int* steps, const int* start, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n) return;
-    int count = 0;
-    for (unsigned x = start[i]; x != 1; x = x % 2 ? 3 * x + 1 : x / 2) ++count;
-    steps[i] = count;
-}
-
 extern "C" __global__ void histogram(unsigned* bins, const unsigned char* in, int n)
 {
     __shared__ unsigned local[16];
@@ -26,15 +17,6 @@ extern "C" __global__ void by_value(float* out, Shape shape, signed char bias)
     const int i = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)
         + blockDim.x * blockDim.y * blockDim.z * (blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
     out[i] = (i % shape.columns) * shape.scale + bias + shape.pad;
-}
-
-extern "C" __global__ void vectors(float4* out, const float4* in, double2* wide, const uchar4* bytes, short2* shorts)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float4 v = __ldg(&in[i]);
-    out[i] = make_float4(v.w, v.z, v.y, v.x);
-    wide[i] = make_double2(v.x, v.y);
-    shorts[i] = make_short2(bytes[i].x - bytes[i].w, bytes[i].y + bytes[i].z);
 }
 
 __constant__ float weights[5] = {1.0f, -2.0f, 0.5f, 4.0f, 8.0f};
@@ -58,17 +40,4 @@ extern "C" __global__ void hinted(float* out, const float* in)
     __threadfence();
     __stcg(out + i + 32, v);
     __stwt(out + i + 64, w);
-}
-
-extern "C" __global__ void mixed_shared(double* out)
-{
-    extern __shared__ short dynamic[];
-    __shared__ char letters[3];
-    __shared__ double numbers[32];
-    const int t = threadIdx.x;
-    if (t < 3) letters[t] = 10 + t;
-    numbers[t] = t * 0.5;
-    dynamic[t] = 100 * t;
-    __syncthreads();
-    out[t] = numbers[31 - t] + letters[t % 3] + dynamic[t ^ 1];
 }

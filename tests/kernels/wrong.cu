@@ -8,17 +8,6 @@ extern "C" __global__ void off_by_one(float* output, const float* input, int n)
     if (i < n) output[i] = input[i + 1]; // MISTAKE
 }
 
-extern "C" __global__ void missing_bounds_check(float* output, const float* input, int rows, int columns)
-{
-    const int column = blockIdx.x * TILE + threadIdx.x, row = blockIdx.y * TILE + threadIdx.y;
-    if (column < columns) output[column * rows + row] = input[row * columns + column]; // MISTAKE
-}
-
-extern "C" __global__ void before_the_array(float* output, const float* input)
-{
-    output[threadIdx.x] = input[static_cast<int>(threadIdx.x) - 1]; // MISTAKE
-}
-
 extern "C" __global__ void missing_barrier(float* output, const float* input, int rows, int columns)
 {
     __shared__ float tile[TILE][TILE + 1];

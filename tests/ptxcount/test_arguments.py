@@ -157,6 +157,8 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("a=float16[1]=random(1,0,1e5)", np.array([1e5 * np.random.default_rng(1).uniform()], "f2")),
     *((f"a={kind}[4]=random(1,5,2)", "random has low 5 above high 2; exchange them") for kind in ("float32", "int32")),
     ("a=float32[4]=random(1,5,5)", np.full(4, 5, np.float32)), ("a=int32[4]=random(1,5,5)", np.full(4, 5, np.int32)),
+    ("a=int32[9]=random(7)", np.random.default_rng(7).integers(0, 9, 9).astype("i4")),
+    ("a=int32[9]=random(7,-1,2)", np.random.default_rng(7).integers(-1, 2, 9).astype("i4")),
     ("a=f2[70000]=permutation(1)", (np.random.default_rng(1).permutation(70000) % 2048).astype("f2")),
     ("a=float64[4]=ones", np.ones(4)), ("a=bool[2]=zeros", np.zeros(2, bool)),
     ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)), ("float32:1e-3", np.float32(1e-3)),

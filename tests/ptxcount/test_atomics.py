@@ -71,28 +71,6 @@ def test_shared_atomics_of_a_warp_as_on_h200(atomic: str, width: int, wavefronts
         assert totals["shared_atomic_together"] == most_lanes
 
 
-#: Atomics of 64 bits on neighbours in shared memory. By number of lanes: wavefronts, the fewest, and loops. Machine
-#: code of sm_75 to sm_120 has one instruction for ``exch`` and ``cas`` (nvcc 13.0.88), and a loop for others.
-WIDE = [
-    ("exch.b64 %rd5, [A], %rd6", {1: (1, 1, 0), 16: (1, 1, 0), 32: (2, 2, 0)}),
-    ("cas.b64 %rd5, [A], %rd6, 7", {1: (2, 2, 0), 16: (2, 2, 0), 32: (4, 4, 0)}),
-    ("add.u64 %rd5, [A], %rd6", {1: (2, 2, 1), 16: (2, 2, 1), 32: (4, 4, 1)}),
-]
-
-
-@pytest.mark.parametrize(("atomic", "counts"), WIDE)
-def test_wide_sums_are_loops_and_wide_swaps_are_not(atomic: str, counts: dict[int, tuple[int, int, int]]) -> None:
-    body = "mad.lo.u32 %r6, %r0, 8, s; st.shared.u64 [%r6], 0; bar.sync 0; ld.param.u64 %rd1, [p0];"
-    text = module(
-        f".shared .b64 s[32]; {body} atom.shared.{atomic.replace('A', '%r6')}; st.global.u64 [%rd1], %rd5;", 1
-    )
-    for threads, expected in counts.items():
-        counters = execute_snippet(text, [np.zeros(1, np.uint64)], threads=threads)
-        (access,) = (access for access in counters.accesses if access.kind == "atomic")
-        assert (access.wavefronts, access.conflict_free, access.loops) == expected
-        assert ("retries" in access.caveat) == (expected[2] > 0)
-
-
 #: Atomics in shared memory, some of which are loops of ``LDS`` and ``ATOMS.CAST.SPIN``. For each of `PLACES`:
 #: loads of the loop, their wavefronts, and those without conflicts (H200, driver 580.159.04, nvcc 13.0.88, 2026-11-29).
 _FLOATS = [(32, 32, 32), (1, 1, 1), (2, 2, 2), (8, 36, 8), (8, 8, 8)]

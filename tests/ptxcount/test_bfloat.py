@@ -1,4 +1,4 @@
-"""bfloat16 and 8-bit floats against ml_dtypes; test_conversions.py has roundings to bfloat16 and tf32."""
+"""bfloat16 against ml_dtypes; test_conversions.py has roundings to bfloat16 and tf32."""
 
 from typing import Any
 
@@ -71,29 +71,3 @@ def test_bfloat_converts_to_other_types(target: str) -> None:
         got = evaluate(f"cvt.rzi.{target}.bf16", [bits], info.dtype)
         clamped = [converted_nan if np.isnan(x) else int(np.clip(np.trunc(x), -huge, huge)) for x in exact]
         assert got.tolist() == [max(info.min, min(info.max, value)) for value in clamped]
-
-
-EIGHT_BITS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
-
-
-@pytest.mark.parametrize("kind", EIGHT_BITS)
-def test_conversions_to_8_bit_floats_saturate(kind: str) -> None:
-    dtype, most = EIGHT_BITS[kind], float(ml_dtypes.finfo(EIGHT_BITS[kind]).max)
-    rng = np.random.default_rng(7)
-    upper, lower = ((rng.normal(size=1024) * 2.0 ** rng.integers(-12, 18, 1024)).astype(np.float32) for _ in range(2))
-    floats = np.stack([lower, upper], axis=-1)
-    halves = np.clip(floats, -60000, 60000).astype(np.float16)
-    for numbers, source, words in (
-        (floats, "f32", [upper, lower]), (halves.astype(np.float32), "f16x2", [halves.view(np.uint32)[:, 0]]),
-    ):  # fmt: skip
-        small = np.clip(numbers, -most, most).astype(dtype).view(np.uint8).astype(np.uint16)
-        got = evaluate(f"cvt.rn.satfinite.{kind}x2.{source}", words, np.uint16)
-        np.testing.assert_array_equal(got, small[:, 0] | small[:, 1] << 8)
-
-
-@pytest.mark.parametrize("kind", EIGHT_BITS)
-def test_8_bit_floats_convert_exactly(kind: str) -> None:
-    codes = np.arange(256, dtype=np.uint16)
-    got = evaluate(f"cvt.rn.f16x2.{kind}x2", [codes | (codes[::-1] << 8)], np.uint32)
-    exact = codes.astype(np.uint8).view(EIGHT_BITS[kind]).astype(np.float16)
-    np.testing.assert_array_equal(got.view(np.float16).reshape(-1, 2), np.stack([exact, exact[::-1]], axis=-1))

@@ -142,25 +142,6 @@ def test_features_give_right_values(entry: str, grid: Any, block: Any, arguments
     assert out.tolist() == expected
 
 
-def test_vector_accesses_have_their_sectors() -> None:
-    source = np.arange(512, dtype=np.float32).reshape(128, 4)
-    out, wide, shorts = np.zeros_like(source), np.zeros((128, 2)), np.zeros((128, 2), np.int16)
-    data = np.random.default_rng(1).integers(0, 256, (128, 4), dtype=np.uint8)
-    totals = sources.execute("features", "vectors", [out, source, wide, data, shorts], threads=64, blocks=2).totals()
-    np.testing.assert_array_equal(out, source[:, ::-1])
-    np.testing.assert_array_equal(wide, source[:, :2])
-    x, y, z, w = data.astype(np.int16).T
-    np.testing.assert_array_equal(shorts, np.stack([x - w, y + z], axis=1))
-    assert totals["store_sectors"] == 4 * (16 + 16 + 4)  # of four warps: 16, 16 and 4 bytes a thread
-
-
-def test_shared_variables_do_not_overlap() -> None:
-    out = np.zeros(32)
-    sources.execute("features", "mixed_shared", [out], blocks=2, dynamic_shared=64)
-    expected = [0.5 * (31 - t) + (10 + t % 3) + 100 * (t ^ 1) for t in range(32)]  # a double, a byte and a short
-    assert out.tolist() == expected
-
-
 def test_nanosleep_keeps_its_operand() -> None:
     body = """
         ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 4, %rd1;

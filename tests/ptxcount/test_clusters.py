@@ -8,8 +8,6 @@ import pytest
 import ptxcount
 from ptxcount.engine.execute import execute_kernel
 from ptxcount.engine.launch_limits import count_resident_blocks
-from ptxcount.machine.block_memory import SharedMemory
-from ptxcount.machine.cluster_addresses import make_ranked
 from ptxcount.util.errors import (
     KernelFaultError,
     LaunchError,
@@ -30,15 +28,6 @@ def test_ring_of_buffers_has_no_race(rounds: int) -> None:
     counters = sources.execute("clusters", "ring", [out, values, np.int32(rounds)], threads=64, blocks=3)
     np.testing.assert_array_equal(out, values.sum(axis=1)[:, ::-1])
     assert not counters.findings
-
-
-def test_address_belongs_to_the_block_of_its_rank() -> None:
-    """Blocks 0 to 2 and 3 to 5 are clusters. An address without a rank is in the own block."""
-    shared = SharedMemory(blocks=6, threads=32, size=64, unit=4, cluster=3)
-    ranked = make_ranked(np.array(8), np.arange(3)).tolist()
-    assert [shared.find_owner(block, 8) for block in (1, 5)] == [(1, 8), (5, 8)]
-    assert [shared.find_owner(1, address) for address in ranked] == [(0, 8), (1, 8), (2, 8)]
-    assert [shared.find_owner(5, address) for address in ranked] == [(3, 8), (4, 8), (5, 8)]
 
 
 def test_launch_without_clusters_has_rank_0() -> None:
@@ -78,26 +67,6 @@ def test_bulk_copies_count_apart() -> None:
     np.testing.assert_array_equal(out, values * 2)
     assert (totals["bulk_load_requests"], totals["bulk_load_sectors"], totals["load_requests"]) == (5, 5 * 128, 0)
     assert (totals["bulk_store_sectors"], totals["bulk_store_useful_bytes"]) == (5 * 128, 5 * 4096)
-
-
-@pytest.mark.parametrize("swizzle", [0, 128])
-@pytest.mark.parametrize(("x", "y"), [(0, 0), (32, 32), (40, 50), (64, 3), (100, 100)])
-def test_tiles_are_zero_out_of_bounds(x: int, y: int, swizzle: int) -> None:
-    tensor = RNG.normal(size=(60, 64)).astype(np.float32)
-    out, total, seen = np.zeros_like(tensor), tensor.copy(), np.zeros((32, 32), np.float32)
-    maps = [ptxcount.TensorMap(array, (32, 32), swizzle) for array in (tensor, out, total)]
-    sources.execute("clusters", "boxes", [*maps, seen, np.int32(x), np.int32(y)], threads=128)
-    padded = np.pad(tensor, (0, 100 + 32))  # zeros out of bounds
-    box = padded[y : y + 32, x : x + 32]
-    column = np.arange(32)
-    for row in range(32):
-        unit = row % 8 if swizzle else 0  # of 16 bytes, or 4 numbers: the swizzle combines its index with the row's
-        np.testing.assert_array_equal(seen[row], box[row, column ^ 4 * unit])
-    part = np.s_[y : y + 32, x : x + 32]
-    expected = np.zeros_like(tensor)
-    expected[part] = tensor[part]
-    np.testing.assert_array_equal(out, expected)
-    np.testing.assert_array_equal(total, tensor + expected)
 
 
 def test_blocks_access_each_others_memory() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ptxcount.util.errors import UnsupportedInstructionError
 from tests.ptxcount.exact_floats import list_values
-from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.small_floats import NARROW, ml_dtypes
 from tests.ptxcount.snippets import evaluate
 
 HALVES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
@@ -152,30 +152,24 @@ def test_undefined_random_bits_are_refused(clamps: str, number: float, is_refuse
         _assert_same_bits((evaluate(form, operands, np.uint32) >> 16).astype(np.uint16), "f16", [expected])
 
 
-#: Type -> its dtype, bits in a result, and the code of NaN: all bits but the sign.
-NARROW: dict[str, tuple[Any, int, int]] = {
-    "e4m3": (ml_dtypes.float8_e4m3fn, 8, 0x7F), "e5m2": (ml_dtypes.float8_e5m2, 8, 0x7F),
-    "e2m3": (ml_dtypes.float6_e2m3fn, 8, 0x1F), "e3m2": (ml_dtypes.float6_e3m2fn, 8, 0x1F),
-    "e2m1": (ml_dtypes.float4_e2m1fn, 4, 0x7),
-}  # fmt: skip
 RNG = np.random.default_rng(3)
 
 
 def _run(name: str, first: Any, second: Any, words: Any, clamps: str = ".satfinite") -> Any:
     """Convert to four narrow floats: the first number is the outer two, the second number the inner two."""
-    result = np.uint32 if NARROW[name][1] == 8 else np.uint16
+    result = np.uint16 if name == "e2m1" else np.uint32
     form = f"cvt.rs{clamps}.{name}x4.f32 {{d}}, {{{{{{a}}, {{b}}, {{b}}, {{a}}}}}}, {{c}}"
     return evaluate(form, [np.asarray(first, np.float32), np.asarray(second, np.float32), words], result)
 
 
 def _pack(name: str, first: Any, second: Any) -> Any:
-    bits = NARROW[name][1]
+    bits = 4 if name == "e2m1" else 8
     return first << 3 * bits | second << 2 * bits | second << bits | first
 
 
 def _list_finite(name: str) -> tuple[Any, Any]:
-    dtype = NARROW[name][0]
-    codes = np.arange(1 << {"e2m1": 4, "e2m3": 6, "e3m2": 6}.get(name, 8), dtype=np.uint8)
+    dtype, bits = NARROW[name]
+    codes = np.arange(1 << bits, dtype=np.uint8)
     numbers = codes.view(dtype).astype(np.float32)
     return numbers[np.isfinite(numbers)], codes[np.isfinite(numbers)].astype(np.uint32)
 
@@ -183,7 +177,7 @@ def _list_finite(name: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("name", NARROW)
 def test_random_bits_do_not_change_exact_or_clamped_numbers(name: str) -> None:
     numbers, codes = _list_finite(name)
-    greatest, nan = numbers.argmax(), NARROW[name][2]
+    greatest, nan = numbers.argmax(), 2 ** (NARROW[name][1] - 1) - 1  # all bits but the sign
     beyond = [numbers[greatest] * 1.01, 1e9, np.inf, np.nan]
     numbers = np.append(numbers, [*beyond, *np.negative(beyond)]).astype(np.float32)
     limit = codes[greatest]
@@ -217,7 +211,7 @@ def test_inexact_numbers_need_zero_bits(name: str, upper: int, place: int) -> No
     letters = ["{b}"] * 4
     letters[place] = "{a}"
     form = f"cvt.rs.satfinite.{name}x4.f32 {{d}}, {{{{{', '.join(letters)}}}}}, {{c}}"
-    dtype, bits, _ = NARROW[name]
+    dtype, bits = NARROW[name][0], 4 if name == "e2m1" else 8
     own = upper if place < 2 else ~upper & 0xFFFFFFFF
 
     def convert(word: int) -> Any:

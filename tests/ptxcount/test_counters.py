@@ -135,18 +135,12 @@ _COLUMNS = (
 #: Kernels of a warp in the shorthand of machine_code_kernels.py, where ``ld4`` loads a word at byte 4 of a lane's 16.
 #: Requests and wavefronts of the loads after merges by ptxas (sm_90, nvcc 13.0.88). None: ptxas merges nothing.
 MERGED: dict[str, tuple[int, int] | None] = {
-    "ld0 ld4 ld8 ld12": (1, 4), "ld0 ld8 ld12": (1, 4), "ld4 ld8": (2, 8), "ld8 ld12 ld16 ld20": (2, 8),
-    "ld0 ld4 ld32 ld36": (2, 8), "ld4 ld0 ld12 ld8": (1, 4),
-    "ld0 ld4 <add.u32 %r10, %r3, 0;> ld8 ld12": (1, 4), "ld0 ld4 <cp.async.commit_group;> ld8 ld12": (1, 4),
-    **dict.fromkeys((f"ld0 ld4 <{ptx}> ld8 ld12" for ptx in (
-        "mov.u32 %r3, %r5;", "st.shared.u32 [%r5], 1;", "bar.sync 0;", "fence.acq_rel.gpu;", "membar.cta;",
-        "cp.async.wait_all;", "red.shared.add.u32 [%r5], 1;", "atom.shared.add.u32 %r10, [%r5], 1;")), (2, 8)),
+    "ld0 ld4 ld8 ld12": (1, 4), "ld0 ld8 ld12": (1, 4), "ld8 ld12 ld16 ld20": (2, 8), "ld0 ld4 ld32 ld36": (2, 8),
+    "ld0 ld4 <bar.sync 0;> ld8 ld12": (2, 8), "ld0 ld4 <mov.u32 %r3, %r5;> ld8 ld12": (2, 8),
     "ld[%r1]:0 ld[%r1]:4 ld[%r1]:8 ld[%r1]:12": (1, 2),  # all lanes equal
     f"{_PAIRS} ld[%r6]:0 ld[%r6]:4": (1, 2), f"{_PAIRS} ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12": (1, 2),
     f"{_COLUMNS} ld[%r6]:0 ld[%r6]:16": (2, 4),  # two words per bank; four as 8 bytes
-    _HALVES.format(0, 2): (1, 4), _HALVES.format(2, 4): (2, 8),
-    f"{_HALVES.format(0, 4)} <ld.shared.b16 %h2, [%r3+6]; st.global.b16 [%d3+4], %h2;>": (1, 4),
-    _HALVES.format(0, 2).replace("b16", "s16"): None,
+    _HALVES.format(0, 2): (1, 4), _HALVES.format(0, 2).replace("b16", "s16"): None,
     "<ld.shared.u8 %r10, [%r3]; ld.shared.u8 %r11, [%r3+1]; st.global.v2.u8 [%d3], {%r10, %r11};>": None,
     "<ld.shared.u64 %d6, [%r3]; ld.shared.u64 %d7, [%r3+8]; st.global.v2.u64 [%d3], {%d6, %d7};>": (1, 4),
 }  # fmt: skip

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ptxcount.gate import input_hashes
+from ptxcount.gate import count_cache
 from tests.ptxcount.gate_repository import LAUNCH, Change, Repository, launch, lock, pin
 
 #: Headers; the kernel reads all but the last.
@@ -92,5 +92,5 @@ def test_pin_names_causes(headers: Repository) -> None:
 def test_lock_has_hashes_of_compiled_files(headers: Repository) -> None:
     document = json.loads((headers.folder / "ptxcount.lock").read_text())
     assert [*document["files"]] == sorted([*HEADERS[:3], "scale.cu"])
-    assert document["files"] == input_hashes.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])
+    assert document["files"] == count_cache.hash_files(headers.folder, [*HEADERS[:3], "scale.cu"])
     assert "settings" not in document  # the key of a launch without a name has them

@@ -3,6 +3,7 @@
 import json
 import resource
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,11 @@ def test_launches_of_init_can_be_pinned(repository: Repository) -> None:
     ]
 
 
+def _damage_cache(text: str) -> None:
+    for file in count_cache.cache_folder().glob("*.json"):
+        file.write_text(text)
+
+
 def test_check_counts_again_only_after_a_change(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[object] = []
     count = kernel_counts.count_compiled
@@ -154,7 +160,8 @@ def test_check_counts_again_only_after_a_change(repository: Repository, monkeypa
     assert not is_counted_after(lambda: None)
     assert is_counted_after(lambda: repository.write_launches(LAUNCH + 'variables = ["held=@in.npy"]\n'))
     assert is_counted_after(lambda: np.save(stored, np.ones(8192, np.float32)))
-    assert is_counted_after(lambda: [file.write_text("{") for file in count_cache.cache_folder().glob("*.json")])
+    for damaged in ("[" * 100_000, "{", "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'):
+        assert is_counted_after(partial(_damage_cache, damaged))
 
 
 @pytest.mark.parametrize("word", ["x=@values", "t=texture:@values", 's={"x": "@values"}', 's=["int32:1", "@values"]'])

@@ -6,7 +6,6 @@ import random
 import numpy as np
 import pytest
 
-from ptxcount.gate.count_cache import cache_folder
 from ptxcount.gate.pins import iter_changes
 from tests.ptxcount.gate_repository import LAUNCH, Repository
 
@@ -70,16 +69,6 @@ def test_odd_argument_is_an_error(argument: str, repository: Repository) -> None
     code, lines = repository.run("check")
     assert code == 2
     assert lines[0].startswith("ptxcount.toml:1: error: PC009 LaunchError: ")
-
-
-@pytest.mark.parametrize("content", [NESTED, "{}", "[]", '{"totals": 1}', '{"lines": [[]]}'])
-def test_damaged_cache_is_ignored(content: str, repository: Repository) -> None:
-    assert repository.run("check") == (0, [])
-    paths = [*cache_folder().glob("*.json")]
-    assert paths
-    for path in paths:
-        path.write_text(content)
-    assert repository.run("check") == (0, [])
 
 
 def test_change_names_a_removed_header() -> None:

@@ -1,6 +1,5 @@
 """Users' kernels: a single file, templates, structs, variables, PTX, other packages."""
 
-import importlib
 import json
 import re
 import shlex
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import ptxcount
-from ptxcount.cli.argument_words import make_argument, make_arguments
+from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
 from ptxcount.util.errors import LaunchError
 from tests.ptxcount.commands import read_output
@@ -86,19 +85,6 @@ def test_struct_and_variable_reach_the_kernel(file: Path, tmp_path: Path, capsys
     assert out.tolist() == [2.5 * 2] * 32
 
 
-def test_random_arrays_are_within_bounds() -> None:
-    make: Any = make_argument
-    uniform = make("x=float32[1000]=random(1,-2,3)")
-    assert -2 <= uniform.min() < -1.9 < 2.9 < uniform.max() < 3
-    assert (uniform == make("x=float32[1000]=random(1,-2,3)")).all()
-    indices = make("x=int32[1000]=random(7)")
-    assert 0 <= indices.min() < 50 < 950 < indices.max() < 1000
-    assert {*make("x=int32[3]=random(12)").tolist()} == {0, 1, 2}
-    for low, high, values in ((-1, 2, {-1, 0, 1}), (5, 5, {5})):
-        assert {*make(f"x=int32[99]=random(1,{low},{high})").tolist()} == values
-    assert sorted(make("x=int32[50]=permutation(3)").tolist()) == [*range(50)]
-
-
 def test_unknown_words_are_refused() -> None:
     # no seed, one bound, no file, no JSON, no dtype, no member, no text
     words = ("float32[4]=random", "float32[4]=random(1,2)", "@gone.npy", "{", '{"a": "float[4]"}', "{}", "[7]")
@@ -132,17 +118,6 @@ def test_kernel_of_cupy_is_compiled() -> None:
     assert out.tolist() == [2] * 32
 
 
-def test_kernel_of_triton_gets_scratch_pointers_and_a_default_block() -> None:
-    """The default block is ``num_warps`` warps: 4 * 32 threads."""
-    source = 'extern "C" __global__ void add(float* o, void* scratch, void* profile) { o[threadIdx.x] += 1; }'
-    ptx = compile_to_ptx(source)
-    metadata = SimpleNamespace(name="add", num_warps=4, shared=0, global_scratch_size=0, profile_scratch_size=0)
-    for block, threads in ((None, 128), (64, 64)):
-        out = np.zeros(128, np.float32)
-        counters = ptxcount.count(SimpleNamespace(asm={"ptx": ptx}, metadata=metadata), None, 1, block, [out])
-        assert (counters.threads, out.tolist()) == (threads, [1] * threads + [0] * (128 - threads))
-
-
 def test_unknown_object_is_refused() -> None:
     kinds = (
         "a Path, a text, the bytes of a cubin, a CuPy RawKernel, a Numba dispatcher, a kernel of Triton, Warp, cuTile "
@@ -150,20 +125,6 @@ def test_unknown_object_is_refused() -> None:
     )
     with pytest.raises(LaunchError, match=f"^the kernel has the type int; pass {kinds}$"):
         ptxcount.count(7, None, 1, 32, [])
-
-
-def test_kernel_of_numba_gets_arrays() -> None:
-    pytest.importorskip("numba.cuda")
-    cuda: Any = importlib.import_module("numba.cuda")
-
-    def scale(out: Any, x: Any, factor: Any) -> None:
-        i = cuda.grid(1)
-        if i < x.size:
-            out[i] = x[i] * factor
-
-    out = np.zeros(256, np.float32)
-    counters = ptxcount.count(cuda.jit(scale), None, 2, 128, [out, np.ones(256, np.float32), np.float32(3)])
-    assert (counters.loads.sectors_per_request, out.tolist()) == (4, [3] * 256)
 
 
 def _dispatcher(module: str) -> Any:

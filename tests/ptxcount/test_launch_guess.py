@@ -10,7 +10,6 @@ import ptxcount
 from ptxcount.cli.argument_words import make_arguments
 from ptxcount.command_line import main
 from ptxcount.report.kernel_uses import KernelUses
-from ptxcount.report.launch_guess import guess_block
 from ptxcount.report.suggested_launches import list_kernels
 from ptxcount.source.declarations import find_declarations, find_structs, guess_instance
 from tests.ptxcount.commands import read_output
@@ -29,7 +28,7 @@ TILE = """\
     __syncthreads();
     for (int j = 0; j < 32; j += 8) x[(row + j) * 256 + column] = tile[threadIdx.x][threadIdx.y + j];
 """
-#: Text before the kernel's name, its body, and options of the suggested command. The last two kernels have rows of 256.
+#: Text before the kernel's name, its body, and options of the suggested command. The last three have rows of 256.
 DECLARED = [
     ("__global__ void", BODY, "--block 256"), ("__global__ void __launch_bounds__(128)", BODY, "--block 128"),
     ("__launch_bounds__(64, 2) __global__ void", BODY, "--block 64"),
@@ -37,6 +36,7 @@ DECLARED = [
     ("extern __shared__ float buffer[]; __shared__ float own[3]; __global__ void", SHARED, "--block 256"),
     ("__global__ void", TILE, "--grid 8,8 --block 32,8"),
     ("__global__ void", "x[(blockIdx.y * blockDim.y + threadIdx.y) * 256] = 0;", "--grid 8,32 --block 32,8"),
+    ("__global__ void __launch_bounds__(48)", TILE, "--block 32,1"),
 ]  # fmt: skip
 
 
@@ -87,14 +87,6 @@ def test_directive_gives_block(directive: str, block: str, tmp_path: Path, capsy
     assert f"--block {block} " in read_output(capsys, file)
 
 
-@pytest.mark.parametrize(
-    ("planar", "most", "block"),
-    [(False, 0, (256,)), (False, 1024, (256,)), (True, 0, (32, 8)), (True, 48, (32, 1)), (True, 16, (16, 1))],
-)
-def test_guessed_block_is_within_the_limit(planar: bool, most: int, block: tuple[int, ...]) -> None:
-    assert guess_block(planar, most) == block
-
-
 @pytest.mark.parametrize(("template", "instance"), [
     ("typename... Ts", "v<float>"), ("bool B, typename T = double", "v<true, double>"), ("int N", "v<256>"),
     ("typename T, int M", "v<float, 16>"), ("class T = int, unsigned M = 4", "v<int, 4>"),  # only N is the block
@@ -131,23 +123,13 @@ __global__ void scale(float* o, Params p, Half h) {
 """
 
 
-def test_members_of_structs_are_found() -> None:
-    """A member is its type, its name, and its number of elements, or 0 if it is no array."""
-    assert find_structs(STRUCTS) == {
-        "Inner": [("const float*", "x", 0), ("int", "n", 2)],
-        "Params": [("float", "by", 0), ("float", "to", 0), ("unsigned int", "n", 0), ("Inner", "in", 0)],
-        "Half": [("long long", "n", 0)],
+def test_methods_types_and_constants_are_no_members() -> None:
+    methods = "M(const float* x) : x(x) { if (n) { f(x); } } __device__ int f() const { return n; };"
+    types = "static constexpr int N = 3; using T = float; typedef int U;"
+    text = f"struct M {{ const float* x; {methods} {types} float by = 0.5f, to; int* n = nullptr; }};"
+    assert find_structs(text) == {
+        "M": [("const float*", "x", 0), ("float", "by", 0), ("float", "to", 0), ("int*", "n", 0)]
     }
-
-
-@pytest.mark.parametrize(("content", "members"), [
-    ("const float* x; M(const float* x) : x(x) { if (n) { f(x); } } __device__ int f() const { return n; }; int n;",
-     [("const float*", "x", 0), ("int", "n", 0)]),
-    ("static constexpr int N = 3; using T = float; typedef int U; float by = 0.5f, to; int* n = nullptr;",
-     [("float", "by", 0), ("float", "to", 0), ("int*", "n", 0)]),
-])  # fmt: skip
-def test_methods_types_and_constants_are_no_members(content: str, members: list[tuple[str, str, int]]) -> None:
-    assert find_structs(f"struct M {{ {content} }};") == {"M": members}
 
 
 @pytest.mark.parametrize("member", [

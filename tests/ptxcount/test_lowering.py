@@ -77,24 +77,6 @@ def test_incomplete_barrier_is_an_error(code: str) -> None:
         _run(f"setp.lt.u32 %p2, %r0, 32; {code}")
 
 
-#: Instruction of eight lanes, and function of its result from their numbers. %r2 is their mask, and %r6 their group.
-GROUPED: list[tuple[str, Callable[[range], int]]] = [
-    ("redux.sync.add.u32 %r5, %r0, %r2;", sum),
-    ("redux.sync.max.u32 %r5, %r0, %r2;", max),
-    ("vote.sync.ballot.b32 %r5, %p1, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes if lane < 40)),
-    ("vote.sync.all.pred %p2, %p1, %r2; selp.u32 %r5, 1, 0, %p2;", lambda lanes: all(lane < 40 for lane in lanes)),
-    ("match.any.sync.b32 %r5, 7, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes)),
-    ("match.all.sync.b32 %r5, %r6, %r2;", lambda lanes: sum(1 << lane % 32 for lane in lanes)),
-]
-
-
-@pytest.mark.parametrize(("code", "expected"), GROUPED)
-def test_lanes_of_a_mask_are_a_group(code: str, expected: Callable[[range], int]) -> None:
-    masks = "shr.u32 %r6, %r0, 3; and.b32 %r3, %r0, 24; shl.b32 %r2, 255, %r3;"
-    groups = [range(first, first + 8) for first in range(0, 64, 8)]
-    assert _run(masks + code).tolist() == [int(expected(group)) for group in groups for _ in group]
-
-
 def test_partial_copy_needs_full_alignment() -> None:
     code = ".shared .align 16 .b8 s[16]; cp.async.cg.shared.global [s], [%rd1+4], 16, 4;"
     with pytest.raises(errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4: a multiple of 16 is needed"):

@@ -26,7 +26,8 @@ def test_loops_have_caveats_of_retries() -> None:
     both = f"{CAS_LOOP_CAVEAT}; {RETRY_CAVEAT}"
     expected: dict[str, dict[str, str]] = {
         "red_bf16": {"global atomic": both}, "sh_cas": {"shared atomic": both},
-        "loop_f64": {"shared atomic": RETRY_CAVEAT}, "word": {},
+        "loop_f64": {"shared atomic": RETRY_CAVEAT}, "loop_u64": {"shared atomic": RETRY_CAVEAT},
+        "swap_u64": {}, "cas_u64": {}, "word": {},
     }  # fmt: skip
     for kernel, caveats in expected.items():
         assert launches[kernel].execute().caveats() == caveats

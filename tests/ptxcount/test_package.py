@@ -34,7 +34,7 @@ def test_package_imports_its_dependencies() -> None:
     trees = {file: ast.walk(ast.parse(file.read_text(encoding="utf-8"))) for file in files}
     imports = {(name.partition(".")[0], file) for file, nodes in trees.items() for name in _iter_imports(nodes)}
     (reader,) = [file for name, file in imports if name == "elftools"]  # optional
-    assert reader.relative_to(PACKAGE) == Path("source", "cubin_ptx.py")
+    assert reader.relative_to(PACKAGE) == Path("source", "kernel_sources.py")
     names = {name for name, _ in imports} - {"elftools"}
     assert "numpy" in names
     assert names - {"msgspec", "numpy", "platformdirs", "tomli"} <= sys.stdlib_module_names

@@ -23,24 +23,6 @@ def test_guarded_write_spares_other_threads() -> None:
     assert out.tolist() == [5] * 20 + [7] * 44
 
 
-@pytest.mark.parametrize("space", ["shared", "global"])
-def test_cvta_converts_loaded_addresses(space: str) -> None:
-    """Thread t loads a number i, and stores t at element i ^ 5 by a generic address.
-
-    It loads t back by the address that ``cvta.to`` converts, adds 100, and stores the sum at its own element.
-    """
-    base = "cvt.u64.u32 %rd3, %r7;" if space == "shared" else "ld.param.u64 %rd3, [p0];"
-    within = "and.b32 %r4, %r4, 63;" if space == "shared" else ""
-    out = words_after(f"""
-        mov.u32 %r6, %ctaid.x; mad.wide.u32 %rd1, %r6, 256, %rd1;
-        ld.global.u32 %r4, [%rd1]; xor.b32 %r4, %r4, 5; {within} bar.sync 0; {base} mad.wide.u32 %rd2, %r4, 4, %rd3;
-        cvta.{space}.u64 %rd4, %rd2; st.u32 [%rd4], %r0; bar.sync 0;
-        cvta.to.{space}.u64 %rd5, %rd4; ld.{space}.u32 %r5, [%rd5]; add.u32 %r5, %r5, 100; bar.sync 0;
-        st.global.u32 [%rd1], %r5;
-    """, blocks=2, size=128)  # fmt: skip
-    assert out.tolist() == [100 + t for t in range(64)] * 2
-
-
 @pytest.mark.parametrize(("step", "first", "misaligned_thread"), [(4, 1, 0), (2, 0, 1)])
 def test_misaligned_access_names_its_thread(step: int, first: int, misaligned_thread: int) -> None:
     """Thread t of each block loads 4 bytes at byte first + step * t."""
@@ -66,19 +48,6 @@ def test_isspacep_tells_the_space(space: str) -> None:
         assert set(results.tolist()) == {int(space == origin)}
 
 
-@pytest.mark.parametrize(("comparison", "first_without_store"), [("lt", 16), ("ge", 0)])
-def test_written_memory_is_per_block(comparison: str, first_without_store: int) -> None:
-    body = f"""
-        mov.u32 %r4, %ctaid.x; setp.{comparison}.u32 %p1, %r4, 16;
-        @!%p1 bra READ;
-        st.shared.u32 [%r1], 1;
-        READ: ld.shared.u32 %r5, [%r1];
-    """
-    with pytest.raises(errors.UninitializedReadError) as caught:
-        words_after(body, blocks=32)
-    assert caught.value.block == (first_without_store, 0, 0)
-
-
 #: Operation, operand, and function of the result on word i, which holds i and which threads i and i + 32 share.
 REDUCTIONS = [
     ("add.u32", "3", lambda i: i + 6), ("min.s32", "-1", lambda i: 2**32 - 1),
@@ -90,21 +59,10 @@ REDUCTIONS = [
 
 
 @pytest.mark.parametrize(("operation", "operand", "expected"), REDUCTIONS, ids=[row[0] for row in REDUCTIONS])
-@pytest.mark.parametrize("space", ["global", "shared"])
-def test_red_of_two_threads_is_exact(space: str, operation: str, operand: str, expected: Any) -> None:
-    """In shared memory, the word is the lower half of a 64-bit number."""
-    place = f"and.b32 %r4, %r0, 31; cvt.u64.u32 %rd2, %r4; shl.b64 %rd2, %rd2, {2 if space == 'global' else 3};"
-    if space == "global":
-        body = f"ld.param.u64 %rd1, [p0]; add.u64 %rd1, %rd1, %rd2; red.global.{operation} [%rd1], {operand};"
-    else:
-        body = f"""
-            cvt.u32.u64 %r5, %rd2; add.u32 %r5, %r5, %r7; cvt.u64.u32 %rd3, %r4;
-            setp.lt.u32 %p1, %r0, 32; @%p1 st.shared.u64 [%r5], %rd3; bar.sync 0;
-            red.shared.{operation} [%r5], {operand}; bar.sync 0;
-            ld.shared.u64 %rd4, [%r5]; @%p1 st.global.u32 [%rd1], %rd4;
-        """
-    out = words_after(place + body, size=32 if space == "global" else 64)
-    assert out[:32].tolist() == [*map(expected, range(32))]
+def test_red_of_two_threads_is_exact(operation: str, operand: str, expected: Any) -> None:
+    place = "ld.param.u64 %rd1, [p0]; and.b32 %r4, %r0, 31; mad.wide.u32 %rd1, %r4, 4, %rd1;"
+    out = words_after(f"{place} red.global.{operation} [%rd1], {operand};", size=32)
+    assert out.tolist() == [*map(expected, range(32))]
 
 
 def test_word_behind_a_wide_store_is_unwritten() -> None:

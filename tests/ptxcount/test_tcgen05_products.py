@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptxcount.util.errors import TensorMemoryError, UninitializedReadError, UnsupportedInstructionError
-from tests.ptxcount.small_floats import ml_dtypes
+from tests.ptxcount.small_floats import NARROW
 from tests.ptxcount.snippets import list_registers
 from tests.ptxcount.tcgen05_kernels import (
     ABSOLUTE_STRIDE,
@@ -58,18 +58,15 @@ def test_types_as_in_numpy(kind: str, left_type: str, right_type: str, result: s
     np.testing.assert_array_equal(out, -expected if is_negated else expected)
 
 
-@pytest.mark.parametrize("swizzle", ["none", "32", "64", "128"])
-@pytest.mark.parametrize("majors", [(a, b) for a in (False, True) for b in (False, True)])
-@pytest.mark.parametrize("kind", ["f16", "f8f6f4"])
-def test_orders_and_swizzles_as_in_numpy(kind: str, majors: tuple[bool, bool], swizzle: str) -> None:
+#: Kind, swizzle, and True for an MN-major factor. ``128_32``, the 128-byte swizzle with 32-byte atoms, needs these.
+ORDERS = [*product(("f16", "f8f6f4"), ("none", "32", "64", "128"), (False, True), (False, True)),
+          ("tf32", "128_32", True, True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "swizzle", "turns_a", "turns_b"), ORDERS)
+def test_orders_and_swizzles_as_in_numpy(kind: str, swizzle: str, turns_a: bool, turns_b: bool) -> None:
     a, b = (make_factor(128, KINDS[kind].k, KINDS[kind].factors[0]) for _ in range(2))
-    np.testing.assert_array_equal(multiply(a, b, kind, swizzle=swizzle, majors=majors), multiply_exactly(a, b))
-
-
-def test_swizzle_with_32_byte_atoms_as_in_numpy() -> None:
-    """``128_32``, the 128-byte swizzle with 32-byte atoms, exists only for MN-major factors."""
-    a, b = make_factor(128, 8, "tf32"), make_factor(64, 8, "tf32")
-    out = multiply(a, b, "tf32", swizzle="128_32", majors=(True, True))
+    out = multiply(a, b, kind, swizzle=swizzle, majors=(turns_a, turns_b))
     np.testing.assert_array_equal(out, multiply_exactly(a, b))
 
 
@@ -128,15 +125,10 @@ def test_left_factor_may_be_in_tensor_memory(rows: int) -> None:
     np.testing.assert_allclose(decode(out[find_lanes(rows)], "f32"), multiply_exactly(a, b), rtol=1e-6)
 
 
-#: Types of less than 8 bits: name, bits, and dtype.
-NARROW = [
-    ("e2m1", 4, ml_dtypes.float4_e2m1fn), ("e2m3", 6, ml_dtypes.float6_e2m3fn), ("e3m2", 6, ml_dtypes.float6_e3m2fn),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "bits", "dtype"), NARROW)
-def test_narrow_types_are_padded(name: str, bits: int, dtype: type) -> None:
+@pytest.mark.parametrize("name", [name for name, (_, bits) in NARROW.items() if bits < 8])
+def test_narrow_types_are_padded(name: str) -> None:
     """A row of 32 elements has two units of 16 bytes. Each begins with 16 packed elements; the rest is padding."""
+    dtype, bits = NARROW[name]
     numbers = np.arange(1 << bits, dtype=np.uint8).view(dtype).astype(np.float64)
     elements = RNG.integers(0, 1 << bits, (2, 128, 32))
     factors = []
@@ -181,27 +173,24 @@ def _run_changed(changed_bits: int = 0, idesc: int | None = None) -> None:
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, a[:64]))
 
 
-@pytest.mark.parametrize(("changed_bits", "error", "text"), [
-    (FIXED_FIELD, TensorMemoryError, "bits 46 to 48 of the shared memory descriptor .* are 000"),
-    (3 * SWIZZLE_CODE, TensorMemoryError, "the swizzle, are 3; allowed are 0, 1, 2, 4, 6"),
-    (BASE_OFFSET | SWIZZLES["128"].code * SWIZZLE_CODE, UnsupportedInstructionError, "base offset"),
-    (ABSOLUTE_STRIDE, UnsupportedInstructionError, "absolute stride"),
-])  # fmt: skip
-def test_wrong_memory_descriptors_are_errors(changed_bits: int, error: type[Exception], text: str) -> None:
+#: Changed bits of the left memory descriptor, instruction descriptor if it is another, and the error. The product is
+#: dense, of f16, and of one block.
+WRONG_DESCRIPTORS: list[tuple[int, int | None, type[Exception], str]] = [
+    (FIXED_FIELD, None, TensorMemoryError, "bits 46 to 48 of the shared memory descriptor .* are 000"),
+    (3 * SWIZZLE_CODE, None, TensorMemoryError, "the swizzle, are 3; allowed are 0, 1, 2, 4, 6"),
+    (BASE_OFFSET | SWIZZLES["128"].code * SWIZZLE_CODE, None, UnsupportedInstructionError, "base offset"),
+    (ABSOLUTE_STRIDE, None, UnsupportedInstructionError, "absolute stride"),
+    (0, describe_product(128, 64, left=7), TensorMemoryError, "the type of A, are 7; they must be 0"),
+    (0, describe_product(96, 64), TensorMemoryError, "96 x 64 is no shape .*; M must be one of 128, 64"),
+    (0, describe_product(256, 64), TensorMemoryError, "256 x 64 is no shape"),
+    (0, describe_product(128, 64, sparse=1), TensorMemoryError, "bit 2 of the instruction descriptor"),
+]
+
+
+@pytest.mark.parametrize(("changed_bits", "idesc", "error", "text"), WRONG_DESCRIPTORS)
+def test_wrong_descriptors_are_errors(changed_bits: int, idesc: int | None, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        _run_changed(changed_bits)
-
-
-@pytest.mark.parametrize(("idesc", "text"), [
-    (describe_product(128, 64, left=7), "the type of A, are 7; they must be 0"),
-    (describe_product(96, 64), "96 x 64 is no shape .*; M must be one of 128, 64"),
-    (describe_product(256, 64), "256 x 64 is no shape"),
-    (describe_product(128, 64, sparse=1), "bit 2 of the instruction descriptor"),
-])  # fmt: skip
-def test_wrong_instruction_descriptors_are_errors(idesc: int, text: str) -> None:
-    """The product is dense, of f16, and of one block."""
-    with pytest.raises(TensorMemoryError, match=text):
-        _run_changed(idesc=idesc)
+        _run_changed(changed_bits, idesc)
 
 
 def test_base_offset_without_swizzle_has_no_effect() -> None:
@@ -214,9 +203,8 @@ def test_result_at_a_wrong_lane_is_a_fault(rows: int, lane: int) -> None:
     factor = lay_out(make_factor(128, 16))
     code = make_code(factor, factor, "f16", describe_product(rows, 64))
     code = code.replace("[%d], %a", f"[%d+{lane * LANE}], %a")
-    with pytest.raises(
-        TensorMemoryError, match=f"the result begins at lane {lane}; with {rows} rows, .* must begin at lane 0"
-    ):
+    message = f"the result begins at lane {lane}; with {rows} rows, .* must begin at lane 0"
+    with pytest.raises(TensorMemoryError, match=message):
         run_product(factor, factor, code, 64)
 
 

@@ -195,7 +195,9 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run_count(words: Sequence[str]) -> int:
     try:
         with scratch_folder("ptxcount-"):
-            _print_text(_make_report(words))
+            text, encoding = escape_unprintable(_make_report(words)), sys.stdout.encoding or "utf-8"
+            # A source may have characters that the terminal lacks.
+            sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
     except BrokenPipeError:  # an OSError without a message: `run_command` returns its exit code
         raise
     except (PtxError, OSError) as error:
@@ -205,8 +207,3 @@ def _run_count(words: Sequence[str]) -> int:
         sys.stderr.write(f"MemoryError: the arrays do not fit in this machine's memory: {error}; use smaller ones\n")
         return 1
     return 0
-
-
-def _print_text(text: str) -> None:
-    encoding = sys.stdout.encoding or "utf-8"  # a source may have characters that the terminal lacks
-    sys.stdout.write(escape_unprintable(text).encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -12,12 +12,12 @@ from ..cli.ending import run_command, scratch_folder
 from ..cli.options import attach_flags, escape_unprintable, join_flags
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
-from . import limits, lock_changes, pins
+from . import limits, pins
 from .count_cache import nvcc_release
 from .counting import LaunchCounts, count_launches, list_files
 from .diagnostics import FALL, GONE, NOT_COUNTED, NOT_PINNED, OTHER_COMPILER, RISE, UNCLEAR, WRONG_KERNEL, Diagnostic
 from .directives import Directives
-from .formats import FORMATS
+from .formats import FORMATS, format_markdown
 from .launches import FILE, Launch, TableError, read_launches
 
 #: The command in messages; `_report_findings` appends the folder.
@@ -240,7 +240,7 @@ def _name_causes(
 def _compare_revision(options: argparse.Namespace) -> int:
     lock = pins.read_lock_at(options.revision)
     launch_counts, failures = count_launches(read_launches(options.folder))
-    print(lock_changes.format_markdown(launch_counts, failures, lock, nvcc_release()))
+    print(format_markdown(launch_counts, failures, lock, nvcc_release()))
     return 0
 
 

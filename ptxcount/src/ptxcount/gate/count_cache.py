@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, TypedDict
 import msgspec
 import platformdirs
 
-from ..source.cuda_compiler import find_nvcc
+from ..source.cuda_compiler import ARCH, find_nvcc
 from ..util import atomic_write
 from ..util.errors import PtxError
 from .launches import Launch
@@ -142,3 +142,22 @@ def identify_file(path: str) -> list[int] | None:
     except OSError:
         return None
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def hash_files(folder: Path, files: Iterable[str]) -> dict[str, str]:
+    """Hash each file to 16 hexadecimal digits. CRLF counts as LF, because git may change line ends."""
+    texts = {file: (folder / file).read_bytes().replace(b"\r\n", b"\n") for file in sorted({*files})}
+    return {file: hashlib.sha256(text).hexdigest()[:16] for file, text in texts.items()}
+
+
+def describe_settings(launch: Launch) -> str:
+    """Return the settings that are not in the key of a launch in the lock file.
+
+    The key of a named launch has none. Other keys lack only the architecture. The default architecture is left out.
+    """
+    extents = f"{launch.grid} {launch.block} {launch.dynamic_shared} {launch.cluster or ''}"
+    words = []
+    if launch.name:
+        words = [launch.file, launch.kernel or "", extents, *launch.arguments, *launch.variables, launch.flags]
+    words.append("" if launch.arch in (None, ARCH) else f"-arch={launch.arch}")
+    return " ".join(words).strip()

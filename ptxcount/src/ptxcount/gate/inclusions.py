@@ -177,8 +177,8 @@ class Disk:
     """Files and folders, read only once, because several sources include the same headers."""
 
     def __init__(self) -> None:
-        self.hash_file, self.is_readable = lru_cache(None)(_hash_file), lru_cache(None)(_is_readable)
-        self._list_folder = lru_cache(None)(_list_folder)
+        self.hash_file, self._list_folder = lru_cache(None)(_hash_file), lru_cache(None)(_list_folder)
+        self.is_readable = lru_cache(None)(lambda path: os.path.isfile(path) and os.access(path, os.R_OK))  # noqa: PTH113
 
     def iter_present(self, candidates: Candidates) -> Iterator[str]:
         """Yield the candidates that exist as files."""
@@ -208,7 +208,3 @@ def _list_folder(folder: str) -> frozenset[str]:
         return frozenset(os.listdir(folder or "."))  # noqa: PTH208 -- as above
     except OSError:
         return frozenset()
-
-
-def _is_readable(path: str) -> bool:
-    return os.path.isfile(path) and os.access(path, os.R_OK)  # noqa: PTH113 -- as above

@@ -15,9 +15,9 @@ from ..util.errors import LaunchError
 from ..util.git_environment import make_environment
 from ..util.grammar import count_noun
 from ..util.regular_files import require_regular
+from .count_cache import describe_settings, hash_files
 from .counting import LaunchCounts
 from .diagnostics import FALL, NOT_COUNTED, NOT_PINNED, RISE, Diagnostic
-from .input_hashes import describe_settings, hash_files
 from .launches import Launch
 
 FILE = "ptxcount.lock"

@@ -56,7 +56,6 @@ _LAZY_MODULES = {
     "wgmma": "hopper.wgmma",
     "tcgen05": "tcgen05",
     "clusterlaunchcontrol": "hopper.launch_control",
-    "cvt.rs": "random_rounding",
 }
 _TABLE_OPCODES = {key.partition(".")[0] for key in INSTRUCTIONS}
 #: Dtype of the halves of a pair, by the type's name.

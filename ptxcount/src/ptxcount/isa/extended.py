@@ -22,11 +22,6 @@ def _add(a: Array, b: Array, carry: Array) -> tuple[Array, Array]:
     return total, (without_carry < a) | (total < without_carry)
 
 
-def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
-    without_borrow = a - b
-    return without_borrow - borrow, (a < b) | (without_borrow < borrow)
-
-
 class _CarrySum(NamedTuple):
     #: Number of operands, and the function that reduces them to two summands.
     operands: int
@@ -38,7 +33,7 @@ class _CarrySum(NamedTuple):
 #: Sums by the opcode, without ``c`` and ``.cc``, and the half of the product.
 _SUMS = {
     "add": _CarrySum(2, lambda a, b: (a, b), _add),
-    "sub": _CarrySum(2, lambda a, b: (a, b), _subtract),
+    "sub": _CarrySum(2, lambda a, b: (a, b), lambda a, b, borrow: (a - b - borrow, (a < b) | (a - b < borrow))),
     "mad.lo": _CarrySum(3, lambda a, b, c: (a * b, c), _add),
     "mad.hi": _CarrySum(3, lambda a, b, c: (multiply_high(a, b), c), _add),
 }

@@ -28,10 +28,6 @@ class Residue(NamedTuple):
         """Return the residue that holds for both residues: (16, 4) and (16, 12) -> (8, 4)."""
         return _make_residue(gcd(self.modulus, second.modulus, self.remainder - second.remainder), self.remainder)
 
-    def drop_remainder(self) -> Residue:
-        """Keep only the largest power of two that divides all values: (16, 12) -> (4, 0)."""
-        return Residue(gcd(self.modulus, self.remainder), 0)
-
     def subtract(self, number: int) -> Residue:
         """Return the residue of the register minus a number."""
         return _make_residue(self.modulus, self.remainder - number)
@@ -140,7 +136,9 @@ class _ResidueAnalysis:
         if residue is None:
             return False
         if self._write_counts[target.name] > 1 or not _keeps_remainder(instruction):
-            residue = residue.drop_remainder()
+            residue = Residue(
+                gcd(*residue), 0
+            )  # only the largest power of two that divides all values: (4, 0) of (16, 12)
         earlier = self._residues.get(target.name)
         if earlier is not None:
             residue = earlier.join(residue)

@@ -30,15 +30,11 @@ def parse(text: str) -> Program:
     Bodies are parsed by `Entry.parse_body` and `Function.body`, which raise the same error. Of the errors in bodies,
     only a missing end is raised here.
     """
-    stream = Stream(_INLINE.sub(_blank_locations, text))
+    stream = Stream(_INLINE.sub(lambda assembly: _LOC.sub(lambda location: " " * len(location[0]), assembly[0]), text))
     parser = _Parser(stream, stream.find_files())
     for _ in parser.iter_declarations():
         pass
     return parser.program
-
-
-def _blank_locations(assembly: re.Match[str]) -> str:
-    return _LOC.sub(lambda location: " " * len(location[0]), assembly[0])
 
 
 def list_essential_tokens(text: str, entry: str) -> list[str]:

@@ -26,12 +26,6 @@ def _format_amount(amount: object, unit: str) -> str:
     return f"{amount} {unit}" if str(amount) != "1" else f"1 {re.sub('(?<=ss)es$|s$', '', unit)}"
 
 
-def _find_unit(access: Access) -> str:
-    if access.space == "constant":
-        return "constant addresses"
-    return "sectors" if access.sectors else "wavefronts"
-
-
 def _count_units(access: Access) -> int:
     """Return the cost of an access in its unit: sectors, wavefronts or constant addresses; the other two are 0."""
     return access.sectors + access.wavefronts + access.addresses
@@ -90,7 +84,7 @@ def list_costs(counters: LaunchCounters, words: Sequence[str] = ()) -> list[Cost
     costs_by_key: dict[tuple[object, ...], Cost] = {}
     for access in counters.machine_code_accesses():
         if not access.is_uniform_constant:
-            unit = _find_unit(access)
+            unit = "constant addresses" if access.space == "constant" else "sectors" if access.sectors else "wavefronts"
             array = find_array_name(access, counters.arrays, words) or f"{access.space} memory"
             key = (unit, array, access.source.file, access.source.line, access.kind)
             costs_by_key.setdefault(key, Cost(unit, array, [])).accesses.append(access)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..util.errors import LaunchError
 from .adapted_kernel import AdaptedKernel, view_array
-from .cubin_ptx import read_embedded_ptx
+from .kernel_sources import read_embedded_ptx
 from .numba_kernels import adapt_numba
 from .tile_kernels import adapt_cute, adapt_cutile, adapt_tilelang
 from .triton_kernels import adapt_compiled_triton, adapt_jit_function

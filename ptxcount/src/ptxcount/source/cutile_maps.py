@@ -12,7 +12,7 @@ import numpy as np
 from ..isa.hopper.map_fields import SWIZZLES
 from ..isa.hopper.tensor_maps import TensorMap
 from ..util.errors import LaunchError
-from .cubin_ptx import open_object, read_section
+from .kernel_sources import open_object, read_section
 
 #: The host function. Its fourth argument points to the parameters of the kernel; it writes the maps after them.
 _FUNCTION = "__CUDA_TILEIR_FUNC_ON_ARGUMENTS_CHANGE_0"

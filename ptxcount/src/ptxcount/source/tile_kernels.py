@@ -15,8 +15,8 @@ from ..ptx.program import Variable
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
 from .adapted_kernel import DIVISOR, SWIZZLES, AdaptedKernel, describe_shape, import_tool, is_aligned
-from .cubin_ptx import read_embedded_ptx
 from .declarations import find_declarations
+from .kernel_sources import read_embedded_ptx
 from .names import find_entry
 
 if TYPE_CHECKING:

@@ -1,8 +1,14 @@
-"""Kernels of Triton: a ``@triton.jit`` function, the result of ``triton.compile``, or only its PTX."""
+"""Kernels of Triton: a ``@triton.jit`` function, the result of ``triton.compile``, or only its PTX.
+
+A host may pass a tensor descriptor, ``TensorDescriptor`` of ``triton.tools``. From sm_90 on, a kernel takes a
+tensor map for it. For sm_80, it takes the array, its shape, its strides, and flags.
+"""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +16,10 @@ from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
 from ..util.errors import LaunchError
 from ..util.grammar import count_noun
-from .adapted_kernel import DIVISOR, AdaptedKernel, import_tool, is_aligned, parse_capability, view_array
-from .triton_descriptors import expand_descriptors, is_descriptor
+from .adapted_kernel import DIVISOR, SWIZZLES, AdaptedKernel, import_tool, is_aligned, parse_capability, view_array
+
+if TYPE_CHECKING:
+    from ..isa.hopper.tensor_maps import TensorMap
 
 #: Dtypes -> Triton's type names, where these are not a letter and the number of bits.
 _TYPES = {
@@ -26,7 +34,7 @@ def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[An
     """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
     metadata, ptx = kernel.metadata, kernel.asm["ptx"]
     name = entry or metadata.name
-    arguments = expand_descriptors(arguments, getattr(metadata, "tensordesc_meta", None) or [])
+    arguments = _expand_descriptors(arguments, getattr(metadata, "tensordesc_meta", None) or [])
     kernel_entry = parse_cached(ptx).entries.get(name)
     missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
     sizes = [getattr(metadata, f"{memory}_scratch_size", 0) for memory in ("global", "profile")]
@@ -81,7 +89,7 @@ def adapt_jit_function(
         if kind == "constexpr":
             constants[(place,)] = value
             continue
-        passed.append(value if isinstance(value, np.ndarray) or is_descriptor(value) else _make_scalar(value, kind))
+        passed.append(value if isinstance(value, np.ndarray) or _is_descriptor(value) else _make_scalar(value, kind))
         if _is_divisible(value, parameter):
             attributes[(place,)] = [["tt.divisibility", DIVISOR]]
     compiler = import_tool("triton.compiler", kernel)
@@ -126,7 +134,7 @@ def _find_type(value: Any, parameter: Any) -> str:
         return "i64" if value < 1 << 63 else "u64"
     if isinstance(value, float):
         return "fp32"
-    if is_descriptor(value):
+    if _is_descriptor(value):
         return f"tensordesc<{_name_type(view_array(value.base).dtype)}{[*value.block_shape]}>"
     if not isinstance(value, np.ndarray | np.generic):
         problem = f"argument {parameter.name} of Triton's kernel has the type {type(value).__name__}"
@@ -155,8 +163,66 @@ def _make_scalar(value: Any, kind: str) -> Any:
 
 def _is_divisible(value: Any, parameter: Any) -> bool:
     """Tell if Triton's launch would specialize the kernel for this value as a multiple of 16."""
-    if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment or is_descriptor(value):
+    if parameter.do_not_specialize or parameter.do_not_specialize_on_alignment or _is_descriptor(value):
         return False
     if not isinstance(value, np.ndarray):
         return _is_integer(value) and int(value) % DIVISOR == 0
     return is_aligned(value)
+
+
+def _is_descriptor(argument: Any) -> bool:
+    """Tell if an argument is a tensor descriptor."""
+    return all(hasattr(argument, name) for name in ("base", "block_shape", "padding"))
+
+
+def _expand_descriptors(arguments: Sequence[Any], properties: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return arguments as Triton's launch passes them: a descriptor becomes a map, and its shape and strides.
+
+    ``properties`` has the properties of each map; none for sm_80, where array, shape, strides and flags replace it.
+    """
+    remaining_properties = iter(properties)
+    expanded: list[Any] = []
+    for argument in arguments:
+        if not _is_descriptor(argument):
+            expanded.append(argument)
+            continue
+        array = _view_elements(argument)
+        strides = [*map(np.int64, argument.strides)]
+        flags = [np.bool_(argument.padding == "nan"), np.bool_(getattr(argument, "round_f32_to_tf32", False))]
+        if properties:
+            expanded.append(_make_map(array, next(remaining_properties), flags))
+        else:
+            expanded += [array, *map(np.int64, argument.shape), *strides, *flags]
+        expanded += [*map(np.int32, argument.shape), *strides]
+    return expanded
+
+
+def _view_elements(descriptor: Any) -> Any:
+    """View a descriptor's elements; raise `LaunchError` unless the base is a contiguous array with these elements."""
+    base = view_array(descriptor.base)
+    if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
+        raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
+    strides = [stride * base.itemsize for stride in descriptor.strides]
+    try:
+        return np.ndarray(tuple(descriptor.shape), base.dtype, base.reshape(-1).view(np.uint8), 0, strides)
+    except (TypeError, ValueError):
+        raise LaunchError(
+            f"a tensor descriptor with shape {[*descriptor.shape]} and strides {[*descriptor.strides]} exceeds its "
+            f"array of {base.size} elements; pass a larger array"
+        ) from None
+
+
+def _make_map(array: Any, properties: Mapping[str, Any], flags: Sequence[Any]) -> TensorMap:
+    """Make a tensor map of an array; ``flags`` tell if the map fills with NaN, and if it rounds to TF32."""
+    from ..isa.hopper.tensor_maps import TensorMap  # noqa: PLC0415 -- which few kernels take
+
+    fills_nan, rounds = map(bool, flags)
+    unsupported = {
+        "rounds to TF32": rounds,
+        "pads packed FP4": properties["fp4_padded"],
+        "is in im2col mode": properties.get("is_im2col"),
+    }
+    for mode, is_used in unsupported.items():
+        if is_used:
+            raise LaunchError(f"a tensor descriptor of Triton that {mode} is not supported; pass a kernel without one")
+    return TensorMap(array, tuple(properties["block_size"]), SWIZZLES[properties["swizzle"]], fills_nan=fills_nan)

@@ -148,16 +148,15 @@ class MapFields:
 
     def locate(self, start: Sequence[int], offsets: Sequence[int] = ()) -> Elements:
         """Return the elements of a copy that begins at the coordinates ``start``, x first, with ``im2col`` offsets."""
-        return self._locate_column(self.column, start, offsets) if self.column else self._locate_tile(start)
+        if self.column:
+            return self._locate_column(self.column, start, offsets)
+        steps, counts = (1, *self.steps[1:]), self._count_elements()
+        places = [first + step * np.arange(count) for first, step, count in zip(start, steps, counts, strict=True)]
+        return self._combine(np.ix_(*places[::-1])[::-1], counts[0])
 
     def _count_elements(self) -> list[int]:
         """Return the number of elements that a tile copy moves along each axis. TMA ignores the element stride of x."""
         return [-(-count // step) for count, step in zip(self.box, (1, *self.steps[1:]), strict=True)]
-
-    def _locate_tile(self, start: Sequence[int]) -> Elements:
-        steps, counts = (1, *self.steps[1:]), self._count_elements()
-        places = [first + step * np.arange(count) for first, step, count in zip(start, steps, counts, strict=True)]
-        return self._combine(np.ix_(*places[::-1])[::-1], counts[0])
 
     def _locate_column(self, column: Column, start: Sequence[int], offsets: Sequence[int]) -> Elements:
         """Enumerate pixels along width, then height and depth, then images; each line begins at the lower corner."""

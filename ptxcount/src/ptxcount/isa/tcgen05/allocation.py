@@ -1,4 +1,4 @@
-"""Allocation of tensor memory: ``tcgen05.alloc``, ``dealloc``, ``relinquish_alloc_permit``; and ``fence``."""
+"""Allocation of tensor memory: ``tcgen05.alloc``, ``dealloc``, ``relinquish_alloc_permit``; ``fence``, ``commit``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import numpy as np
 
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
+from ..hopper.mbarriers import signal_barrier
 from ..opcode_registry import Step, binds
-from ..operands import expect_count, expect_modifiers, make_array_reader
-from ..single_threads import make_row_reporter
+from ..operands import expect_count, expect_modifiers, make_array_reader, make_reader
+from ..single_threads import iter_threads, make_row_reporter
 from ..spaces import make_shared_reader
-from .issuing_warps import find_whole_warps, read_group_size, read_per_warp
+from .issuing_warps import GROUP_SIZES, find_cta_group, find_whole_warps, read_group_size, read_per_warp
 
 _U32 = TYPES["u32"]
-_NAMES = {"sync", "aligned", "shared::cta", "b32", "cta_group::1", "cta_group::2"}
+_NAMES = {"sync", "aligned", "shared::cta", "b32", *GROUP_SIZES}
 
 
 @binds("tcgen05", having={"alloc", "dealloc", "relinquish_alloc_permit"})
@@ -78,3 +79,36 @@ def _bind_fence(instruction: Instruction) -> Step:
     """Bind ``tcgen05.fence::before_thread_sync`` and ``after_thread_sync`` to no operation: all is in order here."""
     expect_count(instruction, 0)
     return lambda chunk: None
+
+
+_COMMIT_NAMES = {"commit", "mbarrier::arrive::one", "shared::cluster", "multicast::cluster", "b64", *GROUP_SIZES}
+
+
+@binds("tcgen05", having={"commit"})
+def _bind_commit(instruction: Instruction) -> Step:
+    """Bind ``tcgen05.commit.cta_group.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [a]{, mask}``.
+
+    An mbarrier gets an arrival when earlier products and copies are complete. ``mask`` has the ranks of the blocks
+    whose mbarriers, at the address ``a``, get it.
+    """
+    expect_modifiers(instruction, instruction.modifiers, _COMMIT_NAMES, {"mbarrier::arrive::one"})
+    group_size, is_multicast = read_group_size(instruction), "multicast::cluster" in instruction.modifiers
+    expect_count(instruction, 2 if is_multicast else 1)
+    readers = [make_shared_reader(instruction, instruction.operands[0])]
+    readers += [make_reader(instruction, operand, TYPES["u16"]) for operand in instruction.operands[1:]]
+
+    def commit(chunk: Chunk) -> None:
+        report, shared = make_row_reporter(chunk), chunk.shared
+        for (place, *mask), rows in iter_threads(chunk, readers):
+            for row in rows:
+                owner, offset = shared.find_owner(row, place)
+                signalled = [owner]
+                if mask:
+                    first = shared.find_first_block(row)
+                    signalled = [first + rank for rank in range(16) if mask[0] >> rank & 1]
+                issuers = find_cta_group(chunk, row, group_size)
+                chunk.tensor.commit(issuers, [(block, offset) for block in signalled])
+                for block in signalled:
+                    signal_barrier(chunk, block, offset, report, arrivals=1)
+
+    return commit

@@ -26,16 +26,11 @@ GEOMETRIES = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, T
 _FAR = 2.0**40
 
 
-def _mirror_index(index: Array, extent: int) -> Array:
-    within = index % (2 * extent)
-    return np.asarray(np.minimum(within, 2 * extent - 1 - within))
-
-
 #: Address modes: functions that map an index out of bounds to one inside. With ``border``, there are zeros outside.
 ADDRESSES: dict[str, Callable[[Array, int], Array]] = {
     **dict.fromkeys(("clamp", "border"), lambda index, extent: np.clip(index, 0, extent - 1)),
     "wrap": lambda index, extent: np.asarray(index % extent),
-    "mirror": _mirror_index,
+    "mirror": lambda index, extent: np.asarray(np.minimum(index % (2 * extent), (-1 - index) % (2 * extent))),
 }
 
 
