@@ -31,3 +31,10 @@ def test_many_exits_take_little_time() -> None:
     start = time.process_time()
     assert len(find_yielding_loops(find_paths(kernel.entry.instructions, kernel.flow))) == 1
     assert time.process_time() - start < 1  # 2 s and more if each exit is analysed apart
+
+
+def test_predicated_return_is_no_end() -> None:
+    text = module("bra L;\nL: @%p1 ret;\nM: mov.u32 %r1, 0;\nbra N;\nN: bra O;\nO:", 0)
+    kernel = prepare_executable(parse(text), "snippet")
+    paths = find_paths(kernel.entry.instructions, kernel.flow)
+    assert [paths.blocks[index][0].opcode for index in sorted(paths.ends) if paths.blocks[index]] == ["bra", "ret"]
