@@ -1,16 +1,20 @@
 """Loops into which ptxas puts a ``YIELD``, against its machine code; `test_nsight_compute.py` has a GPU's counts."""
 
+import time
 from pathlib import Path
 
 import pytest
 
 from ptxcount.engine.executable import prepare_executable
+from ptxcount.engine.paths import find_paths
+from ptxcount.engine.yields import find_yielding_loops
 from ptxcount.ptx.parser import parse
 from tests.ptxcount import sources
 from tests.ptxcount.machine_code import disassemble
+from tests.ptxcount.snippets import module
 
 
-@pytest.mark.parametrize(("file", "count"), [("exits", 19), ("yielding", 33), ("divergence", 0)])
+@pytest.mark.parametrize(("file", "count"), [("exits", 20), ("yielding", 33), ("divergence", 0)])
 def test_loops_yield_as_in_machine_code(file: str, count: int, nvdisasm: Path, tmp_path: Path) -> None:
     text = sources.ptx(file, arch="sm_90")
     program, code = parse(text), disassemble(text, nvdisasm, tmp_path)
@@ -18,3 +22,19 @@ def test_loops_yield_as_in_machine_code(file: str, count: int, nvdisasm: Path, t
     expected = {name for name, lines in code.items() if any(" YIELD" in line for line in lines)}
     assert predicted == expected
     assert len(expected) == count
+
+
+def test_many_exits_take_little_time() -> None:
+    exits = "".join(f"add.u32 %r2, %r2, 1;\nsetp.eq.u32 %p2, %r2, {place};\n@%p2 bra E;\n" for place in range(1500))
+    loop = f"L: atom.shared.add.u32 %r3, [s], 1;\n{exits}setp.ne.u32 %p1, %r3, 9;\n@%p1 bra L;\nE: mov.u32 %r1, 0;\n"
+    kernel = prepare_executable(parse(module(f".shared .b32 s[1];\n{loop}", 0)), "snippet")
+    start = time.process_time()
+    assert len(find_yielding_loops(find_paths(kernel.entry.instructions, kernel.flow))) == 1
+    assert time.process_time() - start < 1  # 2 s and more if each exit is analysed apart
+
+
+def test_predicated_return_is_no_end() -> None:
+    text = module("bra L;\nL: @%p1 ret;\nM: mov.u32 %r1, 0;\nbra N;\nN: bra O;\nO:", 0)
+    kernel = prepare_executable(parse(text), "snippet")
+    paths = find_paths(kernel.entry.instructions, kernel.flow)
+    assert [paths.blocks[index][0].opcode for index in sorted(paths.ends) if paths.blocks[index]] == ["bra", "ret"]

@@ -30,8 +30,7 @@ def find_paths(code: Sequence[Instruction], flow: Flow) -> Paths:
     meetings = find_meeting_blocks(successors) if dominators.loops else {}
     ends = set[int]()
     for index in reversed(dominators.order):
-        leads_to_end = bool(successors[index]) and ends.issuperset(successors[index])
-        opcodes = {"ret", "exit", "bra"} if leads_to_end else {"ret", "exit"}
-        if opcodes.issuperset(instruction.opcode for instruction in blocks[index]):
+        opcodes = {instruction.opcode for instruction in blocks[index]}
+        if opcodes <= {"ret", "exit", "bra"} and ends.issuperset(successors[index]):
             ends.add(index)
     return Paths(blocks, successors, flow.rank, dominators, meetings, ends)

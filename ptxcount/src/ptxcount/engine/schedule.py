@@ -48,7 +48,9 @@ class Schedule:
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow, order: Order) -> None:
         self._chunk, self._code, self._flow, self._order = chunk, code, flow, order
         self._rank = [*order.rank]
-        #: Basic blocks behind loops with a ``YIELD`` that have run.
+        #: Basic blocks where threads wait behind a loop with a ``YIELD``, by the block that yields.
+        self._awaiting = {**order.yields}
+        #: Basic blocks that have run, but for those that yield.
         self._left = set[int]()
         #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first.
         self._ready: dict[int, Array] = {0: ALL_THREADS}
@@ -74,7 +76,7 @@ class Schedule:
                 index = next(iter(self._ready))  # the threads that have been ready longest may end the wait
             else:
                 index = min(self._ready, key=self._rank.__getitem__)
-                if self._order.yields:
+                if self._awaiting:
                     self._note_yield(index)
             parts = self._execute_block(index, self._ready.pop(index))
             if parts:
@@ -84,10 +86,11 @@ class Schedule:
 
     def _note_yield(self, index: int) -> None:
         """Let no thread wait behind a loop any more, once some have waited there when others yielded."""
-        behind = self._order.yields.get(index)
+        behind = self._awaiting.get(index)
         if behind is None:
             self._left.add(index)
         elif not behind.isdisjoint(self._left):
+            del self._awaiting[index]
             for place in behind:
                 self._rank[place] = self._order.rank[place] - len(self._rank)
 
@@ -253,7 +256,7 @@ class Schedule:
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow, self._order)
-        part._rank, part._left = [*self._rank], {*self._left}
+        part._rank, part._left, part._awaiting = [*self._rank], {*self._left}, {**self._awaiting}
         part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
