@@ -3,12 +3,14 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ptxcount.engine.executable import prepare_executable
 from ptxcount.engine.paths import find_paths
 from ptxcount.engine.yields import find_yielding_loops
 from ptxcount.ptx.parser import parse
+from tests.gpu.launches import LAUNCHES
 from tests.ptxcount import sources
 from tests.ptxcount.machine_code import disassemble
 from tests.ptxcount.snippets import module
@@ -38,3 +40,22 @@ def test_predicated_return_is_no_end() -> None:
     kernel = prepare_executable(parse(text), "snippet")
     paths = find_paths(kernel.entry.instructions, kernel.flow)
     assert [paths.blocks[index][0].opcode for index in sorted(paths.ends) if paths.blocks[index]] == ["bra", "ret"]
+
+
+def test_warps_yield_independently(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts are equal if each block runs alone. The blocks' threads leave in different iterations."""
+    # Two loops behind one another take turns by age, which other warps change.
+    launches = [launch for launch in LAUNCHES if launch.file == "yielding" and launch.name != "walk_twice"]
+    depths = np.arange(1024) // 128 - np.arange(1024) % 3
+    totals = []
+    for chunk_threads in (1 << 16, 128):
+        monkeypatch.setattr("ptxcount.engine.execute.CHUNK_THREADS", chunk_threads)
+        for launch in launches:
+            arguments = launch.copy_arguments()
+            columns = arguments[1].reshape(12, 1024)
+            columns[:8] = np.where(np.arange(8)[:, None] < depths, columns[:8] + 1, 0)
+            totals.append(launch.run_on_cpu(arguments).totals())
+    names = [launch.name for launch in launches]
+    assert [
+        name for name, one, many in zip(names, totals[: len(names)], totals[len(names) :], strict=True) if one != many
+    ] == []

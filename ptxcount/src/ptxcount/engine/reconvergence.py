@@ -20,7 +20,8 @@ from .yields import find_yielding_loops
 class Order(NamedTuple):
     """Order in which threads of a warp run basic blocks."""
 
-    #: Rank of each block: of the blocks that are ready, the lowest runs first, and of equal ones the oldest.
+    #: Rank of each block: of the blocks that are ready, the lowest runs first, and of equal ones the oldest. Then the
+    #: rank of each block for threads that wait for no others.
     rank: list[int]
     #: Blocks that begin with a ``YIELD``, and the blocks behind their loops.
     yields: dict[int, frozenset[int]]
@@ -43,7 +44,8 @@ def order_blocks(kernel: Entry, flow: Flow) -> Order:
         yields[_find_yield(paths, head)] = frozenset(find_reachable(paths.successors.__getitem__, exits, avoided))
     size = len(flow.blocks)
     rank = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
-    return Order([size if index in yields else place for index, place in enumerate(rank)], yields)
+    waiting = [size if index in yields else place for index, place in enumerate(rank)]
+    return Order([*waiting, *(place - size for place in rank)], yields)
 
 
 def _find_yield(paths: Paths, head: int) -> int:

@@ -25,6 +25,7 @@ from ..util.grammar import choose_form, count_noun
 from .barriers import BarrierQueue, Resumed
 from .executable import CodeBlock
 from .reconvergence import Order
+from .yielded_warps import YieldedWarps
 
 _PRED, _U32 = TYPES["pred"], TYPES["u32"]
 #: Maximum splits of a chunk (the thread blocks that run together) by branches that differ between blocks, and minimum
@@ -47,12 +48,9 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow, order: Order) -> None:
         self._chunk, self._code, self._flow, self._order = chunk, code, flow, order
-        self._rank = [*order.rank]
-        #: Basic blocks where threads wait behind a loop with a ``YIELD``, by the block that yields.
-        self._awaiting = {**order.yields}
-        #: Basic blocks that have run, but for those that yield.
-        self._left = set[int]()
-        #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first.
+        self._yielded = YieldedWarps(order.yields, chunk.shape) if order.yields else None
+        #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first. The
+        #: number of blocks is added to the block of threads that wait for no others.
         self._ready: dict[int, Array] = {0: ALL_THREADS}
         self._barriers = BarrierQueue(chunk, code)
         self._patience, self._vain_rounds = _FIRST_PATIENCE, 0
@@ -73,26 +71,14 @@ class Schedule:
             if self._chunk.spins > self._patience:
                 if self._end_round():
                     return None
-                index = next(iter(self._ready))  # the threads that have been ready longest may end the wait
+                place = next(iter(self._ready))  # the threads that have been ready longest may end the wait
             else:
-                index = min(self._ready, key=self._rank.__getitem__)
-                if self._awaiting:
-                    self._note_yield(index)
-            parts = self._execute_block(index, self._ready.pop(index))
+                place = min(self._ready, key=self._order.rank.__getitem__)
+            parts = self._execute_block(place % len(self._code), self._ready.pop(place))
             if parts:
                 return parts
         self._chunk.check_tensor_leak()
         return []
-
-    def _note_yield(self, index: int) -> None:
-        """Let no thread wait behind a loop any more, once some have waited there when others yielded."""
-        behind = self._awaiting.get(index)
-        if behind is None:
-            self._left.add(index)
-        elif not behind.isdisjoint(self._left):
-            del self._awaiting[index]
-            for place in behind:
-                self._rank[place] = self._order.rank[place] - len(self._rank)
 
     def _end_round(self) -> bool:
         """End a round of failed polls: release complete barriers. Tell if all ready threads keep polling in vain."""
@@ -105,7 +91,8 @@ class Schedule:
     def report_stall(self) -> NoReturn:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
         if self._ready:
-            index, threads = next(iter(self._ready.items()))
+            place, threads = next(iter(self._ready.items()))
+            index = place % len(self._code)
             waits = self._describe_wait(threads)
             cause = "waits for an mbarrier" if waits else "polls a location for a value that no thread will write"
             self._raise_fault(NoProgressError, index, threads, f"deadlock: it {cause}")
@@ -119,9 +106,11 @@ class Schedule:
     def _describe_places(self, running: int | None = None) -> str:
         """Describe where threads run, are ready, and wait at barriers; ``running`` is the running basic block."""
         texts = [] if running is None else [self._describe_place(running, self._chunk.active, ("is", "are"), "at")]
-        for index, threads in self._ready.items():
+        for place, threads in self._ready.items():
             wait = self._describe_wait(threads)
-            texts.append(self._describe_place(index, threads, _WAIT, "at") + (f" for {wait}" if wait else ""))
+            texts.append(
+                self._describe_place(place % len(self._code), threads, _WAIT, "at") + (f" for {wait}" if wait else "")
+            )
         for stop, arrival in self._barriers.waiting:
             texts.append(self._describe_place(stop, arrival.threads, _WAIT, "at the barrier in"))
         return ", ".join(texts[:_MAX_SHOWN])
@@ -143,7 +132,8 @@ class Schedule:
         chunk, code = self._chunk, self._code[index]
         chunk.active = active
         continuations = [self._code[stop].successors[0] for stop, _ in self._barriers.waiting]
-        chunk.live_elsewhere = self._flow.find_live(frozenset([*self._ready, *continuations]))
+        ready = [place % len(self._code) for place in self._ready]
+        chunk.live_elsewhere = self._flow.find_live(frozenset([*ready, *continuations]))
         chunk.enter_block(index)
         if self._barriers:
             self._barriers.record_bypass(index, active)
@@ -152,6 +142,8 @@ class Schedule:
         self._check_limits(index, code)
         counters = chunk.context.counters
         occupancy = find_active_lanes(active, chunk.shape)
+        if self._yielded:
+            self._yielded.note_run(index, occupancy.warps)
         counters.thread_instructions += count * occupancy.threads
         counters.warp_instructions += count * occupancy.requests
         for chunk.instruction, step, dead in code.steps:
@@ -256,14 +248,21 @@ class Schedule:
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow, self._order)
-        part._rank, part._left, part._awaiting = [*self._rank], {*self._left}, {**self._awaiting}
         part._ready, part._divergence_depth = {}, self._divergence_depth + 1
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
     def _schedule_threads(self, index: int, threads: Array) -> None:
-        if index in self._ready:
-            threads = self._ready[index] | threads
+        alone = self._yielded.find_threads(index) if self._yielded else None
+        if alone is None:
+            self._add_ready(index, threads)
+        else:
+            self._add_ready(index, threads & ~alone)
+            self._add_ready(index + len(self._code), threads & alone)
+
+    def _add_ready(self, place: int, threads: Array) -> None:
+        if place in self._ready:
+            threads = self._ready[place] | threads
         count = np.count_nonzero(threads)
         if count:
-            self._ready[index] = ALL_THREADS if count == threads.size else threads
+            self._ready[place] = ALL_THREADS if count == threads.size else threads
