@@ -63,7 +63,7 @@ def test_workflows_are_valid_or_fail(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_existing_files_stay(encoding: str, repository: Path) -> None:
+def test_existing_contents_stay(encoding: str, repository: Path) -> None:
     (repository / "asv.conf.json").write_text("mine")
     text = "süß\nhtml".encode(encoding)
     (repository / ".gitignore").write_bytes(text)

@@ -124,6 +124,16 @@ def test_undecided_review_ends_undecided(capsys: pytest.CaptureFixture[str], tmp
     assert capsys.readouterr().out.startswith("UNDECIDABLE  1 of 1 numbers are undecided: ")
 
 
+def test_change_without_touching_commits_has_no_culprit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Both commits have the same files."""
+    good, bad = commit(begin(tmp_path)), commit(tmp_path)
+    write(tmp_path, {name: {BENCHMARK: {CASE: samples(time)}} for name, time in ((good, 1.0), (bad, 1.5))})
+    assert commands.bisect([TIME, good, bad, "--machine", "gpu"], tmp_path) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith(f"NO CULPRIT {good[:8]} and {bad[:8]}: no commit from GOOD to BAD touches gpu_kernels; ")
+    assert "SLOWER: 1 s -> 1.5 s" in text
+
+
 @pytest.mark.parametrize(
     ("good", "value", "bad", "code"),
     [

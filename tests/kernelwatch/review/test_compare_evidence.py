@@ -136,9 +136,10 @@ def test_changes_of_the_machine_are_undecided(name: str, root: Path, capsys: pyt
     assert row["reason"].startswith(reason) if reason else row["reason"] == ""
     assert row["copies"] == (pytest.approx(copies) if copies and copies[1] else None)
     assert document["only_base"] == [], "a copy ratio has no entry of its own"
-    apart_note = "several GPUs of one model measured 1 of 1 timed benchmarks: changes up to 8 % are SAME there; "
-    remedy = "for smaller ones, measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     uuids = {run["before"]["uuid"] for run in runs if "other" not in run.get("selected", {}).get(TIME, ())}
+    measured = "may have measured" if None in uuids else "measured"
+    apart_note = f"several GPUs of one model {measured} 1 of 1 timed benchmarks: changes up to 8 % are SAME there; "
+    remedy = "for smaller ones, measure both on one GPU: kernelwatch measure bbbbbbbb cccccccc"
     assert document["notes"] == [apart_note + remedy] * (len(uuids) - 1)  # one note for two GPUs
 
 

@@ -45,8 +45,8 @@ def members():
             for key, value in list(vars(module).items()):
                 yield f"{name}:{key}", value
                 if inspect.isclass(value) and value.__module__ == name:
-                    for inner, one in vars(value).items():
-                        yield f"{name}:{key}.{inner}", one
+                    for inner, member in vars(value).items():
+                        yield f"{name}:{key}.{inner}", member
 before = dict(members())
 from kernelwatch.runner import asv_plugin
 from kernelwatch.cli import site

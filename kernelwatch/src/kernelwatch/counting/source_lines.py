@@ -47,9 +47,9 @@ def select_launches(classes: Container[str] | None = None) -> list[Launch]:
 
 
 def launch_key(launch: Launch) -> str:
-    """Return the hash of a launch's source, geometry and values.
+    """Return the hash of a launch's source and geometry, and of its values except generated contents and `index`.
 
-    Launches with the same hash have the same costs of source lines, if one version of the counter counted both.
+    Launches with the same hash and contents have the same costs of source lines, if one counter version counted both.
     """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
@@ -85,8 +85,8 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
                 by_key[line.counter, line.key] = line
     # Sort preferred records last, because the last record of a key is used.
     version = fingerprint.format_counter_version()
-    by_age = sorted(by_key.values(), key=lambda line: (line.counter == version, bool(line.accesses)))
-    return {line.key: line for line in by_age}
+    lines = sorted(by_key.values(), key=lambda line: (line.counter == version, bool(line.accesses)))
+    return {line.key: line for line in lines}
 
 
 def _iter_stored(folder: Path) -> Iterator[CostsLine]:

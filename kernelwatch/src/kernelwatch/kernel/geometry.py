@@ -44,7 +44,7 @@ class GridSide(NamedTuple):
         return -(-self.length // self.tile)
 
 
-#: Function that returns a grid, from the kernel's name, the sides along x and y, and the device's multiprocessors.
+#: Function that returns a grid, from the kernel's name, the sides of `over`, and the device's multiprocessors.
 Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
 
@@ -81,8 +81,8 @@ def cover_or_finer(
     """Return a function like `cover`, with other tiles for ragged lengths and smaller tiles for small grids.
 
     Lengths are ragged unless all are multiples of `multiple`: one number, or kernel's tile -> one number per side.
-    `ragged` maps the kernel's tile to the tile for ragged lengths. If the grid has fewer than `least` blocks, or
-    `least_ragged` for ragged lengths, tiles have at most `side` elements per side.
+    `ragged` maps the kernel's tile to the tile for ragged lengths. If there are fewer than `least` tiles, or
+    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:

@@ -180,7 +180,7 @@ def _import_object(reference: str) -> Any:
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
-    """Return CUDA C++ or PTX from a package: a text, `module:name`, or a function.
+    """Return the CUDA C++ or PTX that a text, `module:name` or a function gives.
 
     A function gets the variables that its parameters name. Raises UnknownKernelError if the commit has no such module
     or name, CompileError if module or function fails, KernelwatchError if the result is not a text.

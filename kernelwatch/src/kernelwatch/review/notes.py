@@ -42,13 +42,14 @@ def list_notes(
         for files in sorted(uncommitted - {""}):
             yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; measure it again"
     yield from (f"{fact}; to measure both alike: {command}" for fact in _list_differing_facts(sides, base, head))
-    multi_gpu = {pair.benchmark for pair in times if len(pair.gpus) > 1}
+    multi_gpu = [pair for pair in times if len(pair.gpus) > 1]
     if multi_gpu:
-        count = f"{len(multi_gpu)} of {len({pair.benchmark for pair in times})} timed benchmarks"
+        measured = "may have measured" if any(None in pair.gpus for pair in multi_gpu) else "measured"
+        numbers = [len({pair.benchmark for pair in pairs}) for pairs in (multi_gpu, times)]
         are = "may be" if thresholds.controls else "are"
         yield (
-            f"several GPUs of one model measured {count}: changes up to {THRESHOLD_BETWEEN_GPUS * 100:g} % {are} SAME "
-            f"there; for smaller ones, measure both on one GPU: {command}"
+            f"several GPUs of one model {measured} {numbers[0]} of {numbers[1]} timed benchmarks: changes up to "
+            f"{THRESHOLD_BETWEEN_GPUS * 100:g} % {are} SAME there; for smaller ones, measure both on one GPU: {command}"
         )
     if multi_gpu and thresholds.controls:
         number, largest, remeasured = thresholds.controls

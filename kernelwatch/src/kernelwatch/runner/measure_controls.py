@@ -56,8 +56,8 @@ def find_base(
         return None
     runs = record.read_records(history.results, history.machine, commit=base)
     gpus = {run.get("before", {}).get("uuid") for run in runs}
-    is_of_another_gpu = gpus - {machine.volatile_facts().get("uuid")}
-    return load_commit(history, base, environment, ("time",)) if is_of_another_gpu else None
+    other_gpus = gpus - {machine.volatile_facts().get("uuid")}
+    return load_commit(history, base, environment, ("time",)) if other_gpus else None
 
 
 def measure_controls(

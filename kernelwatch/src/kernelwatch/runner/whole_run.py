@@ -44,7 +44,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     Raises UserError if an option, the compiler or a commit cannot be used.
     """
     if options.get("interleave_rounds") and options.get("dry_run"):
-        raise UserError("--interleave-rounds and --dry-run cannot be used together")  # as in asv
+        raise UserError("--interleave-rounds and --dry-run cannot be used together; leave one out")
     compiler.choose_compiler(conf)
     if problem := cache.find_problem():
         log.warning(problem)

@@ -109,7 +109,10 @@ def _make_unit(file: str, files: dict[str, str], inclusions: Inclusions) -> Comp
 
 
 def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
-    """Yield the strings with kernels that a module assigns to a name; and a message for others and a syntax error."""
+    """Yield the strings with kernels that a module assigns to a name. Yield a message for each other such string.
+
+    A module with a syntax error gives only a message.
+    """
     try:
         tree = ast.parse(text)
     except SyntaxError as error:

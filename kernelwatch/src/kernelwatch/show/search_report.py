@@ -55,7 +55,8 @@ def _iter_lines(outcome: SearchOutcome, root: Path) -> Iterator[str]:
         yield f"UNDECIDABLE  {outcome.reason}"
         yield from (f"  {format_commit(suspect)}" for suspect in outcome.suspects)
     else:
-        yield f"NO DIFFERENCE  {outcome.good[:8]} and {outcome.bad[:8]}: {outcome.reason}"
+        heading = "NO DIFFERENCE" if outcome.change is None else "NO CULPRIT"
+        yield f"{heading}  {outcome.good[:8]} and {outcome.bad[:8]}: {outcome.reason}"
     yield ""
     if outcome.change is not None:
         yield plain(outcome.change.name)

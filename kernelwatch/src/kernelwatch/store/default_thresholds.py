@@ -1,4 +1,4 @@
-"""Default thresholds of times, for machines with too little history."""
+"""Default thresholds of times. Stored results can only lower a machine's; sampling and reuse keep the defaults."""
 
 from collections.abc import Iterable
 

@@ -145,7 +145,7 @@ def _strip_script(text: str) -> str:
 
 
 def _load_template(name: str) -> str:
-    """Return the text of a template without indentation, a tenth of the text."""
+    """Return the text of a template without indentation."""
     return re.sub(r"\n\s+", "\n", (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8"))
 
 

@@ -92,7 +92,8 @@ def search_culprit(
         doubt = f"{len(doubts)} of {len(rows)} numbers are undecided: {doubts[0].judgement.reason}" if doubts else ""
         outcome.reason = doubt or f"the review's verdict is SAME (numbers compared: {len(rows)})"
     elif not outcome.commits:
-        outcome.reason = f"no commit from GOOD to BAD touches {settings.package_name() or 'the project'}"
+        untouched = f"no commit from GOOD to BAD touches {settings.package_name() or 'the project'}"
+        outcome.reason = f"{untouched}; for other causes, run: kernelwatch compare {good[:8]} {bad[:8]}"
     else:
         (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
         _bisect(outcome, outcome.change, searched, numbers, package)
