@@ -42,6 +42,10 @@ def test_keys_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> No
         **{f"scalar {value}": {"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")},
         **{f"constant {value}": {"constants": {"table": np.array([value], "f4")}} for value in (0, 1)},
         "values of an input": {"arguments": [out, inputs("x", "n", values=np.zeros), "n"]},
+        **{
+            f"content {content}": {"arguments": [out, inputs("x", "n", dtype="int32", **content), "n"]}
+            for content in ({"values": "zeros"}, {"index": "n"}, {"index": "1"})
+        },
         "seed of an input": {"arguments": [out, inputs("x", "n", seed=1), "n"]},
     }
     cases = {_compute_key(monkeypatch, 64, **change): name for name, change in changes.items()}

@@ -47,9 +47,9 @@ def select_launches(classes: Container[str] | None = None) -> list[Launch]:
 
 
 def launch_key(launch: Launch) -> str:
-    """Return the hash of a launch's source and geometry, and of its values except generated contents and `index`.
+    """Return the hash of a launch's source, geometry, values, and what determines the contents of its arrays.
 
-    Launches with the same hash and contents have the same costs of source lines, if one counter version counted both.
+    Launches with the same hash have the same costs of source lines, if one version of the counter counted both.
     """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
@@ -65,6 +65,8 @@ def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
                 yield [argument.name, repr(argument.value)]
         elif callable(argument.values):
             yield [argument.name, str(fingerprint.list_function_facts(argument.values))]
+        elif argument.has_own_content:
+            yield [argument.name, str(argument.values), str(argument.limit), str(argument.seed)]
         elif argument.seed:
             yield [argument.name, str(argument.seed)]
     for name, value in kernel.variable_values(launch.arguments).items():
