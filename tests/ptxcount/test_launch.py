@@ -92,6 +92,14 @@ def test_exact_name_precedes_others(entry: str, name: str) -> None:
         assert find_entry(ptx, name) == entry
 
 
+def test_instance_is_of_the_template_beside_a_kernel_of_its_name() -> None:
+    source = """namespace own { template <class T> __global__ void fill(T* x) { x[threadIdx.x] = 1; } }
+        __global__ void fill(double* x) { x[threadIdx.x] = 2; }"""
+    array = np.zeros(32, np.float32)
+    ptxcount.count(source, "fill<float>", 1, 32, [array])
+    assert array.tolist() == [1] * 32
+
+
 def test_error_for_a_template_suggests_an_instance(tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
@@ -132,6 +140,7 @@ def test_invalid_calls_are_refused(change: dict[str, Any], text: str) -> None:
 
 
 def test_examples_of_count_run() -> None:
+    """The docstring of `count` has six statements."""
     assert doctest.testmod(kernel_counts) == doctest.TestResults(failed=0, attempted=6)
 
 
