@@ -176,7 +176,10 @@ class StaleReadError(KernelFaultError):
 
 
 class DivergentBarrierError(KernelFaultError):
-    """Threads wait at a barrier that others never reach, or lanes of one warp wait at different barriers."""
+    """Some threads that a barrier waits for never arrive, or lanes of one warp wait at different barriers.
+
+    Barriers do not wait for exited threads, except for whole warps if the barrier has a number of threads.
+    """
 
     kind = "divergent barrier"
 
