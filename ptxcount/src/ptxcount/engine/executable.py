@@ -81,7 +81,7 @@ class Executable:
     polls: dict[int, Poll]
     #: The ``id`` of each weak load whose value ends a loop (`polls.find_scans`).
     scans: frozenset[int]
-    #: The ``id`` of each strong load that may decide whether a loop ends (`polls.find_waits`).
+    #: The ``id`` of each strong load or atomic that may decide whether a loop ends (`polls.find_waits`).
     waits: frozenset[int]
 
 

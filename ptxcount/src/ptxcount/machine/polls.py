@@ -54,7 +54,7 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     load belongs only to its innermost loop, an atomic to the innermost one that tries it again.
     """
     polls: dict[int, Poll] = {}
-    if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
+    if not any(map(_is_strong_read, code)):
         return polls
     loops = sorted(_iter_loops(flow), key=lambda head_loop: len(head_loop[1]), reverse=True)  # innermost loops last
     for head, loop in loops:
@@ -147,15 +147,19 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
 
 
 def find_waits(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
-    """Return the `id` of each strong load that may decide whether a loop ends. Threads wait at no other load."""
+    """Return the `id` of each strong load or atomic that may decide whether a loop ends. Threads wait at no other."""
     waits = set[int]()
-    for head, loop in _iter_loops(flow) if any(map(is_strong, code)) else ():
+    for head, loop in _iter_loops(flow) if any(map(_is_strong_read, code)) else ():
         deciding = _find_deciding_registers(code, flow, loop)
         if any(_writes_sometimes(code, flow, head, loop, index, deciding) for index in loop):
             deciding = _find_deciding_registers(code, flow, loop, by_branches=True)
-        loads = filter(is_strong, _list_code(code, flow, loop))
-        waits |= {id(load) for load in loads if not deciding.isdisjoint(load.writes)}
+        reads = filter(_is_strong_read, _list_code(code, flow, loop))
+        waits |= {id(read) for read in reads if not deciding.isdisjoint(read.writes)}
     return frozenset(waits)
+
+
+def _is_strong_read(instruction: Instruction) -> bool:
+    return is_strong(instruction) or instruction.opcode == "atom"
 
 
 def _writes_sometimes(
