@@ -185,7 +185,10 @@ class DivergentBarrierError(KernelFaultError):
 
 
 class NoProgressError(KernelFaultError):
-    """Deadlock: threads wait for a value or an mbarrier that no thread will change, or a loop makes no progress."""
+    """All threads wait for a value or an mbarrier, and none writes, or the launch makes no progress for 20 s.
+
+    The first is a deadlock, unless the waiting loop limits its tries.
+    """
 
     kind = "no progress"
 
