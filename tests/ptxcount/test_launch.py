@@ -174,6 +174,12 @@ def test_expression_of_constants_has_a_value(text: str, value: int | None, defin
     assert evaluate_constant(text, NUMBERS, definitions) == value
 
 
+@pytest.mark.parametrize("start", ["1+", "-"])
+def test_too_long_expression_has_no_value(start: str) -> None:
+    """Python's parser raises RecursionError or MemoryError."""
+    assert [evaluate_constant(start * count + "1", "") for count in (3000, 100_000)] == [None, None]
+
+
 @pytest.mark.parametrize(("definitions", "value"), [(CONSTANTS, None), (VARIABLES, 128)])
 def test_variable_has_its_last_value(definitions: str, value: int | None) -> None:
     assert evaluate_constant("block", NUMBERS, definitions) == value

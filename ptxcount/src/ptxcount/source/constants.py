@@ -51,7 +51,7 @@ def remove_comments(text: str) -> str:
 def evaluate_constant(
     text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
 ) -> int | None:
-    """Evaluate an expression of numbers and of constants that a source defines; None if the value is unknown.
+    """Evaluate an expression of numbers and of constants that a source defines; None if unknown, or too long.
 
     The value of the expression, and of each constant in it, is cut to an integer: with N = 1.5, ``N * 2`` is 2.
     ``definitions`` is a pattern with ``{0}`` for a name: `CONSTANTS` or `VARIABLES`. Of several
@@ -70,7 +70,7 @@ def evaluate_constant(
     python = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
     python = _INTEGER.sub(lambda number: number[1].replace("'", ""), python).strip()  # without suffixes
     expression = re.sub(r"\b[A-Za-z_]\w*", find_value, python)
-    with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError):
+    with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError, RecursionError, MemoryError):
         return int(_evaluate_node(ast.parse(expression, mode="eval").body))
     return None
 
