@@ -180,6 +180,13 @@ def test_too_long_expression_has_no_value(start: str) -> None:
     assert [evaluate_constant(start * count + "1", "") for count in (3000, 100_000)] == [None, None]
 
 
+@pytest.mark.parametrize(("sign", "value"), [("+", 2 * 30**7), ("*", None)])
+def test_constants_of_constants_take_little_time(sign: str, value: int | None) -> None:
+    """Each of seven constants has 30 times the next one, so 30 ** 7 terms: 2, or more than 64 bits."""
+    lines = [f"#define A{k} " + sign.join([f"A{k + 1}"] * 30) for k in range(7)]
+    assert evaluate_constant("A0", "\n".join([*lines, "#define A7 2"])) == value
+
+
 @pytest.mark.parametrize(("definitions", "value"), [(CONSTANTS, None), (VARIABLES, 128)])
 def test_variable_has_its_last_value(definitions: str, value: int | None) -> None:
     assert evaluate_constant("block", NUMBERS, definitions) == value
