@@ -118,7 +118,7 @@ def test_many_blocks_need_little_memory(space: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_code_of_headers_has_lines_of_the_kernel() -> None:
-    """``atomicAdd`` is a function of a header."""
+    """``atomicAdd`` is a function of a header. Only in `histogram`, such lines have ``local``."""
     bins, data = np.zeros(16, np.uint32), np.arange(100, dtype=np.uint8)
     result = sources.execute("features", "histogram", [bins, data, np.int32(100)], threads=64)
     lines = (sources.FOLDER / "features.cu").read_text(encoding="utf-8").splitlines()

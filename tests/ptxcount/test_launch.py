@@ -92,6 +92,14 @@ def test_exact_name_precedes_others(entry: str, name: str) -> None:
         assert find_entry(ptx, name) == entry
 
 
+def test_instance_is_of_the_template_beside_a_kernel_of_its_name() -> None:
+    source = """namespace own { template <class T> __global__ void fill(T* x) { x[threadIdx.x] = 1; } }
+        __global__ void fill(double* x) { x[threadIdx.x] = 2; }"""
+    array = np.zeros(32, np.float32)
+    ptxcount.count(source, "fill<float>", 1, 32, [array])
+    assert array.tolist() == [1] * 32
+
+
 def test_error_for_a_template_suggests_an_instance(tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
@@ -132,6 +140,7 @@ def test_invalid_calls_are_refused(change: dict[str, Any], text: str) -> None:
 
 
 def test_examples_of_count_run() -> None:
+    """The docstring of `count` has six statements."""
     assert doctest.testmod(kernel_counts) == doctest.TestResults(failed=0, attempted=6)
 
 
@@ -163,6 +172,19 @@ int block = 256; block = {128};
 @pytest.mark.parametrize("definitions", [CONSTANTS, VARIABLES])
 def test_expression_of_constants_has_a_value(text: str, value: int | None, definitions: str) -> None:
     assert evaluate_constant(text, NUMBERS, definitions) == value
+
+
+@pytest.mark.parametrize("start", ["1+", "-"])
+def test_too_long_expression_has_no_value(start: str) -> None:
+    """Python's parser raises RecursionError or MemoryError."""
+    assert [evaluate_constant(start * count + "1", "") for count in (3000, 100_000)] == [None, None]
+
+
+@pytest.mark.parametrize(("sign", "value"), [("+", 2 * 30**7), ("*", None)])
+def test_constants_of_constants_take_little_time(sign: str, value: int | None) -> None:
+    """Each of seven constants has 30 times the next one, so 30 ** 7 terms: 2, or more than 64 bits."""
+    lines = [f"#define A{k} " + sign.join([f"A{k + 1}"] * 30) for k in range(7)]
+    assert evaluate_constant("A0", "\n".join([*lines, "#define A7 2"])) == value
 
 
 @pytest.mark.parametrize(("definitions", "value"), [(CONSTANTS, None), (VARIABLES, 128)])

@@ -254,7 +254,7 @@ def qualify_name(source: Path | str, name: str) -> str:
     qualified_names = {
         declaration.name
         for declaration in find_declarations(read_source(source))
-        if f"::{declaration.name}".endswith(f"::{base}")
+        if declaration.template and f"::{declaration.name}".endswith(f"::{base}")
     }
     if len(qualified_names) == 1:
         (base,) = qualified_names

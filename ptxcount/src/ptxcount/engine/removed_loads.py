@@ -43,7 +43,7 @@ def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]
 def _find_repeated(
     code: Sequence[Instruction], block: BasicBlock, sources: Mapping[int, _Source], always: Set[Operand | None]
 ) -> set[int]:
-    """Return the places of the loads of a basic block that repeat a load by all threads of the block."""
+    """Return the places of loads that repeat an earlier one in a basic block, by all threads that run this block."""
     plain, constant, repeated = set[_Source](), set[_Source](), set[int]()
     users = defaultdict[str, set[_Source]](set)
     for place in range(block.start, block.stop) if sources else ():

@@ -76,8 +76,9 @@ class Directives:
         for limits in self._limits.values():
             for limit in limits:
                 if limit not in self.used_limits:
-                    text = f"{limit.name} <= {limit.number:g} has no effect: its source line has no such accesses"
-                    yield Diagnostic(limit.file, limit.line, DIRECTIVE, f"{text}; move or remove the limit")
+                    text = f"{limit.name} <= {limit.number:g} has no effect: no launch has such accesses at its line"
+                    text += "; move or remove the limit, or add a launch"
+                    yield Diagnostic(limit.file, limit.line, DIRECTIVE, text)
 
     def apply_waivers(
         self, findings: Iterable[Diagnostic], *, counted_lines: set[tuple[str, int]]

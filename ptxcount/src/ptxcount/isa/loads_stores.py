@@ -48,7 +48,7 @@ def _bind_load(instruction: Instruction) -> Step:
             values = chunk.context.parameters.load(byte_address, kind.size, count, ALL_THREADS, chunk.make_reporter())
             return [value.view(kind.dtype) for value in values]  # one value for all threads
         if is_strong:
-            chunk.spins += 1
+            chunk.spins += id(chunk.instruction) in chunk.context.waits
             chunk.order_blocks(chunk.active)
             chunk.shared.order_blocks(chunk.active)
         options = fetch if resolved_space == "global" else {}
@@ -70,7 +70,7 @@ def _bind_store(instruction: Instruction) -> Step | None:
     space, count, kind, _ = decode_access(instruction)
     expect_count(instruction, 2)
     if space in _READ_ONLY:
-        raise unsupported(instruction, f"{space} memory is read-only")
+        raise unsupported(instruction, f"{space} memory is read-only; store to .global")
     sources = split_vector(instruction, instruction.operands[1], count)
     dtype, read = unsigned(kind.size), make_address_reader(instruction, instruction.operands[0], space)
     is_weak = {"volatile", "relaxed", "release"}.isdisjoint(instruction.modifiers)
@@ -92,7 +92,10 @@ def _bind_store(instruction: Instruction) -> Step | None:
 
 @binds("cp")
 def _bind_bulk_prefetch(instruction: Instruction) -> Step | None:
-    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``: only check the address. Tensor prefetches do nothing."""
+    """Bind ``cp.async.bulk.prefetch.L2.global [a], size``: only check the address's alignment.
+
+    Prefetches of tensors do nothing.
+    """
     if not {"bulk", "prefetch"} <= {*instruction.modifiers}:
         return None
     if "tensor" in instruction.modifiers:

@@ -210,7 +210,8 @@ def encode_immediate(instruction: Instruction, operand: Immediate, kind: Type) -
             return np.full((1, 1), operand.value, f"f{kind.size}").view(f"u{kind.size}")
     elif -(2**63) <= operand.value < 2**64:
         return np.full((1, 1), operand.value % 2**kind.bits, f"u{kind.size}").view(kind.dtype)
-    raise unsupported(instruction, f"{operand.value} does not fit .{kind.name}")
+    needed = ".b32, .b64 or a float type" if isinstance(operand.value, float) else "an integer of at most 64 bits"
+    raise unsupported(instruction, f"{operand.value} does not fit .{kind.name}; it needs {needed}")
 
 
 def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wider: bool = False) -> Register | None:
@@ -268,7 +269,8 @@ def make_address_reader(instruction: Instruction, operand: Operand, space: str |
         return _make_symbol_reader(operand.base.name, u64, operand.offset)
     is_narrow = operand.base.type.size == 4
     if is_narrow and space not in ("shared", "local", "parameter", "tensor"):
-        raise unsupported(instruction, f"{operand.base.name} has 32 bits, but an address of this memory has 64")
+        problem = f"{operand.base.name} has 32 bits, but an address of this memory has 64"
+        raise unsupported(instruction, f"{problem}; use a .b64 register")
     kind = TYPES["u32"] if is_narrow else u64
     base = make_reader(instruction, operand.base, kind)
     if not operand.offset:

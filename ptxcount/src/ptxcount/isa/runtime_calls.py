@@ -132,7 +132,7 @@ def _bind_call(instruction: Instruction) -> Step:
     def step(chunk: Chunk) -> None:
         for name in (*results, *arguments):
             if name not in chunk.context.symbols:
-                raise unsupported(instruction, f"{name} is not declared as a variable")
+                raise unsupported(instruction, f"{name} is not declared as a variable; declare it by .param")
         value = compute(_CallArguments(chunk, arguments, widths))
         for name in results:
             place = np.full((1, 1), chunk.context.symbols[name])

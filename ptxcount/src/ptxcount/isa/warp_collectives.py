@@ -32,7 +32,7 @@ def reshape_to_threads(chunk: Chunk, values: Array) -> Array:
 
 
 def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
-    """Return the mask of lanes whose source ``lane`` is active; add a finding for all others. Shape: (rows, warps, 32).
+    """Return the mask of lanes whose source ``lane`` is active, (rows, warps, 32); add a finding for active others.
 
     CUDA does not define the value of an inactive lane. It is 0 on an H200, where a lane is inactive because it has
     exited, waits elsewhere, or is beyond the block.

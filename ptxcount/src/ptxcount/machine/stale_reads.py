@@ -10,7 +10,7 @@ from ..lanes.warps import Array, unsigned
 from ..ptx.program import Instruction
 from ..util.errors import Source
 
-#: Number of all writing instructions after the first 254: a byte holds the number.
+#: Number of all sources of writes after the first 254: a byte holds the number.
 _MAX_NUMBER = 255
 _FETCHES = ("tex", "tld4")
 
@@ -21,7 +21,7 @@ class WrittenBytes:
     def __init__(self, size: int) -> None:
         #: Number of the last writer of each byte; 0 if there is none.
         self._writers = np.zeros(size, np.uint8)
-        #: Number of each writing instruction, from 1 on.
+        #: Number of each source of writes, from 1 on; one for all after the first 254.
         self._numbers: dict[Source | None, int] = {}
 
     def record(self, index: Array, size: int, count: int, source: Source | None) -> None:

@@ -133,7 +133,7 @@ class KernelUses:
         # The other factors of each product with blockIdx: "4*blockIdx.x*blockDim.x" -> ["4", "blockDim.x"].
         products = [
             [factor for factor in "*".join(sides).split("*") if factor]
-            for sides in re.findall(rf"(?<![\w.])((?:[\w.]+\*)*)blockIdx\.{axis}((?:\*[\w.]+)*)", self.body)
+            for sides in re.findall(rf"(?<![\w.])(?<![\w.]\*)((?:[\w.]+\*)*)blockIdx\.{axis}((?:\*[\w.]+)*)", self.body)
         ]
         for factors in filter(None, products):
             values = [sizes.get(factor) or evaluate_constant(factor, self.source) for factor in factors]
@@ -201,7 +201,7 @@ class KernelUses:
         """
         counters = {counter for counter, *_ in _LOOP.findall(self.declaration.body)}
         # The other side of a comparison, before "<n" or after "n>"; one of the two groups is empty.
-        comparison = rf"([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
+        comparison = rf"(?<![\w+*/.\-])([\w+*/.\-]*)[<>]=?{name}\b(?![.\[(])|(?<![.\w>]){name}[<>]=?([\w+*/.\-]*)"
         for sides in re.findall(comparison, _compress(_LOOP.sub("", self.declaration.body))):
             variables = {*re.findall(r"[A-Za-z_]\w*", "".join(sides))}
             if variables - counters:

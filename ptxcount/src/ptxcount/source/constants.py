@@ -5,6 +5,7 @@ import operator
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -48,12 +49,14 @@ def remove_comments(text: str) -> str:
     return _COMMENT.sub(" ", text)
 
 
+@lru_cache(maxsize=4096)  # without it, constants of constants of constants take exponential time
 def evaluate_constant(
     text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
 ) -> int | None:
-    """Evaluate an expression of numbers and of constants that a source defines; None if the value is unknown.
+    """Evaluate an expression of numbers and of constants that a source defines; None if unknown.
 
-    The value of the expression, and of each constant in it, is cut to an integer: with N = 1.5, ``N * 2`` is 2.
+    The value of the expression, and of each constant in it, is cut to an integer: with N = 1.5, ``N * 2`` is 2. Values
+    of more than 64 bits, and of very long expressions, are unknown.
     ``definitions`` is a pattern with ``{0}`` for a name: `CONSTANTS` or `VARIABLES`. Of several
     definitions of a name, the last counts; with ``is_strict``, different definitions make the value unknown. ``depth``
     limits constants defined by constants.
@@ -70,8 +73,9 @@ def evaluate_constant(
     python = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
     python = _INTEGER.sub(lambda number: number[1].replace("'", ""), python).strip()  # without suffixes
     expression = re.sub(r"\b[A-Za-z_]\w*", find_value, python)
-    with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError):
-        return int(_evaluate_node(ast.parse(expression, mode="eval").body))
+    with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError, RecursionError, MemoryError):
+        value = int(_evaluate_node(ast.parse(expression, mode="eval").body))
+        return value if abs(value) < 1 << 64 else None
     return None
 
 

@@ -176,13 +176,19 @@ class StaleReadError(KernelFaultError):
 
 
 class DivergentBarrierError(KernelFaultError):
-    """Threads wait at a barrier that others never reach, or lanes of one warp wait at different barriers."""
+    """Some threads that a barrier waits for never arrive, or lanes of one warp wait at different barriers.
+
+    Barriers do not wait for exited threads, except for whole warps if the barrier has a number of threads.
+    """
 
     kind = "divergent barrier"
 
 
 class NoProgressError(KernelFaultError):
-    """Deadlock: threads wait for a value or an mbarrier that no thread will change, or a loop makes no progress."""
+    """All threads wait for a value or an mbarrier, and none writes, or the launch makes no progress for 20 s.
+
+    The first is a deadlock, unless the waiting loop limits its tries.
+    """
 
     kind = "no progress"
 

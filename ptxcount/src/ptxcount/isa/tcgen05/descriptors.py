@@ -90,7 +90,7 @@ class InstructionDescriptor(NamedTuple):
     ) -> InstructionDescriptor:
         """Decode an instruction descriptor of a product of ``group_size`` blocks, with or without ``.ws`` and ``.sp``.
 
-        Raises ValueError for undefined bits.
+        Raises ValueError for a type, shape, sparsity or K that the product does not allow. Reserved bits are ignored.
         """
         a_type = _decode_type(bits, "A", 7, 3, kind.factors)
         b_type = _decode_type(bits, "B", 10, 3 if kind.padded else 2, kind.factors)
