@@ -211,6 +211,7 @@ LOOPS = {
     "writes one place": ("for (;;) ((volatile int*)a)[1] = 1;", True),
     "reads another place each time":
         ("int s = 0; for (int i = 0; i < 1000; i++) s = s * 3 + a[(i + s) & 63]; a[1] = s;", False),
+    "gives up waiting": ("int i = 0; while (i < 400 && !*(volatile int*)a) i++; a[1] = i;", False),
     "waits with its block": ("for (int i = 0; i < 1000; i++) __syncthreads();", False),
 }  # fmt: skip
 

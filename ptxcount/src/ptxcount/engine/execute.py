@@ -98,8 +98,13 @@ def _run_chunks(kernel: Executable, context: Context) -> None:
             access.has_enough_samples = True  # samples are of the first chunk only
         waiting.append(Schedule(Chunk(context, blocks), kernel.code, kernel.flow, kernel.order))
         _run_until_all_wait(waiting)
-    if waiting:
-        waiting[0].report_stall()
+    states = set[tuple[str, ...]]()
+    while waiting:  # as long as registers change: a loop may give up waiting
+        state = tuple(schedule.hash_state() for schedule in waiting)
+        if state in states:
+            waiting[0].report_stall()
+        states.add(state)
+        _run_until_all_wait(waiting)
 
 
 def _run_until_all_wait(schedules: deque[Schedule]) -> None:

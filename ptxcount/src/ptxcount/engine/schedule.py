@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import NoReturn
 
@@ -87,6 +88,15 @@ class Schedule:
         self.has_progress |= chunk.has_written
         self._patience, chunk.spins, chunk.has_written = _LATER_PATIENCE, 0, False
         return not self._release_complete() and self._vain_rounds > _MAX_VAIN_ROUNDS * len(self._ready)
+
+    def hash_state(self) -> str:
+        """Return a hash of the registers, and of the threads that are ready. Memory is left out."""
+        digest = hashlib.sha256(repr([*self._ready]).encode())
+        for threads in self._ready.values():
+            digest.update(threads.tobytes())
+        for name, value in sorted(self._chunk.registers.items()):
+            digest.update(name.encode() + dense(value).tobytes())
+        return digest.hexdigest()
 
     def report_stall(self) -> NoReturn:
         """Raise `NoProgressError` or `DivergentBarrierError`, with the source lines of waiting threads."""
