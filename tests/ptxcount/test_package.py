@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,19 @@ def test_package_imports_its_dependencies() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd="/")
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert loaded - {"ptxcount", "numpy"} <= sys.stdlib_module_names, "a command loads others only on demand"
+
+
+def test_patterns_need_python_3_10_only() -> None:
+    """Possessive quantifiers and atomic groups came with Python 3.11."""
+    parser = pytest.importorskip("re._parser")
+    folders = [ROOT / "src", ROOT.parent / "kernelwatch" / "src"]
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for folder in folders for file in folder.rglob("*.py")]
+    calls = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    patterns = [call.args[0] for call in calls if ast.unparse(call.func) == "re.compile"]
+    texts = [pattern.value for pattern in patterns if isinstance(pattern, ast.Constant)]
+    assert all(re.search("POSSESSIVE|ATOMIC", repr(parser.parse(text))) for text in [r"a*+", r"(?>a)"])
+    assert [text for text in texts if re.search("POSSESSIVE|ATOMIC", repr(parser.parse(text)))] == []
+    assert len(texts) > 100
 
 
 def test_modules_load_on_demand() -> None:

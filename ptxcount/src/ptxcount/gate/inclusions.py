@@ -37,8 +37,9 @@ _SPLICE = re.compile(rb"\\[ \t]*\r?\n")
 _NAME = re.compile(rb'["<](?=([^"<>\n]{1,255})[">])')
 #: Header names computed by macros, trigraphs, and macros of date and time.
 _COMPUTED = re.compile(
-    rb"""(?:\#|%:)(?:\s|/\*.*?\*/)*(?:include(?:_next)?|import|embed)\b\s*+(?!["<])
-    | (?<!ifdef\ )(?<!ifndef\ )(?<!defined)(?<!defined\ )(?<!defined\()\b__has_(?:include|embed)\w*+\s*+(?!\(\s*["<])
+    rb"""(?:\#|%:)(?:\s|/\*.*?\*/)*(?:include(?:_next)?|import|embed)\b\s*(?![\s"<])
+    | (?<!ifdef\ )(?<!ifndef\ )(?<!defined)(?<!defined\ )(?<!defined\()
+      \b__has_(?:include|embed)\w*(?!\w)\s*(?!\s|\(\s*["<])
     | \?\?[=/] | \b__(?:TIME|DATE|TIMESTAMP)__\b""",
     re.VERBOSE,
 )
