@@ -12,7 +12,7 @@ import numpy as np
 from ..isa.block_barriers import Barrier, parse_barrier
 from ..isa.dispatch import bind_instruction
 from ..isa.opcode_registry import Step
-from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans, find_waits
+from ..machine.polls import Poll, find_polls, find_retried_swaps, find_scans
 from ..machine.reached_names import ReachedNames, find_reached_names
 from ..machine.special_registers import GRID_REGISTERS, RESERVED, RESERVED_REGISTER
 from ..machine.warp_clocks import count_ordered_lanes
@@ -81,8 +81,6 @@ class Executable:
     polls: dict[int, Poll]
     #: The ``id`` of each weak load whose value ends a loop (`polls.find_scans`).
     scans: frozenset[int]
-    #: The ``id`` of each strong load or atomic that may decide whether a loop ends (`polls.find_waits`).
-    waits: frozenset[int]
 
 
 @lru_cache(maxsize=256)
@@ -136,7 +134,6 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         ordered_lanes=count_ordered_lanes(instructions),
         polls=find_polls(instructions, flow),
         scans=scans,
-        waits=find_waits(instructions, flow),
     )
 
 

@@ -123,7 +123,6 @@ def make_context(kernel: Executable, options: LaunchOptions) -> Context:
         ordered_lanes=kernel.ordered_lanes,
         polls=kernel.polls,
         scans=kernel.scans,
-        waits=kernel.waits,
     )
 
 

@@ -109,7 +109,7 @@ class _Atomic:
                 is_unchanged = cells[places] == old
                 may_poll[threads] |= is_unchanged
                 if self.returns and is_unchanged.all():  # a loop may be waiting for other threads
-                    chunk.spins += id(chunk.instruction) in chunk.context.waits
+                    chunk.spins += 1
                 elif self.is_swap:
                     chunk.has_written, chunk.spins = True, 0
         chunk.shared.order_blocks(chunk.active)

@@ -48,7 +48,7 @@ def _bind_load(instruction: Instruction) -> Step:
             values = chunk.context.parameters.load(byte_address, kind.size, count, ALL_THREADS, chunk.make_reporter())
             return [value.view(kind.dtype) for value in values]  # one value for all threads
         if is_strong:
-            chunk.spins += id(chunk.instruction) in chunk.context.waits
+            chunk.spins += 1
             chunk.order_blocks(chunk.active)
             chunk.shared.order_blocks(chunk.active)
         options = fetch if resolved_space == "global" else {}

@@ -46,7 +46,7 @@ class Chunk:
     active: Array
     #: Registers that inactive threads still need, so writes must be masked. None: all registers.
     live_elsewhere: frozenset[str] | None
-    #: Loads and failed atomics of `Context.waits`, and (weighted) failed waits at mbarriers, since the last write.
+    #: Strong loads, failed atomics and (weighted) failed waits at mbarriers since the last write.
     spins: int
     #: True if memory was written since the scheduler last cleared this flag.
     has_written: bool

@@ -69,8 +69,6 @@ class Context:
     polls: dict[int, Poll] = field(default_factory=dict)
     #: `id` of each weak load that ends a loop (`polls.find_scans`).
     scans: frozenset[int] = frozenset()
-    #: `id` of each strong load or atomic that may decide whether a loop ends (`polls.find_waits`).
-    waits: frozenset[int] = frozenset()
     #: Maximum seconds of the launch, and its deadline, by `time.monotonic`.
     time_limit: float = float("inf")
     deadline: float = float("inf")

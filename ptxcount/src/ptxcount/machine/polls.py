@@ -54,7 +54,7 @@ def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     load belongs only to its innermost loop, an atomic to the innermost one that tries it again.
     """
     polls: dict[int, Poll] = {}
-    if not any(map(_is_strong_read, code)):
+    if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
         return polls
     loops = sorted(_iter_loops(flow), key=lambda head_loop: len(head_loop[1]), reverse=True)  # innermost loops last
     for head, loop in loops:
@@ -146,32 +146,6 @@ def find_scans(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
     return frozenset(scans)
 
 
-def find_waits(code: Sequence[Instruction], flow: Flow) -> frozenset[int]:
-    """Return the `id` of each strong load or atomic that may decide whether a loop ends. Threads wait at no other."""
-    waits = set[int]()
-    for head, loop in _iter_loops(flow) if any(map(_is_strong_read, code)) else ():
-        deciding = _find_deciding_registers(code, flow, loop)
-        if any(_writes_sometimes(code, flow, head, loop, index, deciding) for index in loop):
-            deciding = _find_deciding_registers(code, flow, loop, by_branches=True)
-        reads = filter(_is_strong_read, _list_code(code, flow, loop))
-        waits |= {id(read) for read in reads if not deciding.isdisjoint(read.writes)}
-    return frozenset(waits)
-
-
-def _is_strong_read(instruction: Instruction) -> bool:
-    return is_strong(instruction) or instruction.opcode == "atom"
-
-
-def _writes_sometimes(
-    code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int], index: int, names: Set[str]
-) -> bool:
-    """Tell if a basic block that some iterations of a loop skip writes one of the registers."""
-    if all(names.isdisjoint(instruction.writes) for instruction in _list_code(code, flow, [index])):
-        return False
-    outside = {*range(len(flow.blocks))} - loop
-    return head in _find_reachable(flow, flow.blocks[head].successors, outside | ({index} - {head}))
-
-
 def find_early_exits(code: Sequence[Instruction], flow: Flow) -> set[int]:
     """Return the basic blocks behind early exits of polling loops (`_iter_early_exits`).
 
@@ -237,18 +211,12 @@ def _iter_loops(flow: Flow) -> Iterator[tuple[int, frozenset[int]]]:
                 yield head, frozenset({head, *find_reachable(predecessors.__getitem__, [index], {head})})
 
 
-def _find_deciding_registers(
-    code: Sequence[Instruction], flow: Flow, loop: frozenset[int], *, by_branches: bool = False
-) -> set[str]:
-    """Find the registers of a loop that decide whether it ends: the guards of its exits, and what they depend on.
-
-    With ``by_branches``, the guards of its other branches also count.
-    """
+def _find_deciding_registers(code: Sequence[Instruction], flow: Flow, loop: frozenset[int]) -> set[str]:
+    """Find the registers of a loop that decide whether it ends: the guards of its exits, and what they depend on."""
     guards = [
         code[flow.blocks[index].stop - 1].guard
         for index in loop
-        if flow.blocks[index].end in (End.BRANCH, End.EXIT)
-        and (by_branches or not loop.issuperset(flow.blocks[index].successors))
+        if flow.blocks[index].end in (End.BRANCH, End.EXIT) and not loop.issuperset(flow.blocks[index].successors)
     ]
     loop_code = _list_code(code, flow, loop)
     deciding, size = {guard.name for guard in guards if guard is not None}, -1

@@ -185,9 +185,9 @@ class DivergentBarrierError(KernelFaultError):
 
 
 class NoProgressError(KernelFaultError):
-    """All threads wait for a value or an mbarrier, and none writes, or the launch makes no progress for 20 s.
+    """Deadlock: all threads wait for a value or an mbarrier, and none writes or changes a register.
 
-    The first is a deadlock, unless the waiting loop limits its tries.
+    Or the launch makes no progress for 20 s of CPU time.
     """
 
     kind = "no progress"
