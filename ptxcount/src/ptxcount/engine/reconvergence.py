@@ -43,17 +43,17 @@ def order_blocks(kernel: Entry, flow: Flow) -> Order:
         exits = {following for index in loop for following in paths.successors[index]} - loop
         yields[_find_yield(paths, head)] = frozenset(find_reachable(paths.successors.__getitem__, exits, avoided))
     size = len(flow.blocks)
-    rank = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
-    waiting = [size if index in yields else place for index, place in enumerate(rank)]
-    return Order([*waiting, *(place - size for place in rank)], yields)
+    ranks = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
+    waiting = [size if index in yields else rank for index, rank in enumerate(ranks)]
+    return Order([*waiting, *(rank - size for rank in ranks)], yields)
 
 
 def _find_yield(paths: Paths, head: int) -> int:
     """Return where a loop yields: at its header, or behind it if ptxas copies the header before the loop."""
     loop, successors = paths.dominators.loops[head], paths.successors
     inside = [following for following in successors[head] if following in loop]
-    closes = all(len(successors[index]) == 1 for index in loop if head in successors[index])
-    return inside[0] if closes and len(inside) == 1 < len(successors[head]) else head
+    is_endless = all(len(successors[index]) == 1 for index in loop if head in successors[index])
+    return inside[0] if is_endless and len(inside) == 1 < len(successors[head]) else head
 
 
 def _iter_breaks(paths: Paths, kept: set[int]) -> Iterator[int]:
