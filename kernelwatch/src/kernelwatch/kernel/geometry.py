@@ -77,22 +77,26 @@ def cover_or_finer(
     multiple: int | Mapping[tuple[int, ...], tuple[int, ...]],
     ragged: Mapping[tuple[int, ...], tuple[int, ...]],
     least_ragged: int,
+    small: Mapping[tuple[int, ...], tuple[int, ...]] | None = None,
 ) -> Grid:
     """Return a function like `cover`, with other tiles for ragged lengths and smaller tiles for small grids.
 
     Lengths are ragged unless all are multiples of `multiple`: one number, or kernel's tile -> one number per side.
     `ragged` maps the kernel's tile to the tile for ragged lengths. If there are fewer than `least` tiles, or
-    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side.
+    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side. `small` maps the kernel's
+    tile to another smaller tile, for lengths that are not ragged.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
         tile = tuple(grid_side.tile for grid_side in sides)
         multiples = multiple[tile] if isinstance(multiple, Mapping) else [multiple] * len(sides)
         is_ragged = any(grid_side.length % number for grid_side, number in zip(sides, multiples, strict=True))
-        tile = ragged[tile] if is_ragged else tile
-        tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, tile, strict=True)]
-        if math.prod(grid_side.tiles for grid_side in tiled) < (least_ragged if is_ragged else least):
-            tiled = [grid_side._replace(tile=min(side, grid_side.tile)) for grid_side in tiled]
+        used = ragged[tile] if is_ragged else tile
+        tiles = math.prod(-(-grid_side.length // extent) for grid_side, extent in zip(sides, used, strict=True))
+        if tiles < (least_ragged if is_ragged else least):
+            finer = tuple(min(side, extent) for extent in used)
+            used = finer if is_ragged or small is None else small[tile]
+        tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, used, strict=True)]
         return cover(kernel, tiled, multiprocessors)
 
     return grid
