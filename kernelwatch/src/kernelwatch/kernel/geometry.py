@@ -44,6 +44,16 @@ class GridSide(NamedTuple):
         return -(-self.length // self.tile)
 
 
+def make_sides(kernel: str, over: Sequence[str], tile: Sequence[int], extents: Mapping[str, Any]) -> list[GridSide]:
+    """Return the sides of `over`. Raises ArgumentError if a side has no tile, or an empty one."""
+    if len(tile) < len(over) or min(tile) < 1:
+        raise ArgumentError(
+            f"{kernel}: tile, by default the block, is {tuple(tile)}; each side of over= ({', '.join(over)}) needs a "
+            "tile of at least 1"
+        )
+    return [GridSide(text, expressions.evaluate(text, extents), side) for text, side in zip(over, tile, strict=False)]
+
+
 #: Function that returns a grid, from the kernel's name, the sides of `over`, and the device's multiprocessors.
 Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
@@ -123,8 +133,14 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`."""
-    x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
+    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`.
+
+    Raises ArgumentError for more than three numbers.
+    """
+    lengths = evaluate_lengths(value, extents)
+    if len(lengths) > len(MAX_GRID):
+        raise ArgumentError(f"a grid or a block has at most three sides, x, y and z; given: {lengths}")
+    x, y, z = (*lengths, 1, 1, 1)[: len(MAX_GRID)]
     return x, y, z
 
 
