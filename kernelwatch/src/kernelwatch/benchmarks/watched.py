@@ -88,7 +88,6 @@ class Watched(kw.CountedWithShared):
         cls.__module__ = caller.f_globals["__name__"]
         # As in other benchmarks, `kernel` is the kernel's name from here on.
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
-        cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()
         cls.module_names = {name: cls, **_make_benchmarks(cls, timed_axes)}
         if frame is None:
