@@ -34,7 +34,7 @@ def run(words: Sequence[str] | None = None) -> int:
     """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
 
     `words` are arguments of `asv run`. Without a range, HEAD is measured, unless asv uses an existing environment. A
-    dry or interrupted run writes no website and prints no summary.
+    run that is dry, interrupted or cannot begin writes no website and prints no summary.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):

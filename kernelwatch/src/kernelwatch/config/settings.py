@@ -90,7 +90,7 @@ def trade_policy() -> str:
 
 
 def evidence_limits() -> dict[str, float]:
-    """Return metric, as the review names it -> maximum ratio of head to base. A number above its limit decides.
+    """Return metric, as the review names it -> maximum ratio of head to base; see `compare_commits`.
 
     Raises ValueError if a limit is not a finite number of at least 1.
     """

@@ -119,9 +119,9 @@ def pack_arguments(
         else:
             value = argument.to_numpy(dtype).tobytes()
         if len(value) != size:
-            raise UnknownArgumentError(
-                f"{argument.name}: the entry point takes {count_noun(size, 'byte')}, but the argument has {len(value)}"
-            )
+            advice = "declare a scalar" if isinstance(argument, ArrayArgument) else "change scalar's dtype="
+            taken = f"the entry point takes {count_noun(size, 'byte')}"
+            raise UnknownArgumentError(f"{argument.name}: {taken}, but the argument has {len(value)}; {advice}")
         packed += value
     return bytes(packed), tuple(address_offsets)
 

@@ -45,7 +45,7 @@ class Kernel(KernelCode):
     over : sequence of str
         The lengths that the grid covers along x, y and z. By default, each block covers one `tile`.
     tile : sequence or mapping, optional
-        Elements that a block covers along each axis; by default its number of threads.
+        Elements that a block covers along each side of `over`; by default its number of threads.
     grid : sequence or callable, optional
         Blocks along x, y and z: numbers or expressions over extents, which replace `over`, or a function of extents.
         Functions that take the tiles of `over` are in `kernelwatch.kernel.geometry`.

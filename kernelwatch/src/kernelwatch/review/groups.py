@@ -82,7 +82,7 @@ class ChangeGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on the group's times; if no time changed, on the numbers that decide."""
+        """The worst verdict on the group's times; if no time changed, on its numbers: those that decide, if any do."""
         rows = select_changed(self.times) or self._deciding
         return min((row.judgement.verdict for row in rows), key=lambda verdict: verdict.rank, default=Verdict.SAME)
 
@@ -108,7 +108,8 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
 
     Groups with changed times come first, the slower ones before the others. Groups with only counted or compiled
     changes follow. Machine code of other architectures comes last; if `arch` is None, there is none. Groups without
-    times are merged if flags make no difference. Relative changes below `at_least` are left out.
+    changed times are merged if flags make no difference. They are left out if they only repeat the counts of a group
+    with changed times. Relative changes below `at_least` are left out.
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:

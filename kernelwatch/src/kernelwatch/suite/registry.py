@@ -101,7 +101,7 @@ class Suite:
 
     @cached_property
     def dtypes(self) -> dict[str, frozenset[str]]:
-        """Counted kernel -> the dtypes that it supports."""
+        """Counted kernel -> the dtypes in which the suite counts it."""
         dtypes: dict[str, frozenset[str]] = {}
         for sweep in self.counted:
             for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):

@@ -153,7 +153,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
 
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
-    """Return the rows; replace each repeated row by the index of the first equal one."""
+    """Return the rows; replace each repeated text by the index of the first equal one."""
     first_places: dict[str, int] = {}
     referring: list[str | int | None] = []
     for place, row in enumerate(rows):
