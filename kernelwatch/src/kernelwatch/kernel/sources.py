@@ -177,7 +177,7 @@ def _import_object(reference: str) -> Any:
     try:
         return operator.attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}") from None
+        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}; correct text= or ptx= of Kernel") from None
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
