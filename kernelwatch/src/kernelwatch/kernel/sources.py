@@ -177,7 +177,8 @@ def _import_object(reference: str) -> Any:
     try:
         return operator.attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}; correct text= or ptx= of Kernel") from None
+        advice = "correct text= or ptx= of Kernel"
+        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}; {advice}") from None
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
