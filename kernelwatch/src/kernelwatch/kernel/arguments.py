@@ -109,7 +109,8 @@ def pack_arguments(
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
-        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared")
+        advice = "declare all, and those of older commits in earlier="
+        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared; {advice}")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -145,17 +146,31 @@ def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
 
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return the lengths that `value` gives: a length, a sequence, or a function of extents that returns either."""
+    """Return the lengths that `value` gives: a length, a sequence, or a function of extents that returns either.
+
+    Raises ArgumentError if one is not an integer.
+    """
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
     if np.ndim(lengths) == 0:
         lengths = [lengths]
-    return [evaluate_length(length, extents) for length in lengths]
+    numbers = list(lengths) if callable(value) else [_evaluate(length, extents) for length in lengths]
+    with suppress(TypeError, ValueError, OverflowError):
+        integers = list(map(int, numbers))
+        if integers == numbers:
+            return integers
+    raise ArgumentError(f"block, tile and grid must give integers; given: {', '.join(map(repr, numbers))}")
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
-    """Return a length for the extents of a launch."""
+    """Return a length for the extents of a launch, rounded down. Raises ArgumentError if it is not a finite number."""
+    number = _evaluate(value, extents)
+    try:
+        return int(number)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"dynamic_shared, useful_bytes and flops must give numbers; given: {number!r}") from None
+
+
+def _evaluate(value: LengthLike, extents: Mapping[str, Any]) -> Any:
     if callable(value):
-        return int(expressions.evaluate_function(value, extents))
-    if isinstance(value, str):
-        return int(expressions.evaluate(value, extents))
-    return int(value)
+        return expressions.evaluate_function(value, extents)
+    return expressions.evaluate(value, extents) if isinstance(value, str) else value
