@@ -19,6 +19,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, NoSuiteError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, sources
+from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, copy_ratio_name
 from kernelwatch.suite.benchmark_names import Kind as Kind  # noqa: PLC0414 -- exported
 from kernelwatch.suite.metrics import METRICS
@@ -105,7 +106,7 @@ class Suite:
         dtypes: dict[str, frozenset[str]] = {}
         for sweep in self.counted:
             for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
-                dtypes[kernel] = dtypes.get(kernel, frozenset()) | set(map(str, sweep.axes["dtype"]))
+                dtypes[kernel] = dtypes.get(kernel, frozenset()) | set(map(str, sweep.axes.get("dtype", [DTYPE])))
         return dtypes
 
 
