@@ -49,7 +49,7 @@ class Suite:
     counted : sequence of Sweep
         Sweeps whose memory transactions are counted, for each kernel in all dtypes that it supports.
     compiled : Sweep
-        The sweep of the compiled kernels, with the axes kernel, dtype, flags and arch.
+        The sweep of the compiled kernels, with the axes kernel, dtype, flags and arch, in this order.
     """
 
     kernels: Callable[[], Mapping[str, Kernel]]
