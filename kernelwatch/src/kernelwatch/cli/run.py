@@ -69,8 +69,8 @@ def measure(words: Sequence[str] | None = None) -> int:
     remaining = parser.parse_known_args(words)[1]
     revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))
     if len(revisions) != 2:
-        given = " ".join(remaining) or "nothing"
-        parser.error(f"put BASE and HEAD, two git revisions, before the options of asv run; given: {given}")
+        words_text = " ".join(remaining) or "nothing"
+        parser.error(f"put BASE and HEAD, two git revisions, before the options of asv run; given: {words_text}")
     with tempfile.NamedTemporaryFile("w") as file:
         file.writelines(f"{revision}\n" for revision in revisions)
         file.flush()

@@ -121,8 +121,8 @@ def pack_arguments(
             value = argument.to_numpy(dtype).tobytes()
         if len(value) != size:
             advice = "declare a scalar" if isinstance(argument, ArrayArgument) else "change scalar's dtype="
-            taken = f"the entry point takes {count_noun(size, 'byte')}"
-            raise UnknownArgumentError(f"{argument.name}: {taken}, but the argument has {len(value)}; {advice}")
+            expected = f"the entry point takes {count_noun(size, 'byte')}"
+            raise UnknownArgumentError(f"{argument.name}: {expected}, but the argument has {len(value)}; {advice}")
         packed += value
     return bytes(packed), tuple(address_offsets)
 
