@@ -236,6 +236,11 @@ class SharedMemory(ClusterAddresses):
         if is_remote:
             rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
+            is_missing = rank >= self._cluster
+            if is_missing.any():
+                access = int(is_missing.argmax())
+                accesses = SharedAccesses(kind, width, report, owners, rows, threads, offsets)
+                accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(rank[access])))
         return SharedAccesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
 
     def _check_written(self, accesses: SharedAccesses, units: Array) -> None:

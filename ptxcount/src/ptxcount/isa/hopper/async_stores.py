@@ -97,7 +97,7 @@ def _bind_fill(instruction: Instruction) -> Step:
         report = make_row_reporter(chunk)
         for (start, count), rows in iter_threads(chunk, readers):
             for row in rows:
-                owner, offset = chunk.shared.find_owner(row, start)
+                owner, offset = chunk.shared.find_owner(row, start, report)
                 if start % 8 or count % 8:
                     text = f"{count_noun(count, 'byte')} at shared address {offset}: multiples of 8 are needed"
                     report(MisalignedError, (row, 0), text, offset)

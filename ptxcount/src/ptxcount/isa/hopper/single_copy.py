@@ -64,7 +64,7 @@ class BulkCopy:
             text = f"a copy of {count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
             text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
-        self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
+        self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"], self._report)[1]
         alignment = 16 if "size" in numbers else 128
         if self._shared_start % alignment:
             text = f"shared address {self._shared_start}: a multiple of {alignment} is needed"
@@ -179,21 +179,21 @@ class BulkCopy:
 
     def load_shared(self) -> Array:
         """Load the bytes of a copy within shared memory."""
-        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
+        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"], self._report)
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
         """Store bytes in the destination block, or in each block of a multicast, and signal the mbarriers."""
         shared, numbers = self._chunk.shared, self._numbers
-        rows = [shared.find_owner(self._row, numbers["to"])[0]]
+        rows = [shared.find_owner(self._row, numbers["to"], self._report)[0]]
         if "ranks" in numbers:
-            rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
+            rows = shared.list_blocks(rows[0], numbers["ranks"], self._report)
         offset = self._shared_start
         for row in rows:
             target, order = self._view_shared(row, offset, len(data), is_written=True)
             target[order] = data if self._reduction is None else self._reduction(target[order], data, None)
             if "barrier" in numbers:
-                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
+                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"], self._report)
                 block = self._find_signalled(row, owner)
                 signal_barrier(self._chunk, block, owner_offset, self._report, arrived_bytes=len(data))
 
@@ -215,7 +215,7 @@ class BulkCopy:
         """Store or reduce elements of shared memory in global memory; drop those out of bounds. Count the copy."""
         places, inside, width, _ = self._elements
         count = places.size * width
-        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
+        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"], self._report)
         content, order = self._view_shared(row, offset, count, is_written=False)
         data = content[order]
         if self._reduction is not None:
