@@ -31,18 +31,16 @@ _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
 
 def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
+    """Adapt the result of ``triton.compile``, with the scratch memory that its blocks request."""
     metadata, ptx = kernel.metadata, kernel.asm["ptx"]
     name = entry or metadata.name
     arguments = _expand_descriptors(arguments, getattr(metadata, "tensordesc_meta", None) or [])
     kernel_entry = parse_cached(ptx).entries.get(name)
     missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
     sizes = [getattr(metadata, f"{memory}_scratch_size", 0) for memory in ("global", "profile")]
-    if 0 < missing <= len(sizes):
-        arguments = [*arguments, *(np.zeros(max(size, 1), np.uint8) for size in sizes[:missing])]
     return AdaptedKernel(
         ptx, name, list(arguments), program_blocks=getattr(metadata, "num_ctas", 1), block=metadata.num_warps * 32,
-        dynamic_shared=metadata.shared,
+        dynamic_shared=metadata.shared, scratch_sizes=sizes[:missing] if 0 < missing <= len(sizes) else (),
     )  # fmt: skip
 
 
