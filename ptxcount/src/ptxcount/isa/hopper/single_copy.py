@@ -43,14 +43,12 @@ class BulkCopy:
     """Bulk copy by the thread at ``thread``, (block, thread) in the chunk.
 
     ``numbers`` are the operands with the names of `bulk_copies`. ``reduction`` is a function of old bytes, new bytes
-    and a dtype; None for a copy. ``start`` are the coordinates of a tensor copy, x first; None for a copy of bytes.
-    ``shifts`` are the offsets of ``im2col`` mode.
+    and a dtype; None for a copy.
     """
 
     def __init__(
-        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any,
-        *, is_store: bool, start: Sequence[int] | None, shifts: Sequence[int],
-    ) -> None:  # fmt: skip
+        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
+    ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
         self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         report = chunk.make_reporter()
@@ -71,11 +69,13 @@ class BulkCopy:
             report_for_thread(MisalignedError, (0, 0), text, self._shared_start)
         place = numbers["to" if is_store else "from"]
         self._fields: MapFields | None = None
-        if start is None:
+        start = [number for name, number in numbers.items() if name.startswith("coordinate")]
+        if not start:
             places = place + _PIECE * np.arange(size // _PIECE)[None, :]
             self._elements = _GlobalElements(places, ALL_THREADS, _PIECE, 1)
         else:
             self._fields = self._find_map(place)
+            shifts = [number for name, number in numbers.items() if name.startswith("offset")]
             self._elements = self._locate_elements(self._fields, start, shifts)
 
     def _find_map(self, place: int) -> MapFields:
