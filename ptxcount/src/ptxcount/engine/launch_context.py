@@ -133,6 +133,7 @@ def _check_policies(options: LaunchOptions) -> None:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
+    """Place a kernel's variables in memory; give addresses to its functions and to stack memory."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables or {})
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -145,16 +146,14 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     symbols |= functions
     initial_contents: list[tuple[Variable, Array]] = []
     for variable in usable:
-        value = values.get(variable.name)
         if variable.space in ("shared", "local"):
             continue
-        if value is not None:
-            content = _convert_variable(variable, value, layout)
-        else:
-            content = np.zeros(variable.size or 0, np.uint8)
-            content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
-            content.flags.writeable = variable.space != "const"
+        value = values.get(variable.name)
+        if value is None:
+            content = _make_initial_content(variable)
             initial_contents.append((variable, content))
+        else:
+            content = _convert_variable(variable, value, layout)
         unset = value is None and variable.space == "const" and not variable.initial
         target = memories.constants if variable.space == "const" else memories.memory
         symbols[variable.name] = target.add(content, variable.name, unset=unset)
@@ -164,6 +163,14 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
+
+
+def _make_initial_content(variable: Variable) -> Array:
+    """Return a variable's bytes at the start of a launch: its initial value, then zeros."""
+    content = np.zeros(variable.size or 0, np.uint8)
+    content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+    content.flags.writeable = variable.space != "const"
+    return content
 
 
 def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, int]) -> int:
