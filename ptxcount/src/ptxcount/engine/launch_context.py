@@ -254,7 +254,7 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     """Return a value as memory: a copy for a constant, else a given array itself, so stores change the array."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
-    if value.nbytes != variable.size:
+    if variable.size not in (None, value.nbytes):  # None: another file defines the variable
         size = count_noun(value.nbytes, "byte")
         raise LaunchError(f"the value of variable {variable.name} has {size}; it must have {variable.size}")
     if variable.space != "const":
@@ -271,7 +271,7 @@ def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapp
     writeable = content.flags.writeable
     content.flags.writeable = True
     for offset, name, addend in variable.addresses:
-        address = generic_addresses[name] + addend if name in generic_addresses else 0
+        address = (generic_addresses[name] + addend) % 2**64 if name in generic_addresses else 0
         content[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
     content.flags.writeable = writeable
 
