@@ -59,7 +59,7 @@ DECLARED = [
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "more is not declared as a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g is not declared as a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }",
-     "results and arguments are 0 and 1; those of the function 'f' are 1 and 1"),
+     "it has 0 results and 1 argument; the function 'f' has 1 and 1"),
     (_FUNC, "call.uni (%r1), f, (%r1);", "a result or an argument is no variable"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
 ]  # fmt: skip

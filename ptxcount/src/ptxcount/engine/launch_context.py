@@ -186,9 +186,12 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     if dynamic_shared < 0:
         raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
     if own_bytes > MAX_SHARED:
-        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; at most {MAX_SHARED} are allowed")
+        raise LaunchError(
+            f"a block has {own_bytes} bytes of shared memory; at most {MAX_SHARED} are allowed; use smaller tiles"
+        )
     if sizes["local"] > _MAX_LOCAL:
-        raise LaunchError(f"a thread has {sizes['local']} bytes of local memory; at most {_MAX_LOCAL} are allowed")
+        given = f"a thread has {sizes['local']} bytes of local memory"
+        raise LaunchError(f"{given}; at most {_MAX_LOCAL} are allowed; use smaller arrays")
     return shared_size
 
 
@@ -287,6 +290,7 @@ def _pack_parameters(
         name = names[index] if names else f"argument {index}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"{name} has {count_noun(len(content), 'byte')}; {kernel} takes {parameter.size}")
+            size = count_noun(len(content), "byte")
+            raise LaunchError(f"{name} has {size}; {kernel} takes {parameter.size}: pass another type")
         contents[parameter.name] = content
     return contents
