@@ -83,7 +83,7 @@ class _BlockScales(NamedTuple):
         return cls(choose_modifier(instruction, SCALES), counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of the operands."""
+        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of `operands`."""
         rows = self._load_scales(chunk, values[:3], _ROWS_OF_A)
         columns = self._load_scales(chunk, values[3:6], _COLUMNS_OF_B)
         repeats = a.shape[-1] // self.per_row
