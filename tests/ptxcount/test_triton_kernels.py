@@ -152,6 +152,16 @@ def _adapt_descriptor(monkeypatch: pytest.MonkeyPatch, arch: str, triton: Triton
     return adapt_kernel(_make_jit_function(_parameter("x")), None, [descriptor], arch).arguments
 
 
+def test_function_of_gluon_has_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    triton = Triton(write_copy([POINTER] * 2))
+    gluon = Record(GluonASTSource=lambda **inputs: Record(language="gluon", **inputs))
+    stand_in(monkeypatch, **triton.modules(), triton__experimental__gluon___runtime=gluon)
+    function = _make_jit_function(_parameter("x"))
+    function.is_gluon = lambda: True
+    adapt_kernel(function, None, [Record(**DESCRIPTOR, layout=[128])], "sm_80")
+    assert (triton.source.language, triton.source.signature) == ("gluon", {"x": "tensordesc<fp32[4, 32],[128]>"})
+
+
 @pytest.mark.parametrize("padding", ["zero", "nan"])
 def test_tensor_descriptor_is_a_pointer_and_numbers(padding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     triton = Triton(write_copy([POINTER] * 2))
