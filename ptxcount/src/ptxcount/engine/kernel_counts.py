@@ -106,7 +106,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     Raises
     ------
     CompileError, NvccNotFoundError
-        The source does not compile, or there is no nvcc.
+        The source cannot be compiled, or there is no nvcc.
     PtxSyntaxError
         The text is not PTX.
     LaunchError
