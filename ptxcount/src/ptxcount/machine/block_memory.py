@@ -199,6 +199,8 @@ class SharedMemory(ClusterAddresses):
         """
         accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
         accesses.check_bounds(self._size)
+        if accesses.is_remote:
+            self._check_ranks(accesses, accesses.owners - accesses.rows // self._cluster * self._cluster)
         position = None if accesses.is_uniform else (accesses.rows, accesses.threads)
         index, elements_per_block = accesses.offsets // size, self._stride // size
         if position is not None:
@@ -236,12 +238,14 @@ class SharedMemory(ClusterAddresses):
         if is_remote:
             rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
-            is_missing = rank >= self._cluster
-            if is_missing.any():
-                access = int(is_missing.argmax())
-                accesses = SharedAccesses(kind, width, report, owners, rows, threads, offsets)
-                accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(rank[access])))
         return SharedAccesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
+
+    def _check_ranks(self, accesses: SharedAccesses, ranks: Array) -> None:
+        """Report the first access to a block that the cluster lacks; ``ranks`` are those of the accessed blocks."""
+        is_missing = ranks >= self._cluster
+        if is_missing.any():
+            access = int(is_missing.argmax())
+            accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(ranks[access])))
 
     def _check_written(self, accesses: SharedAccesses, units: Array) -> None:
         """Mark the units of a store as written; report the first load or atomic of unwritten units."""
