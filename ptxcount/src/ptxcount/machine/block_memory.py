@@ -157,6 +157,13 @@ class SharedMemory(ClusterAddresses):
         index = (places - first)[..., None] + np.arange(width)
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
+    def _check_ranks(self, accesses: SharedAccesses, ranks: Array) -> None:
+        """Report the first access to a block that the cluster lacks; ``ranks`` are those of the accessed blocks."""
+        is_missing = ranks >= self._cluster
+        if is_missing.any():
+            access = int(is_missing.argmax())
+            accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(ranks[access])))
+
     def reset_races(self, waiting: Array) -> None:
         """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads): they have synchronized."""
         blocks = waiting.any(axis=1)
@@ -239,13 +246,6 @@ class SharedMemory(ClusterAddresses):
             rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
         return SharedAccesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
-
-    def _check_ranks(self, accesses: SharedAccesses, ranks: Array) -> None:
-        """Report the first access to a block that the cluster lacks; ``ranks`` are those of the accessed blocks."""
-        is_missing = ranks >= self._cluster
-        if is_missing.any():
-            access = int(is_missing.argmax())
-            accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(ranks[access])))
 
     def _check_written(self, accesses: SharedAccesses, units: Array) -> None:
         """Mark the units of a store as written; report the first load or atomic of unwritten units."""
