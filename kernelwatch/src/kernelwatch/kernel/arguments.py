@@ -109,8 +109,7 @@ def pack_arguments(
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
-        advice = "declare all, and those of older commits in earlier="
-        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared; {advice}")
+        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)
@@ -120,9 +119,9 @@ def pack_arguments(
         else:
             value = argument.to_numpy(dtype).tobytes()
         if len(value) != size:
-            advice = "declare a scalar" if isinstance(argument, ArrayArgument) else "change scalar's dtype="
-            expected = f"the entry point takes {count_noun(size, 'byte')}"
-            raise UnknownArgumentError(f"{argument.name}: {expected}, but the argument has {len(value)}; {advice}")
+            raise UnknownArgumentError(
+                f"{argument.name}: the entry point takes {count_noun(size, 'byte')}, but the argument has {len(value)}"
+            )
         packed += value
     return bytes(packed), tuple(address_offsets)
 

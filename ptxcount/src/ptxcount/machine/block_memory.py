@@ -157,13 +157,6 @@ class SharedMemory(ClusterAddresses):
         index = (places - first)[..., None] + np.arange(width)
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
-    def _check_ranks(self, accesses: SharedAccesses, ranks: Array) -> None:
-        """Report the first access to a block that the cluster lacks; ``ranks`` are those of the accessed blocks."""
-        is_missing = ranks >= self._cluster
-        if is_missing.any():
-            access = int(is_missing.argmax())
-            accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(ranks[access])))
-
     def reset_races(self, waiting: Array) -> None:
         """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads): they have synchronized."""
         blocks = waiting.any(axis=1)
@@ -206,8 +199,6 @@ class SharedMemory(ClusterAddresses):
         """
         accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
         accesses.check_bounds(self._size)
-        if accesses.is_remote:
-            self._check_ranks(accesses, accesses.owners - accesses.rows // self._cluster * self._cluster)
         position = None if accesses.is_uniform else (accesses.rows, accesses.threads)
         index, elements_per_block = accesses.offsets // size, self._stride // size
         if position is not None:

@@ -187,9 +187,7 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
         order.append(head)
         visits += len(inside)
         if visits > MAX_VISITS:
-            why = (
-                f"the loops of its {len(successors)} basic blocks are nested too deeply for ptxcount; split the kernel"
-            )
+            why = f"the loops of its {len(successors)} basic blocks are nested too deeply for ptxcount"
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
         search = _ComponentSearch(successors, remaining)

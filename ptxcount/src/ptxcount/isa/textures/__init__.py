@@ -40,9 +40,8 @@ class Tap(NamedTuple):
     #: Index in the array.
     place: Array
     weight: Array
-    #: Mask of threads that get the element. All others get zeros, because the index is out of bounds.
+    #: Masks of threads whose element is not a zero out of bounds, and of threads that read it.
     inside: Array
-    #: Mask of threads that read the element: its weight is not 0, or the fetch is a gather.
     read: Array
 
 
