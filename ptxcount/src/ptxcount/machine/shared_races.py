@@ -140,18 +140,17 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
+        self, kind: str, row: Array, thread: Array, flat: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
     ) -> Race | None:  # fmt: skip
         """Record an instruction's accesses; return a race with an earlier instruction, else one among these, or None.
 
-        ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
+        ``row`` and ``thread`` have one element per access, ``flat`` are `Places.cells`. The threads of a
         row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
         of equal values by one instruction do not race with each other. An access that ``acquires`` is ordered after the
         accesses that precede the writes whose values it reads.
         """
         self._source_index = self._sources.setdefault(source, len(self._sources))
-        flat = row[:, None] * self._units + unit
         thread_number = spread(thread[:, None].astype(np.int32), flat.shape)
         ordered = None
         if self.clocks is not None:
