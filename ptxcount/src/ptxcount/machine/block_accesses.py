@@ -92,7 +92,8 @@ class SharedAccesses:
             self.report_fault(OutOfBoundsError, int(is_outside.argmax()), describe_size(size))
         if not self.places.is_aligned:
             is_misaligned = (offsets & (width - 1)) != 0
-            self.report_fault(MisalignedError, int(is_misaligned.argmax()), f", which is not a multiple of {width} bytes")
+            problem = f", which is not a multiple of {width} bytes"
+            self.report_fault(MisalignedError, int(is_misaligned.argmax()), problem)
 
 
 def describe_size(size: int) -> str:

@@ -44,8 +44,8 @@ def round_to_odd(total: Array, error: Array) -> Array:
 
 #: The smallest normal float32.
 TINY = np.finfo(np.float32).tiny
-#: Last bits of a float64 halfway between two float32; twice the bits of `TINY`, because smaller float32 have fewer bits.
-_MIDPOINT, _LEAST_SAFE = np.int64(-1 << 63), np.uint32(2 << 23)
+#: Last bits of a float64 halfway between two float32, as the first bits of an integer.
+_MIDPOINT = np.int64(-1 << 63)
 
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
@@ -66,13 +66,17 @@ def _multiply_add_odd(a: Array, b: Array, c: Array) -> Array:
 def _multiply_add_singles(a: Array, b: Array, c: Array) -> Array:
     """Compute a * b + c of float32 by rounding twice; repeat with `_multiply_add_odd` where this may be wrong."""
     total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
-    rounded = total.astype(np.float32)
+    is_small: Array | bool = False
+    try:
+        with np.errstate(under="raise"):
+            rounded = total.astype(np.float32)
+    except FloatingPointError:  # an inexact subnormal float32, which rounds at another bit; one that becomes 0 is exact
+        rounded = total.astype(np.float32)
+        is_small = (rounded != 0) & (np.abs(rounded) <= TINY)
     tails = total.view(np.int64)
     tails <<= 35  # the bits behind those of a float32
-    magnitudes = rounded.view(np.uint32) << 1
-    magnitudes -= 1  # 0 becomes the largest: a total that rounds to 0 is exact
-    if tails.min() == _MIDPOINT or magnitudes.min() < _LEAST_SAFE:
-        is_doubtful = (tails == _MIDPOINT) | (magnitudes < _LEAST_SAFE)
+    if is_small is not False or tails.min() == _MIDPOINT:
+        is_doubtful = is_small | (tails == _MIDPOINT)
         operands = (operand[is_doubtful] for operand in np.broadcast_arrays(a, b, c))
         rounded[is_doubtful] = _multiply_add_odd(*operands).astype(np.float32)
     return rounded
