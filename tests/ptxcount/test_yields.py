@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ptxcount.engine.executable import Executable, prepare_executable
 from ptxcount.engine.paths import find_paths
 from ptxcount.engine.yields import find_yielding_loops
+from ptxcount.ptx.flow import find_reachable
 from ptxcount.ptx.parser import parse
 from tests.gpu.launches import LAUNCHES
 from tests.ptxcount import sources
@@ -40,10 +42,18 @@ def test_many_exits_take_little_time() -> None:
     assert time.process_time() - start < 1  # 2 s and more if each exit is analysed apart
 
 
-def test_many_continues_take_little_time() -> None:
-    start = time.process_time()
-    _prepare_loop(400, "L")
-    assert time.process_time() - start < 2.5  # 4 s and more if the way back is searched from each basic block
+@pytest.mark.parametrize(("name", "label", "most"), [("machine.polls", "L", 500), ("engine.uniformity", "E", 10)])
+def test_branches_of_a_loop_share_searches(name: str, label: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = 0
+
+    def count_search(*arguments: Any) -> set[int]:
+        nonlocal searches
+        searches += 1
+        return find_reachable(*arguments)
+
+    monkeypatch.setattr(f"ptxcount.{name}.find_reachable", count_search)
+    _prepare_loop(100, label)
+    assert 0 < searches < most
 
 
 def test_predicated_return_is_no_end() -> None:
