@@ -40,6 +40,17 @@ def test_fma_rounds_once(name: str) -> None:
         assert_same(got, np.array(expected).astype(dtype))
 
 
+@pytest.mark.parametrize("exponent", [-149, -60])  # subnormal and normal numbers
+def test_fma_near_midpoints_rounds_once(exponent: int) -> None:
+    """These sums are so close to the middle of two float32 that float64 rounds them to the middle."""
+    multiples = [1001, 1002, 2**22 + 1, 2**23 - 1, 2**23 + 1, 2**24 - 1]
+    rows = [(sign * (1 + 2**-23), 1 - 2**-23, multiple) for sign in (1, -1) for multiple in multiples]
+    half = exponent // 2
+    a, b, c = np.ldexp(rows, (half, exponent - 1 - half, exponent)).astype("f4").T
+    expected = [multiply_add(float(x), float(y), float(z), np.dtype("f4")) for x, y, z in zip(a, b, c, strict=True)]
+    assert_same(evaluate("fma.rn.f32", [a, b, c], "f4"), np.array(expected).astype("f4"))
+
+
 def test_fma_of_extremes_rounds_once() -> None:
     rng, powers = np.random.default_rng(11), (-1070, -800, -500, -401, -399, -300, 0, 300, 399, 401, 500, 800, 990)
     exponents = np.array(list(product(powers, powers)))

@@ -69,6 +69,24 @@ def test_stores_race_unless_equal_or_without_change(prelude: str, stores: str, r
         words_after(body, blocks=2)
 
 
+#: Instructions of the odd blocks after a load by all threads, and True if they race.
+AFTER_LOAD = {
+    "st.shared.u32 [%r2], 99;": True,
+    "bar.sync 0; st.shared.u32 [%r2], 99;": False,
+    "ld.shared.u32 %r5, [%r1]; bar.sync 0; st.shared.u32 [%r2], 99;": False,
+    "bar.sync 0; ld.shared.u32 %r5, [%r1]; st.shared.u32 [%r2], 99;": True,
+}
+
+
+@pytest.mark.parametrize("blocks", [2, 32])  # 32 blocks split by the branch
+@pytest.mark.parametrize(("code", "races"), AFTER_LOAD.items())
+def test_stores_race_with_loads_before_a_branch(code: str, races: bool, blocks: int) -> None:
+    branch = "mov.u32 %r4, %ctaid.x; and.b32 %r4, %r4, 1; setp.eq.u32 %p1, %r4, 0; @%p1 bra END;"
+    load = "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r5, [%r1];"
+    with pytest.raises(errors.SharedRaceError) if races else nullcontext():
+        words_after(f"{load} {branch} {code} END:", blocks=blocks)
+
+
 _DATA, _READ = "st.shared.u32 [%r7], 42;", "ld.shared.u32 %r6, [%r7];"
 _WAIT = "L: {}; setp.ne.u32 %p3, %r5, 1; @%p3 bra L;"
 _RELEASE = "st.release.cta.shared.b32 [%r7+4], 1;"

@@ -2,13 +2,15 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ptxcount.engine.executable import prepare_executable
+from ptxcount.engine.executable import Executable, prepare_executable
 from ptxcount.engine.paths import find_paths
 from ptxcount.engine.yields import find_yielding_loops
+from ptxcount.ptx.flow import find_reachable
 from ptxcount.ptx.parser import parse
 from tests.gpu.launches import LAUNCHES
 from tests.ptxcount import sources
@@ -26,13 +28,32 @@ def test_loops_yield_as_in_machine_code(file: str, count: int, nvdisasm: Path, t
     assert len(expected) == count
 
 
+def _prepare_loop(branches: int, label: str) -> Executable:
+    """Prepare a loop from L to E with branches to a label."""
+    code = "".join(f"add.u32 %r2, %r2, 1;\nsetp.eq.u32 %p2, %r2, {k};\n@%p2 bra {label};\n" for k in range(branches))
+    loop = f"L: atom.shared.add.u32 %r3, [s], 1;\n{code}setp.ne.u32 %p1, %r3, 9;\n@%p1 bra L;\nE: mov.u32 %r1, 0;\n"
+    return prepare_executable(parse(module(f".shared .b32 s[1];\n{loop}", 0)), "snippet")
+
+
 def test_many_exits_take_little_time() -> None:
-    exits = "".join(f"add.u32 %r2, %r2, 1;\nsetp.eq.u32 %p2, %r2, {place};\n@%p2 bra E;\n" for place in range(1500))
-    loop = f"L: atom.shared.add.u32 %r3, [s], 1;\n{exits}setp.ne.u32 %p1, %r3, 9;\n@%p1 bra L;\nE: mov.u32 %r1, 0;\n"
-    kernel = prepare_executable(parse(module(f".shared .b32 s[1];\n{loop}", 0)), "snippet")
+    kernel = _prepare_loop(1500, "E")
     start = time.process_time()
     assert len(find_yielding_loops(find_paths(kernel.entry.instructions, kernel.flow))) == 1
     assert time.process_time() - start < 1  # 2 s and more if each exit is analysed apart
+
+
+@pytest.mark.parametrize(("name", "label", "most"), [("machine.polls", "L", 500), ("engine.uniformity", "E", 10)])
+def test_branches_of_a_loop_share_searches(name: str, label: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = 0
+
+    def count_search(*arguments: Any) -> set[int]:
+        nonlocal searches
+        searches += 1
+        return find_reachable(*arguments)
+
+    monkeypatch.setattr(f"ptxcount.{name}.find_reachable", count_search)
+    _prepare_loop(100, label)
+    assert 0 < searches < most
 
 
 def test_predicated_return_is_no_end() -> None:

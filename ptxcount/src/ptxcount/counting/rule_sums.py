@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +25,29 @@ def sum_rules(rules: Rules, address: Value, active: Array, shape: tuple[int, int
     equal counts if all addresses move by a multiple of 128 bytes. If blocks differ only by such a move, the rules are
     applied to one of them, and its counts are multiplied.
     """
-    blocks, threads = shape
+    if isinstance(address, np.ndarray) and address.size <= _MAX_CACHED and active.size == 1:
+        return _sum_cached(rules, address.tobytes(), address.dtype, address.shape, shape, width)
+    return _sum_split(rules, address, find_active_lanes(active, shape), width)
+
+
+@lru_cache(maxsize=1 << 10)
+def _sum_cached(
+    rules: Rules, addresses: bytes, dtype: np.dtype[Any], extent: tuple[int, ...], shape: tuple[int, int], width: int
+) -> list[int]:
+    """Apply the rules to an array of addresses of shape ``extent``, with all threads active."""
+    address = np.frombuffer(addresses, dtype).reshape(extent)
+    return _sum_split(rules, address, find_active_lanes(ALL_THREADS, shape), width)
+
+
+def _sum_split(rules: Rules, address: Value, occupancy: ActiveLanes, width: int) -> list[int]:
+    blocks, threads = occupancy.shape
     split = split_sum(address, address.itemsize) if isinstance(address, np.ndarray) else address
-    occupancy = find_active_lanes(active, shape)
     if split is None:  # the blocks have no common pattern
         return _sum_each_request(rules, dense(address), occupancy, width)
     residues, residue_index, block_counts = _group_residues(split.block.ravel() % _PERIOD)
     columns = by_warp(split.thread, threads)[0]
     offsets = columns - columns.min() // _PERIOD * _PERIOD
-    if occupancy.lanes is None or active.size == 1:  # all threads are active
+    if occupancy.lanes is None or occupancy.active.size == 1:  # all threads are active
         tables = _tabulate_residues(rules, residues, offsets, threads, width)
         return [count * (blocks // split.block.size) for count in (tables.sum(axis=2) @ block_counts).tolist()]
     return _sum_by_warp(rules, residues, spread(residue_index, (blocks,)), offsets, occupancy, width)

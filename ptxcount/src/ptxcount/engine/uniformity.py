@@ -94,6 +94,8 @@ class _Joins:
             guard = code[block.stop - 1].guard if block.end is End.BRANCH else None
             if guard is not None and len(set(block.successors)) > 1 and block.successors[-1] not in exits:
                 self.guards[index] = guard.name
+        #: Registers by a block and the block where its paths meet, if a path leads back before.
+        self._joined_in_cycles: dict[tuple[int, int], set[str]] = {}
         self._meeting_block = find_meeting_blocks([block.successors for block in self._blocks]) if self.guards else {}
 
     def find_joined_registers(self, block: int) -> set[str]:
@@ -105,6 +107,8 @@ class _Joins:
         may leave in different iterations.
         """
         meeting = self._meeting_block.get(block, -1)
+        if (block, meeting) in self._joined_in_cycles:
+            return self._joined_in_cycles[block, meeting]
         live = self._flow.find_live(frozenset() if meeting < 0 else frozenset((meeting,)))
         successors = self._blocks[block].successors
         sides = [
@@ -113,7 +117,10 @@ class _Joins:
         region, common = set.union(*sides), set.intersection(*sides)
         written = self._list_written(region)
         if block in region:
-            return written & (live | self._rewritten)
+            joined = written & (live | self._rewritten)
+            cycle = find_reachable(self._predecessors.__getitem__, [block], {meeting}) & region
+            self._joined_in_cycles |= {(member, meeting): joined for member in cycle}  # all have the same region
+            return joined
         joins = {
             index
             for predecessor in region - common | {block}

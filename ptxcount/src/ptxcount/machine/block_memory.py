@@ -8,11 +8,11 @@ from copy import copy
 import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
-from ..lanes.warps import LANES, Array, find_lane_stride, spread, take_by_warp, unsigned
+from ..lanes.warps import LANES, Array, spread, take_by_warp, unsigned
 from ..util.errors import OutOfBoundsError, SharedRaceError, UninitializedReadError
 from ..util.grammar import count_noun
 from .address_map import Report
-from .block_accesses import SharedAccesses, describe_size
+from .block_accesses import Places, SharedAccesses, describe_size, place_in_all_blocks
 from .cluster_addresses import OFFSET_MASK, ClusterAddresses, find_rank
 from .cluster_races import ClusterRaces
 from .pending_copies import PendingCopies
@@ -65,29 +65,30 @@ class SharedMemory(ClusterAddresses):
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:
         """Read ``count`` adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.load` does."""
-        position, index = self._check_access("load", address, size, count, active, report)
+        places, index = self._check_access("load", address, size, count, active, report)
         data = self._data.reshape(-1).view(unsigned(size))
-        if position is None:
-            return [self._gather_row(data, index + k) for k in range(count)]
+        if places.is_uniform:
+            return [self._gather_row(data, index + k, places.lane_stride) for k in range(count)]
         results = [np.zeros(self._shape, unsigned(size)) for _ in range(count)]
         for k, result in enumerate(results):
-            result[position] = data[index + k]
+            result[places.rows, places.threads] = data[index + k]
         return results
 
-    def _gather_row(self, data: Array, index: Array) -> Array:
+    def _gather_row(self, data: Array, index: Array, stride: int | None) -> Array:
         """Read the elements at ``index``, one per thread, from each block: (blocks, threads)."""
-        blocks, stride = data.reshape(self._shape[0], -1), find_lane_stride(index)
-        if stride not in (0, 1):
+        blocks = data.reshape(self._shape[0], -1)
+        if stride not in (0, data.itemsize):
             return blocks.take(index, axis=1, mode="clip")
         of_lane_0 = np.arange(0, data.size, blocks.shape[1])[:, None] + index[::LANES]
-        return take_by_warp(data, of_lane_0, adjacent=stride == 1)
+        return take_by_warp(data, of_lane_0, adjacent=stride != 0)
 
     def store(self, address: Value, size: int, values: list[Array], active: Array, report: Report) -> None:
         """Write adjacent elements of ``size`` bytes for each active thread, as `ArrayMemory.store` does."""
-        position, index = self._check_access("store", address, size, len(values), active, report, values=values)
+        places, index = self._check_access("store", address, size, len(values), active, report, values=values)
         data = self._data.reshape(-1).view(unsigned(size))
         for k, value in enumerate(values):
-            data[index + k if k else index] = value if position is None else spread(value, self._shape)[position]
+            stored = value if places.is_uniform else spread(value, self._shape)[places.rows, places.threads]
+            data[index + k if k else index] = stored
 
     def start_copies(self, address: Value, size: int, active: Array) -> None:
         """Mark the bytes that active threads copy by ``cp.async`` as unwritten until the threads wait."""
@@ -189,46 +190,42 @@ class SharedMemory(ClusterAddresses):
     def _check_access(
         self, kind: str, address: Value, size: int, count: int, active: Array, report: Report, *,
         is_exact: bool = False, values: Sequence[Array] = (),
-    ) -> tuple[tuple[Array, Array] | None, Array]:  # fmt: skip
+    ) -> tuple[Places, Array]:  # fmt: skip
         """Check and record an access to ``count`` elements of ``size`` bytes; a store has ``values``.
 
-        Return the positions of the active threads, (blocks, threads), and the index of each thread's first element. If
-        all threads are active, with the same addresses in all blocks, the positions are None. Then there is an index
-        for each thread: of one block for a load, of all blocks for a store. Atomics (``is_exact``), remote accesses,
-        and clusters whose races are checked always have positions.
+        Return the places of the active threads, and the index of each thread's first element. If all threads are
+        active, with the same addresses in all blocks, the places are uniform. Then there is an index for each thread:
+        of one block for a load, of all blocks for a store. Atomics (``is_exact``), remote accesses, and clusters whose
+        races are checked never have uniform places.
         """
-        accesses = self._find_accesses(kind, address, size * count, active, report, is_exact=is_exact)
+        places = self._find_places(address, size * count, active, is_exact=is_exact)
+        accesses = SharedAccesses(kind, places, report)
         accesses.check_bounds(self._size)
-        position = None if accesses.is_uniform else (accesses.rows, accesses.threads)
-        index, elements_per_block = accesses.offsets // size, self._stride // size
-        if position is not None:
-            index = accesses.owners * elements_per_block + index
+        index, elements_per_block = places.offsets // size, self._stride // size
+        if not places.is_uniform:
+            index = places.owners * elements_per_block + index
         elif values:
             index = np.arange(self._shape[0])[:, None] * elements_per_block + index
         compares_values = bool(values) and self._policy != "strict"
-        stored = self._find_stored_values(size, values, position, index) if compares_values else None
-        if accesses.is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
-            accesses = accesses.repeat(self._shape[0])
-        units = (accesses.offsets // self._unit)[:, None] + np.arange(accesses.width // self._unit)
-        self._check_written(accesses, units)
-        if self._policy != "off" and not (self._reserved and bool((accesses.offsets < self._reserved).all())):
-            self._check_races(accesses, units, stored)
-        return position, index
+        stored = self._find_stored_values(size, values, places, index) if compares_values else None
+        if places.is_uniform and len(self._written) > 1:  # the blocks have diverged before: check each block
+            accesses.places = places.repeat(self._shape[0])
+        self._check_written(accesses)
+        if self._policy != "off" and not (self._reserved and bool((places.offsets < self._reserved).all())):
+            self._check_races(accesses, stored)
+        return places, index
 
-    def _find_accesses(
-        self, kind: str, address: Value, width: int, active: Array, report: Report, *, is_exact: bool
-    ) -> SharedAccesses:
-        """Return the accesses of the active threads; if possible and not ``is_exact``, those of one block for all."""
-        addresses = dense(address)
-        addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
+    def _find_places(self, address: Value, width: int, active: Array, *, is_exact: bool) -> Places:
+        """Return the places of the active threads; if possible and not ``is_exact``, those of one block for all."""
+        addresses, units = dense(address), self._written.shape[1]
         is_remote = self._cluster > 1 and bool((self.find_remote(address) & active).any())
         if self._cluster > 1 and not is_remote:
             addresses = self.strip_rank(address)
         is_same_in_all_blocks = active.size == addresses.shape[0] == 1
         if is_same_in_all_blocks and self.cluster_races is None and not (is_exact or is_remote):
-            offsets = spread(addresses, (1, self._shape[1]))[0]
-            rows, threads = np.zeros(self._shape[1], np.int64), np.arange(self._shape[1])
-            return SharedAccesses(kind, width, report, rows, rows, threads, offsets, is_uniform=True)
+            content, item_size = addresses.tobytes(), addresses.itemsize
+            return place_in_all_blocks(content, item_size, self._shape[1], width, self._unit, units)
+        addresses = addresses.view(f"i{addresses.itemsize}").astype(np.int64)
         rows, threads = np.nonzero(spread(active, self._shape))
         offsets = spread(addresses, self._shape)[rows, threads]
         self.track_blocks()
@@ -236,52 +233,50 @@ class SharedMemory(ClusterAddresses):
         if is_remote:
             rank, offsets = find_rank(offsets), offsets & OFFSET_MASK
             owners = np.where(rank < 0, rows, rows // self._cluster * self._cluster + rank)
-        return SharedAccesses(kind, width, report, owners, rows, threads, offsets, is_remote=is_remote)
+        return Places(width, self._unit, units, owners, rows, threads, offsets, is_remote=is_remote)
 
-    def _check_written(self, accesses: SharedAccesses, units: Array) -> None:
+    def _check_written(self, accesses: SharedAccesses) -> None:
         """Mark the units of a store as written; report the first load or atomic of unwritten units."""
-        flat, written = accesses.owners[:, None] * self._written.shape[1] + units, self._written.reshape(-1)
+        cells, written = accesses.places.cells, self._written.reshape(-1)
         if accesses.kind == "store":
-            written[flat] = True
+            written[cells] = True
             return
-        is_written = written[flat]
+        is_written = written[cells]
         if not is_written.all():
             waits = "; a copy by cp.async was not waited for" if self._copies else ""
             accesses.report_fault(UninitializedReadError, int(is_written.all(axis=1).argmin()), waits)
-            written[flat] = True
+            written[cells] = True
 
-    def _find_stored_values(
-        self, size: int, values: Sequence[Array], position: tuple[Array, Array] | None, index: Array
-    ) -> StoredValues:
+    def _find_stored_values(self, size: int, values: Sequence[Array], places: Places, index: Array) -> StoredValues:
         data, full = self._data.reshape(-1).view(unsigned(size)), [spread(value, self._shape) for value in values]
-        if position is None:
+        if places.is_uniform:
             return StoredValues(data, index, full, len(self._written) == 1)
-        elements = [value[position][None, :] for value in full]
+        elements = [value[places.rows, places.threads][None, :] for value in full]
         return StoredValues(data, index[None, :], elements, len(self._written) == 1)
 
-    def _check_races(self, accesses: SharedAccesses, units: Array, stored: StoredValues | None) -> None:
+    def _check_races(self, accesses: SharedAccesses, stored: StoredValues | None) -> None:
         """Record the accesses of an instruction, and report a race between blocks, and one within a block.
 
         If an access is to another block's memory, only races between blocks are checked.
         """
-        kind, reporter = accesses.kind, accesses.report
+        kind, reporter, places = accesses.kind, accesses.report, accesses.places
         if not isinstance(reporter, Reporter):  # the hardware reads a descriptor of the instruction
             return
         instruction, source = reporter.chunk.instruction, reporter.source
         if is_strong(instruction) or is_strong_store(instruction):
             kind = f"strong {kind}"
         if self.cluster_races is not None:
-            race = self.cluster_races.record_access(kind, accesses.owners, accesses.rows, units, source, stored)
+            race = self.cluster_races.record_access(kind, places.owners, places.rows, places.cells, source, stored)
             if race is not None:
                 rank = race.other % self._cluster
                 text = f" races with block {rank} of the cluster: no synchronization between them"
                 accesses.report_fault(SharedRaceError, race.access, text, race.source)
-        if accesses.is_remote:
+        if places.is_remote:
             return
         is_poll = id(instruction) in reporter.chunk.context.polls
         if self._policy == "strict" and "volatile" in instruction.modifiers and not is_poll:
             kind = kind.replace("strong", "volatile")
-        owners, threads, acquires = accesses.owners, accesses.threads, is_acquire(instruction)
-        race = self.races.record_access(kind, owners, threads, units, source, stored, acquires=acquires)
+        owners, threads, acquires = places.owners, places.threads, is_acquire(instruction)
+        race = self.races.record_access(kind, owners, threads, places.cells, source, stored, acquires=acquires)
         if race is not None:
             accesses.report_fault(SharedRaceError, race.access, "", race.source, race.other)

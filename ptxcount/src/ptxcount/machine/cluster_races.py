@@ -45,16 +45,15 @@ class ClusterRaces:
         self._ordered[slice(None) if rows is None else rows] = self._now
 
     def record_access(
-        self, kind: str, owner: Array, block: Array, unit: Array, source: Source, stored: StoredValues | None
+        self, kind: str, owner: Array, block: Array, flat: Array, source: Source, stored: StoredValues | None
     ) -> Race | None:
         """Record the accesses of an instruction; return a race with another block, or None.
 
-        Each access is by a ``block`` to the memory of an ``owner``; ``unit`` is (accesses, units per access). With
+        Each access is by a ``block`` to the memory of an ``owner``; ``flat`` are `Places.cells`. With
         ``stored`` values, a store that does not change memory races only with atomics.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
-        flat = owner[:, None] * self._units + unit
         blocks, owners = (spread(rows[:, None], flat.shape) for rows in (block, owner))
         race = None
         for earlier_kind in CONFLICTING_KINDS[kind]:

@@ -110,11 +110,9 @@ def _find_retries(
         block_code = _list_code(code, flow, [index])
         if any(_is_work(instruction) for instruction in block_code if id(instruction) not in retries):
             working.add(index)
-    cycle = frozenset(
-        index
-        for index in _find_reachable(flow, [head], working)
-        if head in _find_reachable(flow, flow.blocks[index].successors, working)
-    )
+    before = list_predecessors(flow.blocks)
+    returning = find_reachable(before.__getitem__, before[head], working)
+    cycle = frozenset(_find_reachable(flow, [head], working) & returning)
     atomics = [instruction for instruction in _list_code(code, flow, cycle) if id(instruction) in retries]
     deciding = _find_deciding_registers(code, flow, cycle)
     is_decisive = any(not deciding.isdisjoint(atomic.writes) for atomic in atomics)

@@ -36,6 +36,8 @@ CONFLICTING_KINDS = {
     "volatile store": ("load", "store", "volatile load", "volatile store"),
 }
 _NO_THREAD = np.int32(32767)
+#: Maximum units of pending loads.
+_MAX_PENDING = 1 << 16
 #: A time after all others.
 _ALWAYS = np.full((1, 1), np.iinfo(np.int32).max, np.int32)
 
@@ -109,10 +111,13 @@ class RaceDetector:
         self._sources: dict[Source, int] = {}
         #: The index in `_sources` of the current instruction's line.
         self._source_index = 0
+        #: Loads to record before the next other access: units, threads and source index. A barrier drops them.
+        self._pending_loads: list[tuple[Array, Array, int]] = []
 
     def expand(self, blocks: int) -> None:
         """Keep one row for each block from now on."""
         if self._rows == 1 < blocks:
+            self._record_pending_loads()
             for kind, touched in self._touched.items():
                 self._touched[kind] = touched.map(lambda array: array.repeat(blocks, axis=0))
             self._by_lane = {kind: times.repeat(blocks, axis=0) for kind, times in self._by_lane.items()}
@@ -122,6 +127,7 @@ class RaceDetector:
 
     def select(self, rows: Array) -> RaceDetector:
         """Return the race check of the blocks ``rows``."""
+        self._record_pending_loads()
         part = RaceDetector(self._units, None if self.clocks is None else self.clocks.select(rows))
         part._sources = self._sources
         index = rows if self._rows > 1 else np.zeros(1, int)
@@ -134,24 +140,28 @@ class RaceDetector:
         """Forget the accesses of the blocks in ``rows``, which have synchronized; None: of all blocks."""
         if rows is None:
             self._touched.clear()
+            self._pending_loads.clear()
+        self._record_pending_loads()
         for touched in self._touched.values():
             touched.first[rows], touched.last[rows] = _NO_THREAD, -1
         if self.clocks is not None:
             self.clocks.order_block(rows)
 
     def record_access(
-        self, kind: str, row: Array, thread: Array, unit: Array, source: Source, stored: StoredValues | None, *,
+        self, kind: str, row: Array, thread: Array, flat: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
     ) -> Race | None:  # fmt: skip
         """Record an instruction's accesses; return a race with an earlier instruction, else one among these, or None.
 
-        ``row`` and ``thread`` have one element per access, ``unit`` is (accesses, units per access). The threads of a
+        ``row`` and ``thread`` have one element per access, ``flat`` are `Places.cells`. The threads of a
         row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
         of equal values by one instruction do not race with each other. An access that ``acquires`` is ordered after the
         accesses that precede the writes whose values it reads.
         """
+        is_deferred = kind == "load" and self.clocks is None
+        if not is_deferred or len(self._pending_loads) * flat.size > _MAX_PENDING:
+            self._record_pending_loads()
         self._source_index = self._sources.setdefault(source, len(self._sources))
-        flat = row[:, None] * self._units + unit
         thread_number = spread(thread[:, None].astype(np.int32), flat.shape)
         ordered = None
         if self.clocks is not None:
@@ -161,9 +171,18 @@ class RaceDetector:
                 times = self._find_write_times(flat, thread_number, is_atomic=kind == "atomic")
                 self.clocks.observe(row, thread, times, is_ordering=acquires)
         earlier_race = self._find_earlier_race(kind, flat, thread_number, ordered, stored)
+        if is_deferred:
+            self._pending_loads.append((flat, thread_number, self._source_index))
+            return earlier_race
         self._update_last_accesses(kind, flat, thread_number, ordered)
         store_race = self._find_store_race(flat, thread_number, stored) if kind == "store" else None
         return store_race if earlier_race is None else earlier_race
+
+    def _record_pending_loads(self) -> None:
+        for flat, thread, source_index in self._pending_loads:
+            self._source_index = source_index
+            self._update_last_accesses("load", flat, thread, None)
+        self._pending_loads.clear()
 
     def _find_write_times(self, flat: Array, thread: Array, *, is_atomic: bool) -> Array:
         """Return the time of another thread's last strong write that each access reads; 0 if there is none.

@@ -44,6 +44,8 @@ def round_to_odd(total: Array, error: Array) -> Array:
 
 #: The smallest normal float32.
 TINY = np.finfo(np.float32).tiny
+#: Last bits of a float64 halfway between two float32, as the first bits of an integer.
+_MIDPOINT = np.int64(-1 << 63)
 
 
 def fused_multiply_add(a: Array, b: Array, c: Array) -> Array:
@@ -64,12 +66,17 @@ def _multiply_add_odd(a: Array, b: Array, c: Array) -> Array:
 def _multiply_add_singles(a: Array, b: Array, c: Array) -> Array:
     """Compute a * b + c of float32 by rounding twice; repeat with `_multiply_add_odd` where this may be wrong."""
     total = np.asarray(a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64))
-    rounded = total.astype(np.float32)
-    is_doubtful = total.view(np.int64) << 35 == np.int64(-1 << 63)  # midpoint of two float32
-    is_small = np.abs(rounded) <= TINY  # subnormal float32 round at another bit
-    if is_small.any():
-        is_doubtful |= is_small & (total != 0)
-    if is_doubtful.any():
+    is_small: Array | bool = False
+    try:
+        with np.errstate(under="raise"):
+            rounded = total.astype(np.float32)
+    except FloatingPointError:  # an inexact subnormal float32, which rounds at another bit; one that becomes 0 is exact
+        rounded = total.astype(np.float32)
+        is_small = (rounded != 0) & (np.abs(rounded) <= TINY)
+    tails = total.view(np.int64)
+    tails <<= 35  # the bits behind those of a float32
+    if is_small is not False or tails.min() == _MIDPOINT:
+        is_doubtful = is_small | (tails == _MIDPOINT)
         operands = (operand[is_doubtful] for operand in np.broadcast_arrays(a, b, c))
         rounded[is_doubtful] = _multiply_add_odd(*operands).astype(np.float32)
     return rounded
