@@ -11,7 +11,8 @@ set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
-"$work/venv/bin/python" -m pip install -qq --disable-pip-version-check helion==1.5.1 torch==2.13.0 triton==3.9.0 numpy==2.4.6
+"$work/venv/bin/python" -m pip install -qq --disable-pip-version-check helion==1.5.1 torch==2.13.0 \
+  triton==3.9.0 numpy==2.4.6 packaging==26.4
 export HOME="$work" TRITON_CACHE_DIR="$work/cache" TRITON_DEFAULT_FP_FUSION=1
 
 cat >"$work/columns.py" <<'PYTHON'
@@ -60,7 +61,8 @@ def find_address(ptx, lane):
         if name == "ld" and kind.startswith("global"):
             return values.get(next(operand for operand in operands if operand.startswith("%rd")), 0)
         if name in OPERATIONS:
-            values[target] = OPERATIONS[name](*(int(x) if x.lstrip("-").isdigit() else values.get(x, 0) for x in operands))
+            numbers = (int(x) if x.lstrip("-").isdigit() else values.get(x, 0) for x in operands)
+            values[target] = OPERATIONS[name](*numbers)
 
 def describe_load(bound, config, name):
     """Compile the Triton kernel that Helion makes; describe the first load of the first warp."""

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Guess: `cuda.brev(i)` reverses the 64 bits of an int64, which `i = cuda.grid(1)` is, and `cuda.syncthreads_count(x)` counts
-# the threads whose x is not 0. popc(), clz(), ffs(), any_sync() and ballot_sync() take all of an int64.
+# Guess: `cuda.brev(i)` reverses the 64 bits of an int64, which `i = cuda.grid(1)` is, and `cuda.syncthreads_count(x)`
+# counts the threads whose x is not 0. popc(), clz(), ffs(), any_sync() and ballot_sync() take all of an int64.
 # What happens: brev() and syncthreads_count(), _or() and _and() take an int64's lower 32 bits. brev() returns 32 bits:
 # shifted right by 54, as for an array of 1024 elements, they are 0 for each thread. 2^32 counts as 0. uint64 is
 # reversed whole, and counted as int64 is.
 # Version: numba-cuda 0.30.4, sm_90, which needs no GPU. Seen on 30 November 2026.
-# Why it matters: the permutation of an FFT reads a[0] in all lanes, one sector a load, with no error: a wrong result that
-# looks perfectly coalesced. Counts of 64-bit masks or sums are too small, and a loop until all are done ends early.
+# Why it matters: the permutation of an FFT reads a[0] in all lanes, one sector a load, with no error: a wrong result
+# that looks perfectly coalesced. Counts of 64-bit masks are too small, and a loop until all are 0 ends early.
 set -eu
 
 work=$(mktemp -d)

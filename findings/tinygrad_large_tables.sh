@@ -35,6 +35,7 @@ for way in 'table[tokens]' nn.Embedding; do
     python3 "$work/look_up.py" "$way" $rows >"$work/code" 2>&1 || { cat "$work/code" >&2; exit 1; }
     # A kernel's first argument is what it stores; its name has the number of elements.
     stored=$(grep -oE '\(float\* data0_[0-9]+' "$work/code" | sed 's/.*_//' | sort -n | uniq)
+    # shellcheck disable=SC2086 # one line
     echo "$way, $rows rows: kernels store" $stored floats
   done
 done | tee "$work/seen"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Guess: `x + 1` of a contiguous array is read with one access a thread in each type, as of float32: a float4.
-# What happens: four accesses of one element each, four elements apart, of bfloat16, int8, int16, int64 and float64. Only
-# float32, int32, float16 and float8 have vectors. A thread owns four neighbours in all of them.
+# What happens: four accesses of one element each of bfloat16, int8, int16, int64 and float64. Only float32, int32,
+# float16 and float8 have vectors. A thread owns four neighbours in all of them: lanes are four elements apart.
 # Version: tinygrad 0.14.0, its CUDA renderer for sm_90, which needs no GPU. Seen on 30 November 2026.
 # Why it matters: four times the requests, and each asks for all sectors of the warp's elements: 8 for 64 bytes of
 # bfloat16, and 32 for 256 bytes of float64. A change from float16 to bfloat16 changes the accesses, not the bytes.
@@ -26,7 +26,8 @@ for type in float32 int32 float16 fp8e4m3 bfloat16 int8 int16 int64 float64; do
   # A thread's first element, and the types by which data1, the source, is read.
   first=$(grep -oE 'alu0 = .*<<[0-9]+\)\)' "$work/code")
   loads=$(grep -E ' val[0-9]+ = .*data1_' "$work/code" | sed -E 's/ val.*//; s/^ +//' | sort | uniq -c)
-  echo "$type, $first:" $loads # without the spaces of uniq
+  # shellcheck disable=SC2086 # without the spaces of uniq
+  echo "$type, $first:" $loads
 done | tee "$work/seen"
 
 expected='float32, alu0 = ((gidx0<<7)+(lidx0<<2)): 1 float4

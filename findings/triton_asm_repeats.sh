@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Guess: tl.inline_asm_elementwise(..., is_pure=False) of an atomic addition runs once an element: its documentation says
-# "map where the function is inline assembly". tl.atomic_add() of the same addresses adds once an element.
-# What happens: every thread that holds a copy of the element runs it. 16 elements in a block of 128 threads are added to
-# 8 times each, and a scalar 128 times. Elements for each thread are added to once. tl.atomic_add() masks the copies.
+# Guess: tl.inline_asm_elementwise(..., is_pure=False) of an atomic addition runs once an element: its documentation
+# says "map where the function is inline assembly". tl.atomic_add() of the same addresses adds once an element.
+# What happens: every thread that holds a copy of the element runs it. 16 elements in a block of 128 threads are added
+# to 8 times each, and a scalar 128 times; 128 elements once each. tl.atomic_add() masks the copies.
 # Version: Triton 3.9.0, a target of sm_90, which needs no GPU. Seen on 30 November 2026.
 # Why it matters: counters, locks and signals by inline assembly are wrong by the number of copies, which num_warps, a
 # parameter of autotuning, changes. Stores with one's own cache policy are right, but make 8 or 128 times the requests.

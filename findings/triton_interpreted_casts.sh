@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Guess: with TRITON_INTERPRET=1 `x.to(tl.bfloat16)` and `x.to(tl.float8e4nv)` of float32 round to nearest, as the compiled
-# kernel and PyTorch do.
-# What happens: bfloat16 is truncated: 0.1 becomes 0.0996 where 0.1001 is nearest. In float8 numbers that round up to a
-# power of two may keep the old exponent: 7.9 becomes 4, and 120 becomes 64 in float8e5. NaN becomes 384 in float8e4nv
+# Guess: with TRITON_INTERPRET=1 `x.to(tl.bfloat16)` and `x.to(tl.float8e4nv)` of float32 round to nearest, as the
+# compiled kernel and PyTorch do.
+# What happens: bfloat16 is truncated: 0.1 becomes 0.0996 where 0.1001 is nearest. In float8 numbers that round up to
+# a power of two may keep the old exponent: 7.9 becomes 4, and 120 becomes 64 in float8e5. NaN becomes 384 in float8e4nv
 # and 98304 in float8e5. float16 is right. Compiled for sm_90 all are a cvt.rn instruction.
 # Version: Triton 3.9.0, executed on the CPU, and compiled for sm_90, which needs no GPU. Seen on 30 November 2026.
 # Why it matters: kernels that quantize are tested this way where there is no GPU, and give results of half the size, or

@@ -4,8 +4,8 @@
 # What happens: array_sum() and array_inner() without an axis, and runlength_encode(), read as many elements as the view
 # has from its first one on, one after the other. The sum of a column is that of a part of a row. The inner product of a
 # matrix and its transpose is that of the matrix and itself. With an axis they take the view's strides.
-# Version: Warp (warp-lang) 1.19.0, on the CPU. On a GPU the same lines of Python pass the same stride, the element's size.
-# Seen on 30 November 2026.
+# Version: Warp (warp-lang) 1.19.0, on the CPU. For a GPU the same lines of Python pass the same stride, that of an
+# element. Seen on 30 November 2026.
 # Why it matters: sums and residuals are wrong without an error. A profile shows a perfectly coalesced kernel, of the
 # sectors that contiguous elements have, where a strided sum should touch more.
 set -eu
