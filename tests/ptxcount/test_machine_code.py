@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,27 @@ def test_subsets_and_orders_of_words_merge_as_in_ptxas(kind: str, nvdisasm: Path
     predicted = predict(text)
     assert len(predicted) == len(choices)
     assert predicted == count_accesses(text, nvdisasm, tmp_path)
+
+
+def _write_partly_used_vectors(has_mask: bool) -> Iterator[str]:
+    """Yield code that loads four words, uses two or more of them, and loads others before or behind them."""
+    for used, single in itertools.product(range(1, 16), range(16)):
+        words = [word for word in range(4) if used >> word & 1]
+        if len(words) == 1 or used & single:
+            continue
+        mask = f'.pragma "used_bytes_mask {sum(15 << 4 * word for word in words)}"; ' if has_mask else ""
+        stores = " ".join(f"st.global.u32 [%d3+{4 * word}], %r3{word};" for word in words)
+        vector = f"<{mask}ld.shared.v4.u32 {{%r30, %r31, %r32, %r33}}, [%r3]; {stores}>"
+        loads = [f"ld{4 * word}" for word in range(4) if single >> word & 1]
+        yield from (" ".join([vector, *loads]), " ".join([*loads, vector]))
+
+
+@pytest.mark.parametrize("has_mask", [True, False])
+def test_partly_used_vectors_merge_as_in_ptxas(has_mask: bool, nvdisasm: Path, tmp_path: Path) -> None:
+    codes = [*_write_partly_used_vectors(has_mask)]
+    text = HEADER + "".join(kernel(f"k{number}", code) for number, code in enumerate(codes))
+    predicted, expected = predict(text), count_accesses(text, nvdisasm, tmp_path)
+    assert [code for n, code in enumerate(codes) if predicted[f"k{n}"] != expected[f"k{n}"]] == []
 
 
 def test_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:

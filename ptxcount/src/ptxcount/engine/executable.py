@@ -23,6 +23,7 @@ from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
+from .narrowed_loads import find_narrowed_loads
 from .reconvergence import Order, order_blocks
 from .removed_loads import find_removed_loads
 from .uniformity import find_divergent
@@ -105,7 +106,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
         flow, instructions = analyse(kernel), kernel.instructions
         read = {name for instruction in instructions for name in instruction.reads}
         _rebind_atomics(instructions, steps, flow, read)
-        _rebind_removed_loads(instructions, steps, flow)
+        _rebind_loads(instructions, steps, flow)
     operands = [operand for instruction in instructions for operand in instruction.operands]
     leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
     special = {leaf.name for leaf in leaves if isinstance(leaf, Special)}
@@ -156,10 +157,12 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow, read
         steps[place] = bind_instruction(code[place])
 
 
-def _rebind_removed_loads(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
-    """Replace the loads that ptxas removes, and their steps: they are executed, but not counted."""
-    for place in find_removed_loads(code, flow.blocks):
-        code[place] = replace(code[place], is_removed=True)
+def _rebind_loads(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
+    """Replace loads and their steps: ptxas makes some narrower, and removes others, which are not counted."""
+    removed = find_removed_loads(code, flow.blocks)
+    changed = find_narrowed_loads(code) | dict.fromkeys(removed, ())
+    for place, parts in changed.items():
+        code[place] = replace(code[place], is_removed=place in removed, parts=parts)
         steps[place] = bind_instruction(code[place])
 
 

@@ -111,14 +111,16 @@ class MergeableGroup:
     def _take_merged(self, remaining: set[int], elements: int, *, min_needed: int) -> list[tuple[int, int]]:
         """Merge into accesses of ``elements`` elements, wherever ``remaining`` has at least ``min_needed`` of them.
 
-        Remove their offsets from ``remaining``; return the accesses as (offset, bytes).
+        Pairs (`SharedAccess.is_pair`) merge only if all elements are there. Remove the offsets from ``remaining``;
+        return the accesses as (offset, bytes).
         """
         width, remainder, merged = elements * self.size, self.base.remainder, []
+        in_pairs = {offset for access in self.accesses if access.is_pair for offset in access.needed}
         if width > self.max_width:
             return []
         for start in sorted({(offset + remainder) // width * width - remainder for offset in remaining}):
             covered = {offset for offset in remaining if start <= offset < start + width}
-            if len(covered) >= min_needed:
+            if len(covered) == elements or (len(covered) >= min_needed and in_pairs.isdisjoint(covered)):
                 merged.append((start, width))
                 remaining -= covered
         return merged

@@ -12,6 +12,8 @@ from .address_sums import TracedSums, trace_sums
 
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
 _VECTORS = {"v2": 2, "v4": 4}
+#: Number of needed elements, of four, that ptxas never merges with others behind a ``used_bytes_mask``.
+_NEVER_MERGED = 3
 #: Instructions across which ptxas moves no access, and instructions across which it moves no store.
 _BREAKS = frozenset(("bar", "barrier", "membar", "fence", "call", "nanosleep", "griddepcontrol"))
 _BREAKS_STORES = frozenset(("cp", "ldmatrix", "pmevent", "brkpt", "wgmma"))
@@ -49,6 +51,8 @@ class SharedAccess(NamedTuple):
     offset: int
     elements: int
     needed: tuple[int, ...]
+    #: True if the needed elements are a pair that a ``used_bytes_mask`` makes one access before others are merged.
+    is_pair: bool = False
 
     @property
     def key(self) -> AccessKey:
@@ -99,7 +103,12 @@ def _parse_access(
     if is_load and isinstance(value, Group) and len(value.items) == count:
         read_flags = [isinstance(item, Register) and item.name in readers for item in value.items]
         needed = [offset for offset, is_read in zip(offsets, read_flags, strict=True) if is_read] or offsets
-    return SharedAccess(kind, element.size, base, *sums.find_root(place.base), offsets[0], count, tuple(needed))
+    if instruction.is_masked and len(needed) == _NEVER_MERGED < count:
+        return None
+    is_pair = instruction.is_masked and needed in (offsets[:2], offsets[2:])
+    return SharedAccess(
+        kind, element.size, base, *sums.find_root(place.base), offsets[0], count, tuple(needed), is_pair
+    )
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import ALL_THREADS, Array, find_first, spread, unsigned
 from ..machine.chunk import Chunk
-from ..ptx.program import TYPES, Address, Instruction, Operand, Register, Type
+from ..ptx.program import TYPES, Address, Instruction, LoadPart, Operand, Register, Type
 from ..util.errors import MisalignedError
 from .opcode_registry import Step, binds, make_step
 from .operands import (
@@ -42,6 +42,7 @@ def _bind_load(instruction: Instruction) -> Step:
     has_variable_address = isinstance(source, Address) and isinstance(source.base, Register)
     fetch = {"fetch": 0} if instruction.is_removed else find_fetch_options(instruction)
     is_strong = not {"volatile", "relaxed", "acquire"}.isdisjoint(instruction.modifiers)
+    parts = instruction.parts or (LoadPart(0, kind.size * count),)
 
     def load(chunk: Chunk, resolved_space: str, byte_address: Value) -> list[Array]:
         if resolved_space == "parameter" and isinstance(byte_address, np.ndarray) and byte_address.size == 1:
@@ -55,7 +56,9 @@ def _bind_load(instruction: Instruction) -> Step:
         report = chunk.make_reporter(is_weak=not is_strong)
         values = chunk.find_memory(resolved_space).load(byte_address, kind.size, count, chunk.active, report, **options)
         if not instruction.is_removed and (has_variable_address or resolved_space not in _READ_ONLY):
-            chunk.record_polling(resolved_space, "load", kind.size * count, byte_address)
+            for offset, width in parts:
+                place = add_offset(TYPES["u64"], byte_address, np.full((1, 1), offset)) if offset else byte_address
+                chunk.record_polling(resolved_space, "load", width, place)
         return [value.view(kind.dtype) for value in values]
 
     load_step = dispatch_by_space(space, make_address_reader(instruction, source, space), load)

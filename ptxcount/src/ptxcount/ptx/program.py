@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,6 +120,13 @@ def format_operand(operand: Operand) -> str:
 CALL_SPACE = "local::param"
 
 
+class LoadPart(NamedTuple):
+    """A part of a vector load: its offset and its width in bytes."""
+
+    offset: int
+    width: int
+
+
 @dataclass(frozen=True)
 class Instruction:
     """One instruction, ``@guard opcode.modifiers operands;``, and its source location.
@@ -133,12 +140,16 @@ class Instruction:
     guard: Register | None
     source: Source
     problem: str = ""
+    #: True if ``.pragma "used_bytes_mask N"`` stands before it: a load of which some bytes are not used.
+    is_masked: bool = False
     #: Registers read by an atomic that ptxas can prove uniform in a warp.
     uniform: frozenset[str] = frozenset()
     #: True for a swap whose result decides whether a loop tries again.
     is_retried: bool = False
     #: True for a load that ptxas removes (`removed_loads`): it is executed, but not counted.
     is_removed: bool = False
+    #: The loads that ptxas makes of a vector load (`narrowed_loads`); none if it stays whole.
+    parts: tuple[LoadPart, ...] = ()
     #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)

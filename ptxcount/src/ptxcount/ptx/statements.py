@@ -95,6 +95,8 @@ class Body:
         #: Name of the last label, and the targets of each ``.branchtargets`` by the label before it.
         self._label = ""
         self._tables: dict[str, Group] = {}
+        #: Index of the instruction behind the last ``.pragma "used_bytes_mask N"``.
+        self._masked_place = -1
 
     def parse(self) -> None:
         """Parse to the closing brace; raise `PtxSyntaxError` for a missing end, or a label that is defined twice."""
@@ -121,9 +123,11 @@ class Body:
             stream.parse_statement(lambda: self._parse_operands(targets))
             self._tables[self._label] = Group(tuple(targets))
         elif stream.accept(".pragma"):
-            if stream.peek().text == '"nounroll"':
-                place = len(self._entry.instructions)
+            place, text = len(self._entry.instructions), stream.peek().text
+            if text == '"nounroll"':
                 self._scopes[-1].labels[f"{NO_UNROLL}{place}"] = place
+            elif text.startswith('"used_bytes_mask'):
+                self._masked_place = place
             stream.parse_statement(lambda: None)
         elif token.kind == "dot":  # .callprototype
             stream.parse_statement(lambda: None)
@@ -211,8 +215,9 @@ class Body:
                 self._tables.get(operand.name, operand) if isinstance(operand, Symbol) else operand
                 for operand in operands
             ]
-        checked_operands = () if problem else tuple(operands)
-        self._entry.instructions.append(Instruction(opcode, tuple(modifiers), checked_operands, guard, source, problem))
+        parsed, place = () if problem else tuple(operands), len(self._entry.instructions)
+        instruction = Instruction(opcode, tuple(modifiers), parsed, guard, source, problem, place == self._masked_place)
+        self._entry.instructions.append(instruction)
 
     def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:
         """Parse a predicate register; return the register and an empty text, or None and the problem."""

@@ -1,0 +1,42 @@
+"""Vector loads that ptxas makes narrower, because nothing reads some of their elements.
+
+Machine code of nvcc 13.0.88 for sm_80, sm_90 and sm_100: weak loads of up to 16 bytes, beside those of shared memory
+(`merging`). Elements of a byte stay together. Elements of two bytes stay together unless one load of up to four bytes
+has all that is read. Other elements are loaded by aligned pairs, and alone; but from global memory three of four are
+loaded together with the fourth.
+"""
+
+from collections.abc import Sequence, Set
+
+from ..isa.spaces import decode_access, find_space
+from ..machine.polls import is_strong
+from ..ptx.program import Group, Instruction, LoadPart, Register
+
+_HALFWORD, _MAX_BYTES = 2, 16
+#: Number of read elements, of four, that are loaded from global memory with the fourth.
+_KEPT_IN_GLOBAL = 3
+
+
+def find_narrowed_loads(code: Sequence[Instruction]) -> dict[int, tuple[LoadPart, ...]]:
+    """Return the parts of each narrowed load, by its place in the code."""
+    read = {name for instruction in code for name in instruction.reads}
+    places = (place for place, load in enumerate(code) if load.opcode == "ld" and not load.problem)
+    all_parts = {place: _find_parts(code[place], read) for place in places}
+    return {place: parts for place, parts in all_parts.items() if parts}
+
+
+def _find_parts(load: Instruction, read: Set[str]) -> tuple[LoadPart, ...]:
+    """Return the parts of a load; none if it stays whole."""
+    target, space = load.operands[0], find_space(load)
+    items = target.items if isinstance(target, Group) else ()
+    used = {index for index, item in enumerate(items) if isinstance(item, Register) and item.name in read}
+    if not 0 < len(used) < len(items) or is_strong(load) or space not in (None, "global", "local"):
+        return ()
+    size = decode_access(load)[2].size
+    is_kept = size > _HALFWORD and len(used) == _KEPT_IN_GLOBAL and space == "global"
+    if size == 1 or size * len(items) > _MAX_BYTES or is_kept:
+        return ()
+    pairs = [(first, first + 1) for first in range(0, len(items), 2)]
+    groups = [[pair] if used.issuperset(pair) else [(place,) for place in pair if place in used] for pair in pairs]
+    parts = [LoadPart(places[0] * size, len(places) * size) for group in groups for places in group]
+    return tuple(parts) if size > _HALFWORD or len(parts) == 1 else ()
