@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ptxcount.engine.executable import Executable, prepare_executable
+from ptxcount.engine.execute import execute_kernel
 from ptxcount.engine.paths import find_paths
 from ptxcount.engine.yields import find_yielding_loops
 from ptxcount.ptx.flow import find_reachable
@@ -22,7 +23,7 @@ from tests.ptxcount.snippets import module
 def test_loops_yield_as_in_machine_code(file: str, count: int, nvdisasm: Path, tmp_path: Path) -> None:
     text = sources.ptx(file, arch="sm_90")
     program, code = parse(text), disassemble(text, nvdisasm, tmp_path)
-    predicted = {name for name in program.entries if prepare_executable(program, name).order.yields}
+    predicted = {name for name in program.entries if prepare_executable(program, name).order.yielding_loops}
     expected = {name for name, lines in code.items() if any(" YIELD" in line for line in lines)}
     assert predicted == expected
     assert len(expected) == count
@@ -80,3 +81,30 @@ def test_warps_yield_independently(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [
         name for name, one, many in zip(names, totals[: len(names)], totals[len(names) :], strict=True) if one != many
     ] == []
+
+
+#: Rows of the zero that ends a lane's first search, and the masks of the lanes that left a search together on an H200
+#: (kernel `repeat_do` of 2026-11-30), in their order.
+ZERO_ROWS = [2, 2, 1, 3, 7, 2, 4, 2, 7, 4, 4, 6, 7, 5, 1, 3, 7, 5, 3, 3, 3, 5, 0, 0, 5, 3, 5, 6, 3, 4, 1, 4]
+LEFT_TOGETHER = [
+    0x00C00000, 0x40004004, 0x000000A3, 0x40004004, 0x121C8008, 0xA00006E3, 0x05222000,
+    0x000000A3, 0x1A1C8808, 0x00011110, 0xA0C00640, 0x121C8008, 0x40004004, 0x05222000,
+    0xA0000640, 0x08000800, 0x00011110, 0x00C00000, 0x05222000, 0x08000800, 0x00011110,
+]  # fmt: skip
+
+
+def test_threads_that_search_again_wait_again() -> None:
+    """Each lane searches three times for a zero, from rows 0, 1 and 2; rows from 8 on have nothing but zeros."""
+    code = (
+        "ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mov.u32 %r1, 0;\n"
+        "ROUND: mov.u32 %r2, %r1;\n"
+        "SEARCH: mad.lo.u32 %r3, %r2, 32, %r0; mul.wide.u32 %rd3, %r3, 4; add.u64 %rd3, %rd1, %rd3;\n"
+        "atom.global.or.b32 %r4, [%rd3], 0; add.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r4, 0;\n@%p1 bra SEARCH;\n"
+        "activemask.b32 %r5; mad.lo.u32 %r6, %r0, 3, %r1; mul.wide.u32 %rd4, %r6, 4; add.u64 %rd4, %rd2, %rd4;\n"
+        "st.global.u32 [%rd4], %r5; add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, 3;\n@%p2 bra ROUND;"
+    )
+    rows, masks = np.zeros((12, 32), np.uint32), np.zeros((32, 3), np.uint32)
+    rows[:8] = 1
+    rows[ZERO_ROWS, np.arange(32)] = 0
+    execute_kernel(module(code, 2), "snippet", (1, 1, 1), (32, 1, 1), [rows.reshape(-1), masks.reshape(-1)])
+    assert masks.tolist() == [[mask for mask in LEFT_TOGETHER if mask >> lane & 1] for lane in range(32)]

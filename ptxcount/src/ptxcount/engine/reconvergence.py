@@ -4,7 +4,7 @@ Threads that leave a loop by ``break`` run at once up to the code that all threa
 is executed again in each iteration in which threads leave. The threads wait for each other, however, if the kernel ends
 behind that code, or if ptxas unrolls the loop. They also wait where branches outside of loops lead to the same block.
 
-Threads that leave a loop with a ``YIELD`` wait at first; then others let them run, and no thread waits there any more.
+Threads that leave a loop with a ``YIELD`` wait until others let them run (`yielded_warps`).
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from ..machine.polls import find_early_exits
 from ..ptx.flow import Flow, find_reachable
 from ..ptx.program import NO_UNROLL, Entry, Immediate, Instruction
 from .paths import Paths, find_paths
+from .yielded_warps import YieldingLoop
 from .yields import find_yielding_loops
 
 
@@ -23,8 +24,8 @@ class Order(NamedTuple):
     #: Rank of each block: of the blocks that are ready, the lowest runs first, and of equal ones the oldest. Then the
     #: rank of each block for threads that wait for no others.
     rank: list[int]
-    #: Blocks that begin with a ``YIELD``, and the blocks behind their loops.
-    yields: dict[int, frozenset[int]]
+    #: Loops with a ``YIELD``.
+    yielding_loops: list[YieldingLoop]
 
 
 def order_blocks(kernel: Entry, flow: Flow) -> Order:
@@ -36,16 +37,23 @@ def order_blocks(kernel: Entry, flow: Flow) -> Order:
     for index in paths.dominators.order:
         if paths.dominators.immediate[index] in apart:
             apart.add(index)
-    loops = find_yielding_loops(paths)
-    avoided = paths.ends.union(*loops.values())
-    yields = {}
-    for head, loop in loops.items():
-        exits = {following for index in loop for following in paths.successors[index]} - loop
-        yields[_find_yield(paths, head)] = frozenset(find_reachable(paths.successors.__getitem__, exits, avoided))
+    loops = [*_iter_yielding_loops(paths)]
+    places = {loop.place for loop in loops}
     size = len(flow.blocks)
     ranks = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
-    waiting = [size if index in yields else rank for index, rank in enumerate(ranks)]
-    return Order([*waiting, *(rank - size for rank in ranks)], yields)
+    waiting = [size if index in places else rank for index, rank in enumerate(ranks)]
+    return Order([*waiting, *(rank - size for rank in ranks)], loops)
+
+
+def _iter_yielding_loops(paths: Paths) -> Iterator[YieldingLoop]:
+    loops = find_yielding_loops(paths)
+    avoided = paths.ends.union(*loops.values())
+    for head, loop in loops.items():
+        exits = {following for index in loop for following in paths.successors[index]} - loop
+        behind = find_reachable(paths.successors.__getitem__, exits, avoided)
+        branches = {index for place in exits if (index := paths.dominators.immediate[place]) is not None} - loop
+        blocks = map(frozenset[int], (exits, branches, behind))
+        yield YieldingLoop(head, frozenset(loop), _find_yield(paths, head), *blocks)
 
 
 def _find_yield(paths: Paths, head: int) -> int:

@@ -49,7 +49,7 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow, order: Order) -> None:
         self._chunk, self._code, self._flow, self._order = chunk, code, flow, order
-        self._yielded = YieldedWarps(order.yields, chunk.shape) if order.yields else None
+        self._yielded = YieldedWarps(order.yielding_loops, chunk.shape) if order.yielding_loops else None
         #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first. The
         #: number of blocks is added to the block of threads that wait for no others.
         self._ready: dict[int, Array] = {0: ALL_THREADS}
@@ -75,7 +75,8 @@ class Schedule:
                 place = next(iter(self._ready))  # the threads that have been ready longest may end the wait
             else:
                 place = min(self._ready, key=self._order.rank.__getitem__)
-            parts = self._execute_block(place % len(self._code), self._ready.pop(place))
+            has_waited, index = place < len(self._code), place % len(self._code)
+            parts = self._execute_block(index, self._ready.pop(place), has_waited=has_waited)
             if parts:
                 return parts
         self._chunk.check_tensor_leak()
@@ -137,7 +138,7 @@ class Schedule:
 
         return describe_wait(self._chunk, threads)
 
-    def _execute_block(self, index: int, active: Array) -> list[Schedule]:
+    def _execute_block(self, index: int, active: Array, *, has_waited: bool) -> list[Schedule]:
         """Execute a basic block; if its branch splits the chunk, return the schedules of the parts."""
         chunk, code = self._chunk, self._code[index]
         chunk.active = active
@@ -153,7 +154,7 @@ class Schedule:
         counters = chunk.context.counters
         occupancy = find_active_lanes(active, chunk.shape)
         if self._yielded:
-            self._yielded.note_run(index, occupancy.warps)
+            self._yielded.note_run(index, active, occupancy.warps, has_waited=has_waited)
         counters.thread_instructions += count * occupancy.threads
         counters.warp_instructions += count * occupancy.requests
         for chunk.instruction, step, dead in code.steps:
@@ -165,7 +166,7 @@ class Schedule:
         elif code.guard is not None:
             return self._branch(index, code.guard, active)
         elif code.end is not End.EXIT:
-            self._schedule_threads(code.successors[-1], active)
+            self._schedule_threads(code.successors[-1], active, index)
         return []
 
     def _check_limits(self, index: int, code: CodeBlock) -> None:
@@ -252,17 +253,21 @@ class Schedule:
             jumping = active
         elif not np.count_nonzero(jumping):
             continuing = active
-        self._schedule_threads(code.successors[0], continuing)
+        self._schedule_threads(code.successors[0], continuing, index)
         if code.end is End.BRANCH:
-            self._schedule_threads(code.successors[-1], jumping)
+            self._schedule_threads(code.successors[-1], jumping, index)
 
     def _split_blocks(self, index: int, rows: Array, is_taken: Array) -> Schedule:
         part = Schedule(self._chunk.select(rows), self._code, self._flow, self._order)
         part._ready, part._divergence_depth = {}, self._divergence_depth + 1
+        part._yielded = self._yielded.select(rows) if self._yielded else None
         part._split_threads(index, ALL_THREADS, is_taken)
         return part
 
-    def _schedule_threads(self, index: int, threads: Array) -> None:
+    def _schedule_threads(self, index: int, threads: Array, source: int = -1) -> None:
+        """Schedule threads that come from basic block ``source``; -1 if they come from a barrier."""
+        if self._yielded:
+            self._yielded.note_step(source, index, threads)
         alone = self._yielded.find_threads(index) if self._yielded else None
         if alone is None:
             self._add_ready(index, threads)
