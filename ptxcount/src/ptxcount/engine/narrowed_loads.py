@@ -8,9 +8,9 @@ loaded together with the fourth.
 
 from collections.abc import Sequence, Set
 
-from ..isa.spaces import decode_access, find_space
+from ..isa.spaces import SPACES
 from ..machine.polls import is_strong
-from ..ptx.program import Group, Instruction, LoadPart, Register
+from ..ptx.program import TYPES, Group, Instruction, LoadPart, Register
 
 _HALFWORD, _MAX_BYTES = 2, 16
 #: Number of read elements, of four, that are loaded from global memory with the fourth.
@@ -20,21 +20,21 @@ _KEPT_IN_GLOBAL = 3
 def find_narrowed_loads(code: Sequence[Instruction]) -> dict[int, tuple[LoadPart, ...]]:
     """Return the parts of each narrowed load, by its place in the code."""
     read = {name for instruction in code for name in instruction.reads}
-    places = (place for place, load in enumerate(code) if load.opcode == "ld" and not load.problem)
+    places = (place for place, load in enumerate(code) if load.opcode == "ld" and len(load.operands) == 2)
     all_parts = {place: _find_parts(code[place], read) for place in places}
     return {place: parts for place, parts in all_parts.items() if parts}
 
 
 def _find_parts(load: Instruction, read: Set[str]) -> tuple[LoadPart, ...]:
     """Return the parts of a load; none if it stays whole."""
-    target, space = load.operands[0], find_space(load)
+    target, names = load.operands[0], SPACES.keys() & {*load.modifiers}
     items = target.items if isinstance(target, Group) else ()
     used = {index for index, item in enumerate(items) if isinstance(item, Register) and item.name in read}
-    if not 0 < len(used) < len(items) or is_strong(load) or space not in (None, "global", "local"):
+    size = TYPES[load.modifiers[-1]].size if load.modifiers and load.modifiers[-1] in TYPES else 0
+    if not 0 < len(used) < len(items) or is_strong(load) or names not in (set(), {"global"}, {"local"}):
         return ()
-    size = decode_access(load)[2].size
-    is_kept = size > _HALFWORD and len(used) == _KEPT_IN_GLOBAL and space == "global"
-    if size == 1 or size * len(items) > _MAX_BYTES or is_kept:
+    is_kept = size > _HALFWORD and len(used) == _KEPT_IN_GLOBAL and "global" in names
+    if size <= 1 or size * len(items) > _MAX_BYTES or is_kept:
         return ()
     pairs = [(first, first + 1) for first in range(0, len(items), 2)]
     groups = [[pair] if used.issuperset(pair) else [(place,) for place in pair if place in used] for pair in pairs]
