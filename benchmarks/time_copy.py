@@ -73,7 +73,6 @@ class StrideCopyFetching32(kw.BackToBack):
 class StrideCopyFetching64(StrideCopyFetching32):
     """Stride copy, DRAM, 64 bytes a miss of L2."""
 
-    title = "Stride copy, DRAM, 64 bytes a miss of L2"
     l2_fetch_bytes = 64
     note = "L2 fetches two sectors per miss, as by default."
 
@@ -81,7 +80,6 @@ class StrideCopyFetching64(StrideCopyFetching32):
 class StrideCopyFetching128(StrideCopyFetching32):
     """Stride copy, DRAM, 128 bytes a miss of L2."""
 
-    title = "Stride copy, DRAM, 128 bytes a miss of L2"
     l2_fetch_bytes = 128
     note = "L2 fetches four sectors per miss, although one may suffice."
 

@@ -68,21 +68,18 @@ class Gather(kw.BackToBack):
 class GatherFetching32(Gather):
     """Elements by their indices, DRAM, 32 bytes a miss of L2."""
 
-    title = "Elements by their indices, DRAM, 32 bytes a miss of L2"
     l2_fetch_bytes = 32
 
 
 class GatherFetching64(Gather):
     """Elements by their indices, DRAM, 64 bytes a miss of L2."""
 
-    title = "Elements by their indices, DRAM, 64 bytes a miss of L2"
     l2_fetch_bytes = 64
 
 
 class GatherFetching128(Gather):
     """Elements by their indices, DRAM, 128 bytes a miss of L2."""
 
-    title = "Elements by their indices, DRAM, 128 bytes a miss of L2"
     l2_fetch_bytes = 128
 
 

@@ -28,8 +28,17 @@ _RAGGED_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
     (32, 64): (60, 32),
     (16, 32): (14, 32),
 }
+
+#: The tile to use instead of each tile if there are few of them, and the matrix is not ragged.
+_SMALL_TILES: dict[tuple[int, ...], tuple[int, ...]] = {
+    (64, 256): (32, 128),
+    (128, 128): (32, 128),
+    (64, 64): (32, 32),
+    (32, 64): (32, 32),
+    (16, 32): (16, 16),
+}
 _VECTOR_GRID = geometry.cover_or_finer(
-    side=32, least=64, multiple=_VECTOR_MULTIPLES, ragged=_RAGGED_TILES, least_ragged=132
+    side=32, least=256, multiple=_VECTOR_MULTIPLES, ragged=_RAGGED_TILES, least_ragged=132, small=_SMALL_TILES
 )
 
 #: Fields that kernels of one operation share. Kernels that only move data are compared by bytes, in any dtype.

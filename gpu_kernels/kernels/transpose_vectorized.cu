@@ -30,9 +30,11 @@ template <> struct Large<16> { static constexpr int V = 1, ROWS = 16, COLUMNS = 
 using LargeTile = Large<sizeof(ELEMENT)>;
 
 // The tile for matrices with few large tiles: one square of V x V elements per thread.
-struct SmallTile {
-    static constexpr int V = sizeof(ELEMENT) < 16 ? 2 : 1, ROWS = 16 * V, COLUMNS = 16 * V;
-};
+template <int Bytes> struct Small { static constexpr int V = 2, ROWS = 32, COLUMNS = 32; };
+template <> struct Small<1> { static constexpr int V = 4, ROWS = 32, COLUMNS = 128; };
+template <> struct Small<2> { static constexpr int V = 4, ROWS = 32, COLUMNS = 128; };
+template <> struct Small<16> { static constexpr int V = 1, ROWS = 16, COLUMNS = 16; };
+using SmallTile = Small<sizeof(ELEMENT)>;
 
 // Each lane loads one word of a row of a ragged tile. If elements are shorter than a word, lane 31's word is not stored,
 // because no next lane completes it. A line is the part of a column that one tile stores. It starts with the first
@@ -128,12 +130,12 @@ __device__ __forceinline__ void transpose_vectors(
     }
 }
 
-// Transpose a small matrix: single elements, through a tile whose columns begin in different banks.
+// Transpose a small ragged matrix: single elements, through a tile whose columns begin in different banks.
 __device__ __forceinline__ void transpose_elements(
     ELEMENT* __restrict__ output, const ELEMENT* __restrict__ input, long long rows, long long columns)
 {
     using Element = typename Word<sizeof(ELEMENT)>::type;
-    constexpr int SIDE = SmallTile::ROWS, STEP = THREADS / SIDE;
+    constexpr int SIDE = sizeof(ELEMENT) < 16 ? 32 : 16, STEP = THREADS / SIDE;
     constexpr int LINE = SIDE + (sizeof(ELEMENT) < 4 ? 4 / sizeof(ELEMENT) : 1);
     Element* const tile = reinterpret_cast<Element*>(shared);
     const int along = threadIdx.x % SIDE, across = threadIdx.x / SIDE;

@@ -19,20 +19,32 @@ DTYPES = MOVED
 #: Bytes of a vector of large tiles.
 VECTOR = {"int8": 8, "float16": 16, "float32": 16, "float64": 16, "complex128": 16}
 
-#: Number of rows: a multiple of 32 for int8 and float16, since other output rows begin within sectors, in other tiles.
-PARTIAL_ROWS = {dtype: 2016 if dtype in ("int8", "float16") else 2040 for dtype in DTYPES}
+#: Numbers of rows that give at least 256 large tiles. Rows of the output begin at sectors. The last tile is partial.
+WHOLE_ROWS = {dtype: 4096 if dtype in ("int8", "float16") else 2048 for dtype in DTYPES}
+PARTIAL_ROWS = {dtype: 4064 if dtype in ("int8", "float16") else 2040 for dtype in DTYPES}
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(2048, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
+@pytest.mark.parametrize(("all_rows", "columns"), [(WHOLE_ROWS, 1024), (PARTIAL_ROWS, 1144)], ids=("whole", "partial"))
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_large_tiles_move_vectors(dtype: str, rows: int | dict[str, int], columns: int) -> None:
+def test_large_tiles_move_vectors(dtype: str, all_rows: dict[str, int], columns: int) -> None:
     """A request moves up to 32 vectors. Those at ends of rows move fewer, so there are at most 20 % more requests."""
-    rows = rows[dtype] if isinstance(rows, dict) else rows
+    rows = all_rows[dtype]
     result = launch_counts.count_launch(NAME, dtype, rows=rows, columns=columns)
     assert result.problem is None
     vectors = rows * columns * np.dtype(dtype).itemsize // VECTOR[dtype]
     for requests in ("load_requests", "store_requests"):
         assert math.ceil(vectors / 32) <= result.counters.totals()[requests] <= 1.2 * vectors / 32
+    assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0
+
+
+@pytest.mark.parametrize(("dtype", "nbytes"), [("int8", 4), ("float16", 8), ("float32", 8), ("float64", 16)])
+def test_small_tiles_move_short_vectors(dtype: str, nbytes: int) -> None:
+    """A vector has four elements of one or two bytes, or two elements. Bank conflicts are rare."""
+    result = launch_counts.count_launch(NAME, dtype, rows=512, columns=480)
+    assert result.problem is None
+    totals, requests = result.counters.totals(), 512 * 480 * np.dtype(dtype).itemsize // (32 * nbytes)
+    assert totals["load_requests"] == pytest.approx(requests, rel=0.1)
+    assert totals["store_requests"] == pytest.approx(requests, rel=0.1)
     assert metrics.METRICS["bank_conflicts"].value(result.counters) == 0
 
 

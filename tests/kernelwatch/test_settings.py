@@ -19,10 +19,10 @@ from tests.stored import BASE, COUNT, HEAD, pair, write
         ("[tool.kernelwatch]\nx = 1", "[tool.kernelwatch] has 'x'; allowed are package, suite, trade, limits"),
         ("[tool.kernelwatch.limits]\ninstrutions = 2", "[tool.kernelwatch.limits] has 'instrutions'; did you mean 'in"),
         ("[tool.kernelwatch.limits]\nshared_bytes = 2", "[tool.kernelwatch.limits] has 'shared_bytes'; did you mean '"),
-        ("[tool.kernelwatch]\nlimits = 3", "tool.kernelwatch.limits is 3; Expected `object`, got `int`"),
+        ("[tool.kernelwatch]\nlimits = 3", "tool.kernelwatch.limits is 3; Expected `table`, got `int`"),
         ("[tool.kernelwatch]\npackage = ['a']", "tool.kernelwatch.package is ['a']; Expected `str`, got `array`"),
-        ("[tool]\nkernelwatch = 3", "tool.kernelwatch is 3; Expected `object`, got `int`"),
-        ("tool = 3", "tool is 3; Expected `object`, got `int`"),
+        ("[tool]\nkernelwatch = 3", "tool.kernelwatch is 3; Expected `table`, got `int`"),
+        ("tool = 3", "tool is 3; Expected `table`, got `int`"),
         ("[tool.other]\nx = 1", ""),
     ],
 )

@@ -19,6 +19,7 @@ from tests.ptxcount import sources
 from tests.ptxcount.snippets import execute_snippet, module
 
 RNG = np.random.default_rng(3)
+BULK = "cp.async.bulk.shared::cluster.global"
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7])
@@ -41,6 +42,27 @@ def test_launch_without_clusters_has_rank_0() -> None:
     assert (totals["shared_atomic_requests"], totals.get("cluster_atomic_requests", 0)) == (1, 0)
     with pytest.raises(OutOfBoundsError):
         execute_snippet(text.replace("RANK", "1"), [out], threads=1)
+
+
+#: Accesses to the block of rank 2: %r1 is the address of an mbarrier of this block, and s that of one of the own block.
+OUTSIDE = {
+    "store": "st.shared::cluster.u32 [%r1], 5;",
+    "load": "ld.shared::cluster.u32 %r2, [%r1];",
+    "arrival": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];",
+    "bulk copy": f"{BULK}.mbarrier::complete_tx::bytes [%r1+16], [%rd1], 16, [s];",
+    "mbarrier of a bulk copy": f"{BULK}.mbarrier::complete_tx::bytes [s+16], [%rd1], 16, [%r1];",
+    "multicast": f"{BULK}.mbarrier::complete_tx::bytes.multicast::cluster [s+16], [%rd1], 16, [s], %rs1;",
+}
+
+
+@pytest.mark.parametrize("code", OUTSIDE.values(), ids=OUTSIDE)
+def test_block_outside_of_the_cluster_is_out_of_bounds(code: str) -> None:
+    """The grid has two clusters of two blocks. Rank 2 of the first cluster is no block of the second cluster."""
+    body = f"""ld.param.u64 %rd1, [p0]; mov.u32 %r1, s; mapa.shared::cluster.u32 %r1, %r1, 2; mov.b16 %rs1, 0b100;
+        mbarrier.init.shared.b64 [s], 1; {code}"""
+    text = module(body, 1, ".shared .align 16 .b8 s[32]; .reg .b16 %rs<2>;", target="9.0 sm_90")
+    with pytest.raises(OutOfBoundsError, match="of the block with rank 2; the ranks of the cluster are 0 to 1"):
+        execute_snippet(text, [np.zeros(4, np.uint32)], threads=1, blocks=4, cluster=(2, 1, 1))
 
 
 def test_grid_counts_clusters() -> None:

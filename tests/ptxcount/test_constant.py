@@ -15,6 +15,7 @@ from ptxcount.machine.argument_layout import Argument
 from ptxcount.util.errors import OutOfBoundsError, ReadOnlyError
 from tests.ptxcount import by_sets, sources
 from tests.ptxcount.commands import read_output
+from tests.ptxcount.snippets import module
 
 TAPS = np.array([0.5, 1, -2, 4, 8, 4, -2, 1, 0.25], np.float32)
 
@@ -100,6 +101,17 @@ def test_only_a_read_variable_needs_a_value() -> None:
 def test_wrong_variable_is_refused(name: str, value: np.ndarray, message: str) -> None:
     with pytest.raises(ptxcount.LaunchError, match=message):
         ptxcount.count(SET, "k", 1, 4, [np.zeros(4, np.float32), np.int32(1)], variables={name: value})
+
+
+def test_array_of_unknown_size_takes_any_value() -> None:
+    """Its address in an initial value wraps around: 2 ** 64 - 4 is added to the address of the word before it."""
+    declarations = ".extern .const .b32 x[];\n.const .b64 before = generic(x)+18446744073709551612;"
+    body = """ld.param.u64 %rd1, [p0]; ld.const.u32 %r1, [x+8]; ld.const.u64 %rd2, [before]; ld.u32 %r2, [%rd2+8];
+        add.u32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1;"""
+    out = np.zeros(1, np.uint32)
+    values: dict[str, Argument] = {"x": np.array([1, 20, 300], np.uint32)}
+    ptxcount.count(module(body, 1, functions=declarations), "snippet", 1, 1, [out], variables=values)
+    assert out.tolist() == [300 + 20]
 
 
 TWO_TAPS = """

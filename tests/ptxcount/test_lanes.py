@@ -68,7 +68,10 @@ def test_finding_names_the_inactive_lane() -> None:
     text = lanes.text("shfl down 1 0x1f", "the first 8")
     (finding,) = execute_snippet(text, [np.zeros((32, 2), np.uint32)]).findings
     assert "shfl" in text.splitlines()[finding.source.ptx_line - 1]
-    assert finding.message == "lane 7 of warp 0 reads from lane 8, which is inactive: 0 here, undefined in CUDA"
+    assert finding.message == (
+        "lane 7 of warp 0 reads from lane 8, which is inactive: 0 here, undefined in CUDA; let lane 8 execute this "
+        "instruction, too"
+    )
     assert finding.times == 1
 
 

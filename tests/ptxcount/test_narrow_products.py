@@ -247,7 +247,7 @@ def test_scales_may_be_in_braces() -> None:
      "byte-id-a is 1 and thread-id-a is 0; byte-id-a must be 0 or 2, and thread-id-a below 2"),
     (_MXF4._replace(right_place=Place(1, 3)), "byte-id-b is 1 and thread-id-b is 3"),
     (Form("e2m1", "e2m1", 32), r".e2m1 needs one of .kind::f8f6f4"),
-    (_MXF4._replace(k=32, sparse=ORDERED), "K = 32 does not exist for sparse elements of 4 bits"),
+    (_MXF4._replace(k=32, sparse=ORDERED), "K is 32; with sparse elements of 4 bits, it must be 64 or 128"),
 ])  # fmt: skip
 def test_invalid_products_are_refused(form: Form, why: str) -> None:
     b_count = 8 * form.k * form.bits(form.left) // 32 // 32  # of words in 32 lanes

@@ -65,6 +65,17 @@ def test_program_is_parsed() -> None:
     assert jump.operands == (Symbol("AGAIN"),)
 
 
+@pytest.mark.parametrize(("declaration", "words", "size"), [
+    ("x[2][2] = {{1, 2}, {3, 4}}", [1, 2, 3, 4], 16), ("x[][2] = {{1, 2}, {3, 4}}", [1, 2, 3, 4], 16),
+    ("x[] = {1, 2}", [1, 2], 8), ("x[4] = {1}", [1], 16), ("x[][2] = {{1}}", [1], 8),
+    ("x[2][2] = {{1}, {3}}", [1, 3], 16),
+])  # fmt: skip
+def test_initial_values_are_those_of_ptxas(declaration: str, words: list[int], size: int) -> None:
+    """The machine code of ptxas 13.0.88 has these words, and then zeros up to the size."""
+    variable = parse(f".version 8.0\n.target sm_90\n.global .u32 {declaration};").variables["x"]
+    assert (variable.initial, variable.size, variable.problem) == (np.array(words, np.uint32).tobytes(), size, "")
+
+
 INVALID_PTX = [
     ("hello world", "line 1: expected a directive, found 'hello'"),
     (".version 8.0\n#include <x>", "line 2: unexpected character '#'"),

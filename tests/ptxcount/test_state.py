@@ -38,6 +38,7 @@ def test_misaligned_access_names_its_thread(step: int, first: int, misaligned_th
 
 @pytest.mark.parametrize("space", ["global", "shared", "local", "const"])
 def test_isspacep_tells_the_space(space: str) -> None:
+    """``cvta`` makes a generic address of any offset: here, that of ``s`` stands for one in constant memory."""
     for origin in ("global", "shared", "local", "const"):
         results = words_after(f"""
             {".local .align 4 .b8 mine[4]; mov.u64 %rd3, mine;" if origin == "local" else "cvt.u64.u32 %rd3, %r7;"}

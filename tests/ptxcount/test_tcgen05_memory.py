@@ -161,7 +161,7 @@ WRONG_KERNELS: list[tuple[str, type[KernelFaultError], str]] = [
     (_LOAD.replace("%r5", "64"), TensorMemoryError, "lane 0, column 64, which is not allocated"),
     (_SECOND_WARP + _ALLOC.format(48), TensorMemoryError, "tcgen05.alloc of 48 columns; a power of two from 32 to 512"),
     (_SECOND_WARP + _ALLOC.format(16), TensorMemoryError, "tcgen05.alloc of 16 columns; a power of two from 32 to 512"),
-    (_SECOND_WARP + _ALLOC.format(512), TensorMemoryError, "512 columns requested, 448 of 512 are free"),
+    (_SECOND_WARP + _ALLOC.format(512), TensorMemoryError, "512 adjacent columns requested, 448 columns are free"),
     (_SECOND_WARP + _ALLOC.format(32), TensorMemoryError, "32 columns are still allocated when the block ends"),
     ("@%p tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;\n", TensorMemoryError, "32 columns .* where 64 are"),
     (f"setp.lt.u32 %p, %t, 40;\n{_OWN_LANES}@%p {_LOAD}", TensorMemoryError,

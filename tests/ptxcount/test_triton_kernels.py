@@ -56,6 +56,7 @@ class Triton:
     def __init__(self, ptx: str) -> None:
         self.ptx = ptx
         self.maps: list[dict[str, Any]] = []
+        self.scratch: dict[str, int] = {}
 
     def modules(self) -> dict[str, Any]:
         target = Record(GPUTarget=lambda *words: words)
@@ -65,7 +66,9 @@ class Triton:
         self.source, self.target, self.options = source, target, options
         ctas = options.get("num_ctas", 1)
         warps = options.get("num_warps", 4)
-        metadata = Record(name="copy", num_warps=warps, num_ctas=ctas, shared=0, tensordesc_meta=self.maps)
+        metadata = Record(
+            name="copy", num_warps=warps, num_ctas=ctas, shared=0, tensordesc_meta=self.maps, **self.scratch
+        )
         return Record(asm={"ptx": self.ptx}, metadata=metadata)
 
 
@@ -84,7 +87,7 @@ def test_functions_are_specialized_as_by_triton(
     assert triton.source.constexprs == ({(0,): value} if constant else {})
     assert triton.source.attrs == ({(0,): [["tt.divisibility", 16]]} if divisible else {})
     assert triton.target == ("cuda", 120, 32)
-    assert len(adapted.arguments) == 3 - constant  # two of scratch memory
+    assert (len(adapted.arguments), len(adapted.scratch_sizes)) == (1 - constant, 2)
 
 
 @pytest.mark.parametrize(("grid", "blocks"), [(3, 3 * 2), ((2, 3), 2 * 3 * 2)])
@@ -94,6 +97,18 @@ def test_program_has_num_ctas_blocks(grid: Any, blocks: int, arrays: Arrays, mon
     keywords = {"x": arrays.source, "o": arrays.output, "num_ctas": 2, "num_warps": 1}
     counters = ptxcount.count(_make_jit_function(_parameter("x"), _parameter("o")), None, grid, None, keywords)
     assert counters.threads == 32 * blocks
+
+
+def test_each_block_has_scratch_memory(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block n of 2 * 3 blocks stores 32 bytes from byte 32 * n of the scratch memory on."""
+    address = "mov.u32 %r2, %ctaid.x; mad.wide.u32 %rd2, %r2, 32, %rd2; mad.wide.u32 %rd2, %r1"
+    triton = Triton(write_copy([POINTER] * 3, output=(1, 0)).replace("mad.wide.u32 %rd2, %r1", address))
+    stand_in(monkeypatch, **triton.modules())
+    keywords = {"x": arrays.source, "num_ctas": 2, "num_warps": 1}
+    for size in (32, 31):
+        triton.scratch = {"global_scratch_size": size}
+        with nullcontext() if size == 32 else pytest.raises(ptxcount.OutOfBoundsError, match="argument 1 of 186 bytes"):
+            ptxcount.count(_make_jit_function(_parameter("x")), None, 3, None, keywords)
 
 
 def test_triton_function_takes_names_and_heuristics(arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +150,16 @@ def _adapt_descriptor(monkeypatch: pytest.MonkeyPatch, arch: str, triton: Triton
     stand_in(monkeypatch, **triton.modules())
     descriptor = Record(**DESCRIPTOR | changes)
     return adapt_kernel(_make_jit_function(_parameter("x")), None, [descriptor], arch).arguments
+
+
+def test_function_of_gluon_has_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    triton = Triton(write_copy([POINTER] * 2))
+    gluon = Record(GluonASTSource=lambda **inputs: Record(language="gluon", **inputs))
+    stand_in(monkeypatch, **triton.modules(), triton__experimental__gluon___runtime=gluon)
+    function = _make_jit_function(_parameter("x"))
+    function.is_gluon = lambda: True
+    adapt_kernel(function, None, [Record(**DESCRIPTOR, layout=[128])], "sm_80")
+    assert (triton.source.language, triton.source.signature) == ("gluon", {"x": "tensordesc<fp32[4, 32],[128]>"})
 
 
 @pytest.mark.parametrize("padding", ["zero", "nan"])

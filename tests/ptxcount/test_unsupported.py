@@ -45,6 +45,7 @@ ret;
 .file 1 "kernel.cu"
 """
 _FUNC = ".func (.param .b32 result) f(.param .b32 x)\n{ .reg .b32 %r<2>; ld.param.b32 %r1, [x]; ret; }\n"
+_WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, 0"
 _SPARSE = "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16"
 _MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 _UNKNOWN = "is neither a declared register nor a supported special register"
@@ -58,7 +59,7 @@ DECLARED = [
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "more is not declared as a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g is not declared as a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }",
-     "results and arguments are 0 and 1; those of the function 'f' are 1 and 1"),
+     "it has 0 results and 1 argument; the function 'f' has 1 and 1"),
     (_FUNC, "call.uni (%r1), f, (%r1);", "a result or an argument is no variable"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
 ]  # fmt: skip
@@ -159,7 +160,11 @@ REFUSED = [
     ("wgmma.mma_async.m64n8k32.s32.s8;", "its types are .s32, .s8; those of d, a and b are needed"),
     ("add.b32 %r1, %r2, %r3;", ".b32 is not allowed; its types are .bf16, .f16,"),
     ("addc.cc.f32 %f1, %f1, %f2;", "with one type: .u32, .s32, .u64 or .s64"),
-    ("atom.global.add.f16 %r1, [%rd1], 5;", ".add does not exist for .f16; allowed are .add.noftz,"),
+    ("atom.global.add.f16 %r1, [%rd1], 5;", "atom.add does not exist for .f16; allowed are .add.noftz,"),
+    *((f"{form}.{name}.b32 [%rd1], [%rd2], 5;", f"{name} does not exist for .b32; allowed are .and, .or, .xor")
+      for form in ("red.global", "cp.reduce.async.bulk.global.shared::cta.bulk_group") for name in ("cas", "exch")),
+    *((f"{_WGMMA}, {numbers};", f"its last operands are {numbers}; two signs, 1 or -1, and then transposes")
+      for numbers in ("2, 1", "1, 0, 0, 0", "1, -1, 0, 2")),
     ("bar.warp.arrive 5;", "its form is bar.warp.sync"),
     ("call.uni (r), malloc, (size, size);", "malloc has 2 arguments; 1 is needed"),
     ("call.uni (r), malloc;", "malloc has 0 arguments; 1 is needed"),

@@ -6,6 +6,7 @@ from unittest import mock
 
 import pytest
 
+import kernelwatch.benchmarks as kw
 from benchmarks import track_compiled, track_counted
 from gpu_kernels import KERNELS
 from kernelwatch.counting import launch_counts
@@ -136,3 +137,21 @@ def test_errors_are_outcomes_of_their_launch(monkeypatch: pytest.MonkeyPatch) ->
     assert list(cache.values()) == [CountOutcome({}, failure=f"offset_copy: {problem}")]
     with pytest.raises(RuntimeError, match="never written"):
         benchmark.setup(cache, *params)
+
+
+@pytest.mark.parametrize(
+    ("own", "title"),
+    [
+        ({"title": "Mine", "__doc__": "Text."}, "Mine"),
+        ({"__doc__": "Text.\n\nFurther text."}, "Text"),
+        ({"kernel": "row_sum"}, "row_sum"),
+        ({}, "Child"),
+    ],
+)
+def test_title_is_not_inherited(own: dict[str, str], title: str) -> None:
+    """Without a title and a docstring, the kernel or else the class is the title."""
+    parent = type(
+        "Parent", (kw.Counted,), {"title": "Other", "__doc__": "Other.", "param_names": ("n",), "params": [[1]]}
+    )
+    child: Any = type("Child", (parent,), own)
+    assert child.title == title

@@ -23,6 +23,9 @@ from tests.wrong_kernels import WRITING, WRONG
 
 GUARD = 64
 
+#: Structs of 12 bytes, float3 in C++.
+TRIPLE = np.dtype([("x", "f4"), ("y", "f4"), ("z", "f4")])
+
 
 @pytest.mark.parametrize("has_pool", [True, False])
 @pytest.mark.parametrize(
@@ -102,6 +105,32 @@ def test_flipped_bits_are_found(
         measure_launch(small_l2_gpu, Launch.parse(text), session)
     assert f"buffer {index}: {'' if name == 'output' else f'wrote to {name}, '}" in str(raised.value)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("byte", [0, 13, 17, 35])
+def test_whole_wrong_element_is_reported(byte: int, small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elements of 12 bytes may lie in two of the compared words of 16 bytes."""
+    arrays = [outputs("out", "n", TRIPLE), kernelwatch.inputs("a", "n", TRIPLE)]
+    text = """extern "C" __global__ void triples(float3* out, const float3* a, long long n) {
+        const long long i = blockIdx.x * 256 + threadIdx.x; if (i < n) out[i] = a[i]; }"""
+    triples = kernelwatch.Kernel("triples", [*arrays, "n"], 256, over=("n",), text=text, reference=lambda a: a)
+    monkeypatch.setitem(catalog.KERNELS, triples.name, triples)
+    launch_once, right = TimedJob.launch_on_all_sets, np.empty(0, np.uint8)
+
+    def flip(self: TimedJob, job: Job) -> None:
+        nonlocal right
+        launch_once(self, job)
+        memory = small_l2_gpu.view(self.rotation.address(job.arrays[0], 0))
+        right = memory[:36].copy()
+        memory[byte] ^= 64
+
+    monkeypatch.setattr(TimedJob, "launch_on_all_sets", flip)
+    with pytest.raises(WrongOutputError) as raised:
+        measure_launch(small_l2_gpu, Launch(triples.name, arguments={"n": 300}))
+    wrong = right.copy()
+    wrong[byte] ^= 64
+    actual, expected = (content.reshape(-1, 12)[byte // 12].tobytes() for content in (wrong, right))
+    assert tolerance.format_difference("", [byte // 12], actual, expected) in str(raised.value)
 
 
 def test_inputs_of_two_dtypes_are_verified(small_l2_gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:

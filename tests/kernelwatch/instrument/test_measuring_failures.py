@@ -8,6 +8,7 @@ import sys
 import tempfile
 import textwrap
 import threading
+import time
 from collections.abc import Callable
 from multiprocessing import Pipe
 from pathlib import Path
@@ -19,7 +20,8 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import client, device, machine, server
 from kernelwatch.instrument.client import MeasuringError
 from kernelwatch.instrument.job_messages import DeviceFacts
-from tests.served import Session, job, request_outcome, serve_session
+from kernelwatch.instrument.reference_memory import Reference
+from tests.served import LENGTH, Session, job, request_outcome, serve_session
 
 
 def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,6 +33,17 @@ def test_hanging_job_ends_the_process(tmp_path: Path, monkeypatch: pytest.Monkey
     ):
         request_outcome(address, job())
     assert ended.is_set()
+
+
+def test_slow_reference_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit of a job includes its reference, for which the measuring process waits."""
+    monkeypatch.setattr(os, "_exit", lambda _: None)
+    slow = Reference(LENGTH, lambda _: time.sleep(0.3))
+    with (
+        serve_session(Session(), tmp_path, job_seconds=0.05) as address,
+        pytest.raises(MeasuringError, match=r"reference.*; use smaller arguments, or a faster reference$"),
+    ):
+        request_outcome(address, job(), slow)
 
 
 def test_failed_call_of_the_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

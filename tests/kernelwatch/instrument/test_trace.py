@@ -248,7 +248,7 @@ def test_launches_have_their_grids(traces: list[Trace]) -> None:
 
 
 def test_samples_are_the_device_times(traces: list[Trace]) -> None:
-    """Three of the jobs fail, which does not affect later ones."""
+    """The second job of a pair takes twice as long. Three of the jobs fail, which does not affect later ones."""
     for trace in traces:
         if not trace.how.get("isolated"):
             for place, outcome in enumerate(trace.outcomes):

@@ -154,6 +154,10 @@ def _bind_length(shape: Any) -> None:
     Kernel("k", [outputs("o", shape), "n"], 32, over=("n",), file="k.cu").bind_arguments("int8", n=5)
 
 
+def _grid(**shape: Any) -> Geometry:
+    return Kernel("k", [outputs("o", "w h")], file="k.cu", over=("w", "h"), **shape).compute_geometry("int8", w=5, h=9)
+
+
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
@@ -169,7 +173,16 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: to_dtype("(2,"), UnknownDtypeError, "is not a NumPy dtype"),
     (lambda: ScalarArgument("s", (1, 2)).to_numpy(np.dtype("u4")), ArgumentError, "does not fit uint32"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, grid=("n-5",), file="k.cu").compute_geometry("int8", n=5),
-     ArgumentError, r"the grid is \(0, 1, 1\) blocks; each side must be at least 1, the maximum is \(21474"),
+     ArgumentError, r"\(0, 1, 1\) blocks of \(32, 1, 1\) threads; each side must be at least 1, .* maximum is \(21474"),
+    (lambda: _grid(block=0, tile=(8, 8)), ArgumentError, r"\(1, 2, 1\) blocks of \(0, 1, 1\) threads; each side must"),
+    (lambda: _grid(block=0), ArgumentError, r"k: tile, by default the block, is \(0, 1, 1\); each side of over="),
+    (lambda: _grid(block=(8, 8), tile=8), ArgumentError, r"k: tile, .* is \(8,\); each side of over= \(w, h\) need"),
+    (lambda: _grid(block=(8, 8, 1, 2)), ArgumentError, r"at most three sides, x, y and z; given: \[8, 8, 1, 2\]"),
+    (lambda: _grid(block=8, grid=lambda w, h: w / 2), ArgumentError, r"and grid must give integers; given: 2\.5"),
+    (lambda: _grid(block=lambda w: None), ArgumentError, r"block, tile and grid must give integers; given: None"),
+    (lambda: _grid(block=lambda w: "w"), ArgumentError, r"block, tile and grid must give integers; given: 'w'"),
+    (lambda: _grid(block=(8, 8), dynamic_shared=lambda w: None), ArgumentError, r"bytes .* numbers; given: None"),
+    (lambda: _grid(block=8, grid=("w", 1, 1, 1)), ArgumentError, r"at most three sides, x, y and z; given: \[5, 1, 1"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
      ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),

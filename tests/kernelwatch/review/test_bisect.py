@@ -187,6 +187,16 @@ def test_wrong_call_of_the_judge_stops_git(
     assert message in capsys.readouterr().err
 
 
+def test_judge_shows_only_the_advice_of_git(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git rejects a folder of another user. To begin a bisection would not help."""
+    monkeypatch.chdir(begin(tmp_path))
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert commands.judge([MISALIGNED, *BETWEEN], tmp_path) == 2
+    assert capsys.readouterr().err.endswith(f"git config --global --add safe.directory {tmp_path}\n")
+
+
 def test_judge_needs_one_of_several_machines(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,7 @@ def test_distance_of_commits_is_shown(
 @pytest.mark.parametrize("code", [0, 1])
 @pytest.mark.parametrize("target", ["compare", "compare-compilers", "regressions", "bench"])
 def test_make_exits_with_2_for_a_regression(target: str, code: int, tmp_path: Path) -> None:
+    """If a command fails with any code, make exits with 2."""
     command = tmp_path / "kernelwatch"
     command.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     command.chmod(0o755)

@@ -252,7 +252,7 @@ def test_killed_counting_process_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("kernelwatch.runner.measure_times.measure_task", lambda task, send, address, begin: begin())
     killed = "kernelwatch.runner.measure_counts.compile_and_count"
     monkeypatch.setattr(killed, lambda task, send: os.kill(os.getpid(), 9))
-    with pytest.raises(RuntimeError, match="the process that counts and compiles ended with exit code -9"):
+    with pytest.raises(RuntimeError, match="that counts and compiles ended with exit code -9; it was killed"):
         commit_worker._perform_task(Task(interleaved_index=0), None)  # type: ignore[arg-type]
 
 

@@ -64,8 +64,8 @@ def test_try_text_raises_only_errors_about_the_owner(
 def test_several_revisions_are_found_at_once(repositories: tuple[Path, str, Path]) -> None:
     """An unknown revision, a file and an option give None."""
     own_repository, newest, _ = repositories
-    found = git.find_commits(own_repository, "HEAD", "none", "HEAD:file", "--all", "HEAD")
-    assert found == [newest, None, None, None, newest]
+    revisions = ("HEAD", "none", "HEAD:file", "--all", "HEAD")
+    assert git.find_commits(own_repository, *revisions) == [newest, None, None, None, newest]
 
 
 def test_ptxcount_uses_the_repository_of_its_folder(

@@ -15,7 +15,9 @@ from kernelwatch.config.project_root import CHECKOUT
 from kernelwatch.counting import launch_counts
 from kernelwatch.errors import CompileError, CompilerWarning, UnknownKernelError
 from kernelwatch.instrument import prebuild
+from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.suite import registry
+from kernelwatch.suite.sweep import Sweep
 from kernelwatch.toolchain import build, code_hash, nvcc, nvcc_call, resources
 
 
@@ -144,6 +146,25 @@ def test_prebuild_lists_counted_kernels(monkeypatch: pytest.MonkeyPatch) -> None
     assert len([*itertools.groupby(cubins, lambda cubin_name: (*cubin_name[:2], cubin_name[3]))]) == 2 * len(codes), (
         "cubins of one kernel, dtype and architecture are neighbours: they share PTX"
     )
+
+
+def test_prebuild_lists_uncounted_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without counts, the dtypes are those of the kernel's declaration, by default all on the axis."""
+    compiled = Sweep("Compiled", "", {"kernel": ("any", "two"), "dtype": ("int8", "float32"), "flags": ("",)})
+    kernels = {
+        name: Kernel(name, [outputs("out", "n")], 32, over=("n",), text="x", dtypes=dtypes)
+        for name, dtypes in {"any": (), "two": ("int8", "int16")}.items()
+    }
+    suite = registry.Suite(lambda: kernels, timed=(), copy=None, counted=(), compiled=compiled)
+    monkeypatch.setattr(registry, "_registered", [suite])
+    cubins = prebuild.list_cubins(["sm_90"])
+    assert {cubin_name[:2] for cubin_name in cubins} == {("any", "int8"), ("any", "float32"), ("two", "int8")}
+
+
+def test_sweep_without_dtypes_counts_the_default() -> None:
+    sweep = Sweep("Sums", "", {"n": (1,)}, kernel="sums")
+    suite = registry.Suite(dict, timed=(), copy=None, counted=(sweep,), compiled=sweep)
+    assert suite.dtypes == {"sums": {DTYPE}}
 
 
 def test_changed_header_changes_ptx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

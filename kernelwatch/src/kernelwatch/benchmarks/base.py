@@ -22,7 +22,7 @@ _MEASURED_NAME = re.compile(r"(time|track)_.+")
 class Benchmark:
     """Launches of one or several kernels, for all values of the axes. A subclass with `params` is a benchmark of asv.
 
-    The first line of the subclass's docstring is the title. Everything else is a class attribute.
+    The first line of the subclass's own docstring is the title. Everything else is a class attribute.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Benchmark:
     module : str
         The module in the names of stored results; for times, by default the class's own module.
     title : str
-        Replaces the docstring's first line.
+        Replaces the docstring's first line. It is not inherited. Without both, the kernel or the class is the title.
     in_l2, isolated : bool
         For times: whether launches find their data in the L2 cache, and whether each runs alone on the GPU.
     l2_fetch_bytes : int
@@ -66,7 +66,8 @@ class Benchmark:
         super().__init_subclass__()
         if not cls.params:
             return
-        cls.title = cls.title or str(cls.__doc__).partition("\n")[0].rstrip(".")
+        own_title = cls.__dict__.get("title") or cls.__doc__ or cls.kernel or cls.__name__
+        cls.title = own_title.partition("\n")[0].rstrip(".")
         cls.module = cls.module or cls.__module__.rpartition(".")[2]
         cls.sweep = cls.make_sweep()
         for name, method in inspect.getmembers(cls, inspect.isfunction):

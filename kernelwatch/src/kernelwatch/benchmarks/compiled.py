@@ -12,7 +12,7 @@ from kernelwatch.toolchain.build import Cubin
 class Compiled(Benchmark):
     """Resources of one kernel, as ptxas reports them. The class has a `track_` method for each of `registry.RESOURCES`.
 
-    The axes are kernel, dtype, flags and arch.
+    The axes are kernel, dtype, flags and arch, in this order.
     """
 
     module = COMPILED_MODULE

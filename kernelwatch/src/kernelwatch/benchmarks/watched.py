@@ -73,9 +73,9 @@ class Watched(kw.CountedWithShared):
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
-            expected, given = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
+            expected, actual = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
             advice = "give one axis for each argument"
-            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {given}; {advice}")
+            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {actual}; {advice}")
         for timed in (name, f"Isolated{name}"):
             if timed == "Compiled" or (timed in _TIMED and _TIMED[timed].kernel != kernel.name):
                 raise ArgumentError(f"class {name}: another benchmark is called {timed}; rename the class")
@@ -88,7 +88,6 @@ class Watched(kw.CountedWithShared):
         cls.__module__ = caller.f_globals["__name__"]
         # As in other benchmarks, `kernel` is the kernel's name from here on.
         cls.kernel, cls.param_names, cls.params = kernel.name, tuple(axes), tuple(axes.values())
-        cls.title = cls.title or (cls.__doc__ or kernel.name).partition("\n")[0].rstrip(".")
         super().__init_subclass__()
         cls.module_names = {name: cls, **_make_benchmarks(cls, timed_axes)}
         if frame is None:

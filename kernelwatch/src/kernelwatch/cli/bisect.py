@@ -84,12 +84,13 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
         if further:
             matches = f"METRIC matches {1 + len(further)} configurations"
             raise CannotCompareError(f"{matches}; give the full name of one, such as {configuration.name!r}")
-        commit = git.text(Path.cwd(), "rev-parse", "--verify", "BISECT_HEAD")
+        commit = git.find_commit(Path.cwd(), "BISECT_HEAD")
+        if commit is None:
+            advice = "run git bisect start --no-checkout --first-parent BAD GOOD"
+            raise CannotCompareError(f"git bisect does not run in {Path.cwd()}, or it checks out commits; {advice}")
         with open_numbers([configuration], options.machine, root) as commit_numbers:
             value = commit_numbers.find_value(commit, configuration)
-    except git.GitError as error:
-        return report_failure("judge", f"{error}; start with git bisect start --no-checkout")
-    except CannotCompareError as error:
+    except (CannotCompareError, git.GitError) as error:
         return report_failure("judge", error)
     verdict = judge_value(value, *options.between)
     print(f"skip: {commit[:8]} has no number of {configuration.name}" if value is None else f"{verdict}: {value:g}")

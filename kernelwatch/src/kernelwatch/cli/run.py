@@ -34,7 +34,7 @@ def run(words: Sequence[str] | None = None) -> int:
     """Measure, write the website, print the summary; return the exit code of `asv run`, or of a later failed step.
 
     `words` are arguments of `asv run`. Without a range, HEAD is measured, unless asv uses an existing environment. A
-    dry or interrupted run writes no website and prints no summary.
+    run that is dry, interrupted or cannot begin writes no website and prints no summary.
     """
     arguments = list(sys.argv[1:] if words is None else words)
     if not {"-h", "--help"}.isdisjoint(arguments):
@@ -69,8 +69,8 @@ def measure(words: Sequence[str] | None = None) -> int:
     remaining = parser.parse_known_args(words)[1]
     revisions = list(itertools.takewhile(lambda word: not word.startswith("-"), remaining))
     if len(revisions) != 2:
-        given = " ".join(remaining) or "nothing"
-        parser.error(f"put BASE and HEAD, two git revisions, before the options of asv run; given: {given}")
+        words_text = " ".join(remaining) or "nothing"
+        parser.error(f"put BASE and HEAD, two git revisions, before the options of asv run; given: {words_text}")
     with tempfile.NamedTemporaryFile("w") as file:
         file.writelines(f"{revision}\n" for revision in revisions)
         file.flush()

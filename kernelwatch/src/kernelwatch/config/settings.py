@@ -48,7 +48,7 @@ def _load_settings() -> Settings:
     try:
         own_settings = msgspec.convert(document, _Document).tool.kernelwatch
     except msgspec.ValidationError as error:
-        problem, _, place = str(error).rpartition(" - at `$.")
+        problem, _, place = str(error).replace("`object`", "`table`").rpartition(" - at `$.")
         value: Any = functools.reduce(operator.getitem, place.rstrip("`").split("."), document)
         raise KernelwatchError(f"{path}: {place.rstrip('`')} is {value!r}; {problem}") from None
     refuse_unknown_names(document.get("tool", {}).get("kernelwatch", {}), own_settings.__struct_fields__)
@@ -90,7 +90,7 @@ def trade_policy() -> str:
 
 
 def evidence_limits() -> dict[str, float]:
-    """Return metric, as the review names it -> maximum ratio of head to base. A number above its limit decides.
+    """Return metric, as the review names it -> maximum ratio of head to base; see `compare_commits`.
 
     Raises ValueError if a limit is not a finite number of at least 1.
     """

@@ -105,9 +105,7 @@ def _execute(
     try:
         pack_arguments(bound, layout)  # only to check them
     except UnknownArgumentError as error:
-        raise UnknownArgumentError(
-            f"{kernel.name}: {error}; declare all arguments, and those of older commits in earlier="
-        ) from None
+        raise UnknownArgumentError(f"{kernel.name}: {error}") from None
     return execute_kernel(
         module.ptx,
         module.entry,

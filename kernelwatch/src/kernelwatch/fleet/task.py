@@ -116,7 +116,7 @@ def run_asv(commit: str, checkout: Path, bench: str) -> None:
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=RUN_LIMIT, check=False, errors="replace",
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"asv took longer than {RUN_LIMIT:g} s") from None
+        raise RuntimeError(f"asv took longer than {RUN_LIMIT:g} s; measure fewer benchmarks, --bench REGEX") from None
     if done.returncode not in (0, 2):  # 2: some configurations failed, which is a result
         raise RuntimeError(
             f"asv run ended with exit code {done.returncode}; the end of its output: {one_line(done.stdout[-300:])}"

@@ -89,7 +89,7 @@ def lay_out_reference(arrays: Sequence[DeviceArray], *, is_verified: bool) -> Re
 
 
 class _ArrayGroup:
-    """The memory of all inputs or of all outputs, at least `room` bytes: one set after another."""
+    """The memory of all inputs, or of all outputs: set after set, in at least `room` bytes."""
 
     def __init__(self, arrays: Sequence[DeviceArray], sets: int, room: int) -> None:
         self.arrays = arrays

@@ -28,7 +28,7 @@ class JobDescription(NamedTuple):
 
 @cache
 def package_digest() -> str:
-    """Return the SHA-256 of the installed package's Python modules, CUDA C++ sources and headers."""
+    """Return the SHA-256 of the Python modules, .cu files and headers in the folder of the measured code."""
     folder, digest = registry.find_measured_folder(), hashlib.sha256()
     for path in sorted(folder.rglob("*.*")):
         if path.suffix in (".py", ".cu", ".cuh", ".h", ".hpp"):

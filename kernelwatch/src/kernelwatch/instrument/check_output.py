@@ -184,15 +184,22 @@ class _OutputComparison:
         device.cuda.memcpy_dtoh(first_difference, self._result)
         if first_difference[0] == _NO_DIFFERENCE:
             return
-        byte_offset = int(first_difference[0]) * helper_kernels.WIDTH
-        actual, expected = (np.empty(helper_kernels.WIDTH, np.uint8) for _ in range(2))
-        device.cuda.memcpy_dtoh(actual, first + byte_offset)
-        device.cuda.memcpy_dtoh(expected, piece.address + byte_offset % piece.pitch)
-        byte, itemsize = int(np.flatnonzero(actual != expected)[0]), np.dtype(array.dtype).itemsize
-        element = slice(byte // itemsize * itemsize, (byte // itemsize + 1) * itemsize)
-        raise self._make_error(
-            array, piece.start + byte_offset + byte, actual[element].tobytes(), expected[element].tobytes()
-        )
+        word = int(first_difference[0]) * helper_kernels.WIDTH
+        actual, expected = self._read_bytes(array, piece, word, word + helper_kernels.WIDTH)
+        byte = word + int(np.flatnonzero(actual != expected)[0])
+        # The element, or the part of it that lies in the same repetition of the expected bytes.
+        repetition, itemsize = byte - byte % piece.pitch, np.dtype(array.dtype).itemsize
+        element = byte - (piece.start + byte) % self._rotation.set_pitch(array) % itemsize
+        begin, end = max(element, repetition), min(element + itemsize, repetition + piece.length)
+        actual, expected = self._read_bytes(array, piece, begin, end)
+        raise self._make_error(array, piece.start + byte, actual.tobytes(), expected.tobytes())
+
+    def _read_bytes(self, array: DeviceArray, piece: _ExpectedPiece, begin: int, end: int) -> tuple[Bytes, Bytes]:
+        """Return the actual and the expected bytes from `begin` to `end`, which lie in one repetition of a piece."""
+        actual, expected = np.empty(end - begin, np.uint8), np.empty(end - begin, np.uint8)
+        self._rotation.read_array(array, 0, piece.start + begin, actual)
+        device.cuda.memcpy_dtoh(expected, piece.address + begin % piece.pitch)
+        return actual, expected
 
     def _describe_array(self, index: int, array: DeviceArray) -> str:
         suffix = f", {array.name}" if sum(other_array.is_written for other_array in self._job.arrays) > 1 else ""

@@ -35,6 +35,9 @@ ADDRESS = "KERNELWATCH_MEASURING"
 #: Maximum seconds that the measuring process may take for a job, and for its start.
 JOB_LIMIT, START_LIMIT = 60.0, 30.0
 
+#: Advice for a job that takes too long.
+ADVICE = "; use smaller arguments, or a faster reference"
+
 _MAX_MESSAGE_BYTES = 128 << 20
 
 #: Maximum number of mapped memories of other processes.
@@ -77,15 +80,15 @@ class Channel:
         Raises MeasuringError if no message arrives within `seconds`, or it has another type. Raises EOFError or
         ConnectionError if the other end has closed the connection, and OSError if the message is too long.
         """
-        self._wait_for_data(seconds)
+        self._wait_for_data(seconds, "the measuring process did not answer")
         try:
             return _DECODERS[kind].decode(self._connection.recv_bytes(_MAX_MESSAGE_BYTES))
         except msgspec.MsgspecError as error:
-            raise MeasuringError(f"a message is not valid: {error}") from None
+            raise MeasuringError(f"internal error: a message is not valid: {error}; please report it") from None
 
-    def _wait_for_data(self, seconds: float) -> None:
+    def _wait_for_data(self, seconds: float, problem: str, advice: str = "") -> None:
         if not self._connection.poll(max(0.0, seconds)):
-            raise MeasuringError(f"the measuring process did not answer within {seconds:.0f} s")
+            raise MeasuringError(f"{problem} within {seconds:.0f} s{advice}")
 
     def send_handle(self, handle: int) -> None:
         """Send the file descriptor of memory with the requested reference."""
@@ -100,7 +103,7 @@ class Channel:
         memory of other processes by inode, because mapping takes as long as reading. Raises MeasuringError if the
         memory has fewer than `length` bytes, or no handle arrives within `seconds`.
         """
-        self._wait_for_data(seconds)
+        self._wait_for_data(seconds, "the reference was not computed", ADVICE)
         handle = reduction.recv_handle(self._connection)
         try:
             inode = os.fstat(handle).st_ino

@@ -14,10 +14,10 @@ import numpy as np
 
 from kernelwatch.instrument import device, helper_kernels
 
-#: Minimum milliseconds of a sample of back-to-back launches. They hide the events' cost, and allow many samples.
+#: Milliseconds that a sample of back-to-back launches should take at least, to hide the events' cost.
 TARGET_MS = 1.0
 
-#: Minimum number of launches in a replay of launches that are shorter than LONG_LAUNCH.
+#: Minimum number of launches in a sample, if they are shorter than LONG_LAUNCH.
 MIN_LAUNCHES = 2
 
 #: Minimum seconds of a long launch. The events, and writing back the L2's earlier data, add at most 0.05 % to its time:

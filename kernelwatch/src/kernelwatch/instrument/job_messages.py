@@ -90,7 +90,7 @@ class Job(Call, frozen=True, kw_only=True):
 
     #: Text of the launch, for messages.
     name: str
-    #: SHA-256 of the installed package. Jobs of different packages share a process only in an interleaved run.
+    #: `build_job.package_digest`. Jobs of different packages share a process only in an interleaved run.
     package_digest: str
     #: Arrays of the launch, in the order of its arguments; at least one is written.
     arrays: tuple[DeviceArray, ...]

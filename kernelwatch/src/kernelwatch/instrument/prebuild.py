@@ -17,14 +17,16 @@ CubinKey = tuple[str, str, str, str]
 def list_cubins(archs: Sequence[str]) -> list[CubinKey]:
     """Return the cubins that the suite compiles for some architectures, of the kernels that the installed commit has.
 
-    Cubins that differ only in flags are neighbours, because they share nvcc's longest step.
+    A kernel that the suite does not count has all dtypes that it supports. Cubins that differ only in flags are
+    neighbours, because they share nvcc's longest step.
     """
     suite = registry.current_suite()
     axes, kernels = suite.compiled.axes, suite.kernels()
+    dtypes = {name: suite.dtypes.get(name, kernel.dtypes or axes["dtype"]) for name, kernel in kernels.items()}
     return [
         (str(name), str(dtype), str(flags), arch)
         for arch, dtype, name, flags in product(archs, axes["dtype"], axes["kernel"], axes["flags"])
-        if name in kernels and dtype in suite.dtypes[str(name)]
+        if dtype in dtypes.get(str(name), ())
     ]
 
 

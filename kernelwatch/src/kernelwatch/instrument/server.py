@@ -29,7 +29,7 @@ import msgspec
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.instrument import buffers, device, fingerprint, machine, throttling
-from kernelwatch.instrument.client import ADDRESS, JOB_LIMIT, START_LIMIT, Channel, MeasuringError
+from kernelwatch.instrument.client import ADDRESS, ADVICE, JOB_LIMIT, START_LIMIT, Channel, MeasuringError
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job_messages import DeviceFacts, Job, JobOutcome, JobProblem, ReferenceRequest, Restart
 from kernelwatch.instrument.memory import ReferenceReader
@@ -132,8 +132,9 @@ class Server:
 
     def _end_process(self, channel: Channel) -> None:
         """End this process, because a job took too long. Tell the client, unless another thread is sending."""
+        text = f"the job, with its reference, took longer than {self._limit:g} s{ADVICE}"
         with suppress(OSError):
-            channel.send(JobProblem(kind="failed", text=f"measuring took longer than {self._limit:g} s"), waits=False)
+            channel.send(JobProblem(kind="failed", text=text), waits=False)
         os._exit(1)
 
 

@@ -37,14 +37,16 @@ def measure_launch(launch: Launch, **job_fields: Any) -> JobOutcome:
 
 
 def measure_description(description: build_job.JobDescription) -> JobOutcome:
-    """Measure a described launch and verify its output, in the run's measuring process if there is one, else here.
+    """Measure a described launch, in the run's measuring process if there is one, else here.
+
+    The output is verified. Without a reference, only writes past its end and to inputs are detected.
 
     Raises
     ------
     NotImplementedError
         The launch cannot be measured on this machine.
     WrongOutputError
-        The output is wrong.
+        The output is wrong, or the kernel wrote to an input or past the end of an array.
     MeasuringError
         The measuring process did not start, stopped, or failed to measure.
     NvccNotFoundError, CompileError, ArgumentError

@@ -109,7 +109,8 @@ def pack_arguments(
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
-        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared")
+        advice = "declare all, and those of older commits in earlier="
+        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared; {advice}")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)
@@ -119,9 +120,9 @@ def pack_arguments(
         else:
             value = argument.to_numpy(dtype).tobytes()
         if len(value) != size:
-            raise UnknownArgumentError(
-                f"{argument.name}: the entry point takes {count_noun(size, 'byte')}, but the argument has {len(value)}"
-            )
+            advice = "declare a scalar" if isinstance(argument, ArrayArgument) else "change scalar's dtype="
+            expected = f"the entry point takes {count_noun(size, 'byte')}"
+            raise UnknownArgumentError(f"{argument.name}: {expected}, but the argument has {len(value)}; {advice}")
         packed += value
     return bytes(packed), tuple(address_offsets)
 

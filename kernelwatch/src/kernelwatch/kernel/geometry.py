@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,6 +45,16 @@ class GridSide(NamedTuple):
         return -(-self.length // self.tile)
 
 
+def make_sides(kernel: str, over: Sequence[str], tile: Sequence[int], extents: Mapping[str, Any]) -> list[GridSide]:
+    """Return the sides of `over`. Raises ArgumentError if a side has no tile, or an empty one."""
+    if len(tile) < len(over) or min(tile) < 1:
+        raise ArgumentError(
+            f"{kernel}: tile, by default the block, is {tuple(tile)}; each side of over= ({', '.join(over)}) needs a "
+            "tile of at least 1"
+        )
+    return [GridSide(text, expressions.evaluate(text, extents), side) for text, side in zip(over, tile, strict=False)]
+
+
 #: Function that returns a grid, from the kernel's name, the sides of `over`, and the device's multiprocessors.
 Grid = Callable[[str, Sequence[GridSide], int], Extent]
 
@@ -77,22 +88,26 @@ def cover_or_finer(
     multiple: int | Mapping[tuple[int, ...], tuple[int, ...]],
     ragged: Mapping[tuple[int, ...], tuple[int, ...]],
     least_ragged: int,
+    small: Mapping[tuple[int, ...], tuple[int, ...]] | None = None,
 ) -> Grid:
     """Return a function like `cover`, with other tiles for ragged lengths and smaller tiles for small grids.
 
     Lengths are ragged unless all are multiples of `multiple`: one number, or kernel's tile -> one number per side.
     `ragged` maps the kernel's tile to the tile for ragged lengths. If there are fewer than `least` tiles, or
-    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side.
+    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side. `small` maps the kernel's
+    tile to another smaller tile, for lengths that are not ragged.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
         tile = tuple(grid_side.tile for grid_side in sides)
         multiples = multiple[tile] if isinstance(multiple, Mapping) else [multiple] * len(sides)
         is_ragged = any(grid_side.length % number for grid_side, number in zip(sides, multiples, strict=True))
-        tile = ragged[tile] if is_ragged else tile
-        tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, tile, strict=True)]
-        if math.prod(grid_side.tiles for grid_side in tiled) < (least_ragged if is_ragged else least):
-            tiled = [grid_side._replace(tile=min(side, grid_side.tile)) for grid_side in tiled]
+        used = ragged[tile] if is_ragged else tile
+        tiles = math.prod(-(-grid_side.length // extent) for grid_side, extent in zip(sides, used, strict=True))
+        if tiles < (least_ragged if is_ragged else least):
+            finer = tuple(min(side, extent) for extent in used)
+            used = finer if is_ragged or small is None else small[tile]
+        tiled = [grid_side._replace(tile=extent) for grid_side, extent in zip(sides, used, strict=True)]
         return cover(kernel, tiled, multiprocessors)
 
     return grid
@@ -123,23 +138,43 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
 
 
 def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`."""
-    x, y, z = (*evaluate_lengths(value, extents), 1, 1, 1)[:3]
+    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`.
+
+    Raises ArgumentError for more than three numbers.
+    """
+    lengths = evaluate_lengths(value, extents)
+    if len(lengths) > len(MAX_GRID):
+        raise ArgumentError(f"a grid or a block has at most three sides, x, y and z; given: {lengths}")
+    x, y, z = (*lengths, 1, 1, 1)[: len(MAX_GRID)]
     return x, y, z
 
 
 def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
-    """Return the lengths that `value` gives: a length, a sequence, or a function of extents that returns either."""
+    """Return the lengths that `value` gives: a length, a sequence, or a function of extents that returns either.
+
+    Raises ArgumentError if one is not an integer.
+    """
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
     if np.ndim(lengths) == 0:
         lengths = [lengths]
-    return [evaluate_length(length, extents) for length in lengths]
+    numbers = list(lengths) if callable(value) else [_evaluate(length, extents) for length in lengths]
+    with suppress(TypeError, ValueError, OverflowError):
+        integers = list(map(int, numbers))
+        if integers == numbers:
+            return integers
+    raise ArgumentError(f"block, tile and grid must give integers; given: {', '.join(map(repr, numbers))}")
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
-    """Return a length for the extents of a launch."""
+    """Return a length for the extents of a launch, rounded down. Raises ArgumentError if it is not a finite number."""
+    number = _evaluate(value, extents)
+    try:
+        return int(number)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"dynamic_shared, useful_bytes and flops must give numbers; given: {number!r}") from None
+
+
+def _evaluate(value: LengthLike, extents: Mapping[str, Any]) -> Any:
     if callable(value):
-        return int(expressions.evaluate_function(value, extents))
-    if isinstance(value, str):
-        return int(expressions.evaluate(value, extents))
-    return int(value)
+        return expressions.evaluate_function(value, extents)
+    return expressions.evaluate(value, extents) if isinstance(value, str) else value

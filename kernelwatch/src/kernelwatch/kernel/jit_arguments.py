@@ -1,8 +1,7 @@
 """The parameters of kernels compiled by Numba and Triton. Their PTX has more parameters than the Python functions."""
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
@@ -41,27 +40,27 @@ def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:
         yield parameter
         return
     axes = range(len(str(parameter.shape).split()))
-    yield _descriptor_field(parameter, "meminfo", lambda array: 0)
-    yield _descriptor_field(parameter, "parent", lambda array: 0)
-    yield _descriptor_field(parameter, "size", lambda array: math.prod(array.shape))
-    yield _descriptor_field(parameter, "itemsize", lambda array: array.dtype.itemsize)
+    yield from (_descriptor_field(parameter, name) for name in ("meminfo", "parent", "size", "itemsize"))
     yield parameter
-    for axis in axes:
-        yield _descriptor_field(parameter, f"shape[{axis}]", partial(_axis_length, axis=axis))
-    for axis in axes:
-        yield _descriptor_field(parameter, f"strides[{axis}]", partial(_axis_stride, axis=axis))
+    yield from (_descriptor_field(parameter, f"{name}[{axis}]") for name in ("shape", "strides") for axis in axes)
 
 
-def _axis_length(array: ArrayArgument, axis: int) -> int:
-    return array.shape[axis]
-
-
-def _axis_stride(array: ArrayArgument, axis: int) -> int:
-    return array.dtype.itemsize * math.prod(array.shape[axis + 1 :])
-
-
-def _descriptor_field(array: ArrayParameter, name: str, describe: Callable[[ArrayArgument], int]) -> ScalarParameter:
-    """Return a scalar parameter whose value `describe` computes from the array of a launch."""
+def _descriptor_field(array: ArrayParameter, name: str) -> ScalarParameter:
+    """Return a scalar parameter with the value of `_describe_array` for the array of a launch."""
     return ScalarParameter(
-        f"{array.name}.{name}", "int64", lambda **variables: describe(array.bind(variables["dtype"], variables))
+        f"{array.name}.{name}",
+        "int64",
+        lambda **variables: _describe_array(array.bind(variables["dtype"], variables))[name],
     )
+
+
+def _describe_array(array: ArrayArgument) -> dict[str, int]:
+    itemsize, axes = array.dtype.itemsize, range(len(array.shape))
+    return {
+        "meminfo": 0,
+        "parent": 0,
+        "size": math.prod(array.shape),
+        "itemsize": itemsize,
+        **{f"shape[{axis}]": array.shape[axis] for axis in axes},
+        **{f"strides[{axis}]": itemsize * math.prod(array.shape[axis + 1 :]) for axis in axes},
+    }

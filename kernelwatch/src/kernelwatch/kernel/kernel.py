@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownDtype
 from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
-from kernelwatch.kernel.geometry import Geometry, GridSide, LengthLike, select_by_itemsize
+from kernelwatch.kernel.geometry import Geometry, LengthLike, select_by_itemsize
 from kernelwatch.kernel.launch import DTYPE, lacks_value
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
 from kernelwatch.kernel.references import call_reference
@@ -44,7 +45,7 @@ class Kernel(KernelCode):
     over : sequence of str
         The lengths that the grid covers along x, y and z. By default, each block covers one `tile`.
     tile : sequence or mapping, optional
-        Elements that a block covers along each axis; by default its number of threads.
+        Elements that a block covers along each side of `over`; by default its number of threads.
     grid : sequence or callable, optional
         Blocks along x, y and z: numbers or expressions over extents, which replace `over`, or a function of extents.
         Functions that take the tiles of `over` are in `kernelwatch.kernel.geometry`.
@@ -252,20 +253,20 @@ class Kernel(KernelCode):
     ) -> Geometry:
         """Return the launch geometry.
 
-        Raises ArgumentError if the grid is empty or too large, UnknownDtypeError if a mapping has no value for the
-        dtype, and the exceptions of `check_extents`.
+        Raises ArgumentError if grid or block is empty, the grid is too large, or a side of `over` has no tile. Raises
+        UnknownDtypeError if a mapping has no value for the dtype, and the exceptions of `check_extents`.
         """
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
         threads = geometry.to_extent(block, extents)
         tiles = threads if tile is None else geometry.evaluate_lengths(tile, extents)
-        lengths = [expressions.evaluate(text, extents) for text in self.over]
-        sides = list(map(GridSide, self.over, lengths, tiles))
+        sides = geometry.make_sides(self.name, self.over, tiles, extents)
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
         grid = geometry.to_extent(self.grid or [side.tiles for side in sides], {**extents, **grid_variables})
-        if not all(1 <= blocks <= limit for blocks, limit in zip(grid, MAX_GRID, strict=True)):
+        if min(*grid, *threads) < 1 or any(map(operator.gt, grid, MAX_GRID)):
             raise ArgumentError(
-                f"{self.name}: the grid is {grid} blocks; each side must be at least 1, the maximum is {MAX_GRID}"
+                f"{self.name}: the grid is {grid} blocks of {threads} threads; each side must be at least 1, "
+                f"the grid's maximum is {MAX_GRID}"
             )
         shared = geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
         return Geometry(grid, threads, shared)

@@ -58,7 +58,7 @@ class PtxModule:
         if len(matches) != 1:
             names = ", ".join(variable.name for variable in variables) or "none"
             raise UnknownArgumentError(
-                f"constants= names {name}, but {len(matches)} variables of the PTX match; the PTX has {names}"
+                f"constants= names {name}, but {len(matches)} variables of the PTX match; it has {names}; name one"
             )
         return matches[0]
 

@@ -68,9 +68,10 @@ class KernelSource:
         return _BYTE_ORDER_MARK.sub("", prelude + _PRAGMA_ONCE.sub("", self.text))
 
     def find_included_files(self) -> dict[Path, str]:
-        """Return path -> text of all files that CUDA C++ includes, directly or indirectly; none for PTX.
+        """Return path -> text of the files that CUDA C++ includes, directly or indirectly; none for PTX.
 
-        Files are searched in `folders`, and before them in the folder of the including file.
+        Files are searched in `folders`, and before them in the folder of the including file. Others, such as CUDA's
+        headers, are left out.
         """
         files: dict[Path, str] = {}
         pending = [(f"{self.prelude}\n{self.text}", self.folders)]
@@ -176,7 +177,8 @@ def _import_object(reference: str) -> Any:
     try:
         return operator.attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
-        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}") from None
+        advice = "correct text= or ptx= of Kernel"
+        raise UnknownKernelError(f"{reference!r} cannot be imported: {error}; {advice}") from None
 
 
 def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:

@@ -13,7 +13,16 @@ from kernelwatch.review.controls import find_controls
 from kernelwatch.review.judge import judge_pairs
 from kernelwatch.review.launchable import find_unlaunchable
 from kernelwatch.review.notes import list_changed_launches, list_more_instructions, list_notes, list_source_notes
-from kernelwatch.review.pairing import BROKEN, FAILED, REPAIRED, Describe, Pairing, find_blocks, find_recorded_blocks
+from kernelwatch.review.pairing import (
+    BROKEN,
+    FAILED,
+    REPAIRED,
+    Describe,
+    Pair,
+    Pairing,
+    find_blocks,
+    find_recorded_blocks,
+)
 from kernelwatch.review.rows import Failure, Row, UnpairedConfiguration, group_failures
 from kernelwatch.review.sides import ReviewSides
 from kernelwatch.review.thresholds import Thresholds
@@ -79,35 +88,36 @@ def compare_commits(
     """Return the review of two commits: of all configurations, or of those whose `Row.name` is in `names`.
 
     Configurations outside of `names` still affect which numbers decide. `limits` maps a metric to its largest allowed
-    ratio of head to base. A number above its limit decides the verdict, even if such a number otherwise only explains.
+    ratio of head to base. A number above its limit decides if its kernel has no judged times, even if such a number
+    otherwise only explains.
     """
-    pairs, unpaired = pairing
-    times = [pair for pair in pairs if classify_benchmark(pair.benchmark) == TIMED]
+    times = [pair for pair in pairing.pairs if classify_benchmark(pair.benchmark) == TIMED]
     thresholds = replace(thresholds, controls=find_controls(base, head, times, describe))
-    selected = [pair for pair in pairs if names is None or pair.name in names]
-    rows = judge_pairs(base, head, selected, thresholds, describe)
-    if len(selected) < len(pairs) and any(row.kind != TIMED and row.judgement.is_change for row in rows):
+    judge = partial(judge_pairs, base, head, thresholds=thresholds, describe=describe)
+
+    def is_selected(configuration: Pair | UnpairedConfiguration) -> bool:
+        return names is None or configuration.name in names
+
+    selected = list(filter(is_selected, pairing.pairs))
+    rows, context = judge(selected), []
+    if any(row.kind != TIMED and row.judgement.is_change for row in rows):
         # Judge the unselected configurations separately, so that Holm's correction does not count them.
-        unselected = [pair for pair in pairs if names is not None and pair.name not in names]
-        rows += judge_pairs(base, head, unselected, thresholds, describe)
+        context = judge(list(itertools.filterfalse(is_selected, pairing.pairs)))
     arch = head.arch or base.arch
-    weighed = list(weigh_against_times(rows, arch, limits, partial(find_blocks, base, head, describe)))[: len(selected)]
-    unpaired = {
-        category: [configuration for configuration in configurations if names is None or configuration.name in names]
-        for category, configurations in unpaired.items()
-    }
+    weighed_rows = weigh_against_times(rows + context, arch, limits, partial(find_blocks, base, head, describe))
+    weighed = list(itertools.islice(weighed_rows, len(selected)))
+    unpaired = {category: list(filter(is_selected, members)) for category, members in pairing.unpaired.items()}
     for verdict, configuration in find_unlaunchable(weighed, partial(find_recorded_blocks, base, head)):
         unpaired[BROKEN if verdict is Verdict.BROKEN else REPAIRED].append(configuration)
-    peaks = (side.peak for side in (head, base))
     return Review(
         **{name: getattr(sides, name) for name in ReviewSides.__dataclass_fields__},
         rows=sorted((accept_row(row, changes.acknowledgements) for row in weighed), key=Row.sort_key),
         unpaired=unpaired,
-        peak=next((float(peak) for peak in peaks if isinstance(peak, (int, float)) and 0 < peak < math.inf), None),
+        peak=_find_peak(head, base),
         thresholds=thresholds,
         notes=[
             *list_notes(sides, base, head, times, thresholds),
-            *list_changed_launches(rows, sides.measure_command),
+            *list_changed_launches(rows + context, sides.measure_command),
             *list_more_instructions(weighed),
             *list_source_notes(changes),
             *(list_unmatched(weighed, changes.acknowledgements) if names is None else ()),
@@ -115,3 +125,9 @@ def compare_commits(
         changes=changes,
         arch=arch,
     )
+
+
+def _find_peak(*sides: CommitMeasurements) -> float | None:
+    """Return the first stored bandwidth that is positive and finite; None without one."""
+    peaks = (side.peak for side in sides if isinstance(side.peak, (int, float)))
+    return next((float(peak) for peak in peaks if 0 < peak < math.inf), None)

@@ -82,7 +82,7 @@ class ChangeGroup:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on the group's times; if no time changed, on the numbers that decide."""
+        """The worst verdict on the group's times; if no time changed, on its numbers: those that decide, if any do."""
         rows = select_changed(self.times) or self._deciding
         return min((row.judgement.verdict for row in rows), key=lambda verdict: verdict.rank, default=Verdict.SAME)
 
@@ -108,7 +108,8 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
 
     Groups with changed times come first, the slower ones before the others. Groups with only counted or compiled
     changes follow. Machine code of other architectures comes last; if `arch` is None, there is none. Groups without
-    times are merged if flags make no difference. Relative changes below `at_least` are left out.
+    changed times are merged if flags make no difference. They are left out if they only repeat the counts of a group
+    with changed times. Relative changes below `at_least` are left out.
     """
     by_group: dict[tuple[str, str, bool], list[Row]] = defaultdict(list)
     for row in rows:
@@ -118,34 +119,44 @@ def group_rows(rows: Iterable[Row], arch: str | None, at_least: float = 0.0) -> 
     for (kernel, flags, elsewhere), members in by_group.items():
         times = tuple(row for row in members if row.kind == TIMED)
         numbers = tuple(row for row in members if row.kind != TIMED)
-        if elsewhere and select_changed(members, at_least):
+        if elsewhere:
             evidence = _join_texts(_list_differences(members, at_least, named=True))
             foreign.append(ChangeGroup(kernel, flags, (), select_changed(members, at_least), evidence, elsewhere=True))
-        elif select_changed(times, at_least):  # the group has its counted and compiled numbers, too
-            differences = (*_describe_traffic(numbers), *_list_differences(numbers, at_least))
-            evidence = (*_join_texts(differences, _average_ratios(times)), *_describe_machine_code(members))
+        elif select_changed(times, at_least):
+            differences = _describe_numbers(numbers, at_least, _average_ratios(times))
+            evidence = (*differences, *_describe_machine_code(members))
             timed.append(ChangeGroup(kernel, flags, times, select_changed(numbers, at_least), evidence))
-        elif not elsewhere:
-            for kind in EXACT:  # separately: flags change compiled numbers, but not counts
-                of_kind = tuple(row for row in members if row.kind == kind)
-                evidence = _join_texts((*_describe_traffic(of_kind), *_list_differences(of_kind, at_least)))
-                exact.append(ChangeGroup(kernel, flags, times, select_changed(of_kind, at_least), evidence))
-    timed_evidence = {(group.kernel, difference) for group in timed for difference in group.evidence}
-
-    def repeats_timed(group: ChangeGroup) -> bool:
-        is_counted = all(row.kind == Kind.COUNTED.value for row in group.numbers)  # equal for all flags
-        return is_counted and timed_evidence.issuperset((group.kernel, difference) for difference in group.evidence)
-
-    exact = [group for group in exact if group.numbers and not repeats_timed(group)]
+        else:  # counts separately: they are equal for all flags, compiled numbers are not
+            exact += [
+                ChangeGroup(kernel, flags, times, select_changed(alike, at_least), _describe_numbers(alike, at_least))
+                for alike in ([row for row in numbers if row.kind == kind] for kind in EXACT)
+            ]
     kernels_and_flags = {(kernel, flags) for kernel, flags, _ in by_group}
-    merged = (_merge_alike(groups, kernels_and_flags) for groups in (exact, foreign))
+    merged = (_merge_alike(groups, kernels_and_flags) for groups in (_drop_repeated(exact, timed), foreign))
     return [group for groups in (timed, *merged) for group in sorted(groups, key=lambda group: group.sort_key)]
 
 
-def _merge_alike(groups: Iterable[ChangeGroup], kernels_and_flags: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
-    """Merge groups of a kernel with equal evidence, and join their flags; all flags of a kernel become ANY_FLAGS."""
-    alike: dict[tuple[str, tuple[str, ...]], list[ChangeGroup]] = defaultdict(list)
+def _describe_numbers(numbers: Sequence[Row], at_least: float, time_ratio: float | None = None) -> tuple[str, ...]:
+    """Return the evidence of numbers; those that changed opposite to the times come last."""
+    return _join_texts((*_describe_traffic(numbers), *_list_differences(numbers, at_least)), time_ratio)
+
+
+def _drop_repeated(groups: Iterable[ChangeGroup], timed: Iterable[ChangeGroup]) -> Iterator[ChangeGroup]:
+    """Yield the groups, except those of counts whose evidence groups with changed times repeat."""
+    timed_evidence = {(group.kernel, text) for group in timed for text in group.evidence}
     for group in groups:
+        is_counted = all(row.kind == Kind.COUNTED.value for row in group.numbers)
+        if not (is_counted and timed_evidence.issuperset((group.kernel, text) for text in group.evidence)):
+            yield group
+
+
+def _merge_alike(groups: Iterable[ChangeGroup], kernels_and_flags: Set[tuple[str, str]]) -> Iterator[ChangeGroup]:
+    """Merge groups of a kernel with equal evidence, and join their flags; all flags of a kernel become ANY_FLAGS.
+
+    Groups without changed numbers are left out.
+    """
+    alike: dict[tuple[str, tuple[str, ...]], list[ChangeGroup]] = defaultdict(list)
+    for group in (group for group in groups if group.numbers):
         alike[group.kernel, group.evidence].append(group)
     for (kernel, _), members in alike.items():
         merged_flags = sorted({group.flags for group in members})
@@ -162,7 +173,7 @@ def _average_ratios(times: Iterable[Row]) -> float | None:
 
 
 def _join_texts(differences: Iterable[_Difference], time_ratio: float | None = None) -> tuple[str, ...]:
-    """Return the texts of differences. Numbers that changed opposite to the times come last."""
+    """Return the texts of differences; those opposite to the change of the times come last."""
 
     def is_opposed(difference: _Difference) -> bool:
         return time_ratio is not None and (time_ratio - 1) * difference.direction < 0

@@ -53,10 +53,10 @@ def list_notes(
         )
     if multi_gpu and thresholds.controls:
         number, largest, remeasured = thresholds.controls
-        again = f"; for {remeasured}, the run of head measured base's code" if remeasured else ""
+        origin = f"; for {remeasured}, the run of head measured base's code" if remeasured else ""
         yield (
             f"{number} times of equal machine code (at least {LONG_LAUNCH * 1e6:g} µs, at most {MAX_COPIES:g} times "
-            f"the copy{again}) differ by up to {largest * 100:.2g} % between GPUs: such times are SAME up to "
+            f"the copy{origin}) differ by up to {largest * 100:.2g} % between GPUs: such times are SAME up to "
             f"{thresholds.between_gpus * 100:.3g} % (twice that, at least 1 %), others up to "
             f"{THRESHOLD_BETWEEN_GPUS * 100:g} %"
         )

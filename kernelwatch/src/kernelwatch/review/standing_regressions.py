@@ -1,4 +1,7 @@
-"""The regressions in a machine's history that no later commit fixed: single steps, and drifts of many small steps."""
+"""The regressions in a machine's history that no later commit fixed or accepted: single steps, and drifts.
+
+A drift is a series of small steps.
+"""
 
 import itertools
 from collections import defaultdict
@@ -127,7 +130,10 @@ class RegressionTracker:
         self.stretches[key] = _UnchangedStretch(stretch.first, head, stretch.commits + 1, row.head)
 
     def iter_drifts(self, review_ends: ReviewEnds) -> Iterator[Drift]:
-        """Yield the drifts: times that change at no single commit, but are slower at the last than at the first."""
+        """Yield the drifts: times that are slower at the end of their stretch than at its beginning.
+
+        A stretch has at least MIN_DRIFT_COMMITS commits.
+        """
         ends: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         for (environment, name), stretch in self.stretches.items():
             if stretch.commits >= MIN_DRIFT_COMMITS:
@@ -138,7 +144,7 @@ class RegressionTracker:
                     yield Drift(base, head, row)
 
     def list_regressions(self, machine: str, drifts: Iterable[Drift]) -> list[Regression]:
-        """Return the regressions that are not fixed, newest first, and then the drifts, newest first."""
+        """Return the standing regressions and failures, newest first, and then the drifts, newest first."""
         rows: dict[tuple[bool, str, str], list[Row]] = defaultdict(list)
         broken: dict[tuple[bool, str, str], list[UnpairedConfiguration]] = defaultdict(list)
         for regression in itertools.chain.from_iterable(self.standing.values()):

@@ -92,7 +92,7 @@ class CommitMeasurement:
                 self.record.generators = child.discovery.generators
                 child.send_task(task)
                 self._process_messages(child, progress)
-                problem = child.wait() or "the commit's process sent no outcome for this configuration"
+                problem = child.wait() or "internal error: the commit's process sent no outcome; please report it"
         except PackageError as error:
             problem = str(error)
         for group, indices in task.indices.items():

@@ -9,6 +9,7 @@ import io
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -108,7 +109,9 @@ def _perform_task(task: Task, send: Sender) -> None:
         return
     counting.join()
     if counting.exitcode:
-        raise RuntimeError(f"the process that counts and compiles ended with exit code {counting.exitcode}")
+        is_killed = counting.exitcode == -signal.SIGKILL
+        advice = "; it was killed, often for lack of memory: use smaller arguments" if is_killed else ""
+        raise RuntimeError(f"the process that counts and compiles ended with exit code {counting.exitcode}{advice}")
 
 
 if __name__ == "__main__":

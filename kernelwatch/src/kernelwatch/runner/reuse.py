@@ -8,19 +8,41 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kernelwatch.runner.protocol import Difference, RunConfiguration, StoredByGroup, StoredNumbers, Task
 from kernelwatch.store import reading, record, result_rows
 from kernelwatch.store.default_thresholds import default_threshold
-from kernelwatch.store.models import Document
 from kernelwatch.suite.benchmark_names import Kind, find_kind
 
 #: Share of the reusable numbers that is measured again. A run chooses those that were measured longest ago. So every
 #: number is measured again within 1 / RECHECKED_SHARE runs.
 RECHECKED_SHARE = 0.02
+
+
+class _StoredResults:
+    """The stored numbers of a machine in one of asv's environments. `folder` is the machine's folder of results."""
+
+    def __init__(self, folder: Path, environment: str) -> None:
+        self.load_document = cache(partial(reading.find_document, folder, environment=environment))
+        self.load_numbers = cache(self._load_numbers)
+
+    def _load_numbers(self, commit: str, benchmark: str) -> dict[str, Any]:
+        """Return parameters -> number, or samples if they are stored. Missing and NaN values are left out."""
+        document = self.load_document(commit)
+        if document is None or benchmark not in document.results:
+            return {}
+        stored_rows = result_rows.iter_configurations(document.get_row(benchmark))
+        by_params = {", ".join(params): samples or value for params, value, samples in stored_rows}
+        return {params: value for params, value in by_params.items() if value is not None and value == value}
+
+    def find_start(self, commit: str, benchmark: str) -> float | None:
+        """Return the time at which the run that wrote the numbers last began, as asv stores it; None without one."""
+        document = self.load_document(commit)
+        row = document and document.results.get(benchmark)
+        return row.started_at if row else None
 
 
 def load_reusable(
@@ -42,50 +64,44 @@ def load_reusable(
     rounds : mapping
         Class -> number of rounds that this run would measure.
     """
-
-    @cache
-    def load_document(commit: str) -> Document | None:
-        return reading.find_document(folder, commit, environment)
-
-    @cache
-    def load_numbers(commit: str, benchmark: str) -> dict[str, Any]:
-        """Return parameters -> number, or samples if they are stored. Missing and NaN values are left out."""
-        document = load_document(commit)
-        if document is None or benchmark not in document.results:
-            return {}
-        stored_rows = result_rows.iter_configurations(document.get_row(benchmark))
-        by_params = {", ".join(params): samples or value for params, value, samples in stored_rows}
-        return {params: value for params, value in by_params.items() if value is not None and value == value}
-
+    results = _StoredResults(folder, environment)
     runs = {run["run"]: run for run in record.read_records(folder.parent, folder.name) if "run" in run}
     entries: StoredByGroup = {group: {} for group in groups}
     lines = record.read_records(folder.parent, folder.name, record.FINGERPRINTS_FILE)
     for index, line in reversed(list(enumerate(lines))):  # the newest first
-        run, origin = runs.get(line.get("run"), {}), line["commit"]
+        run = runs.get(line.get("run"), {})
         for group in groups.keys() & line["fingerprints"].keys():
-            benchmarks, first_benchmark = groups[group], groups[group][0]
+            is_timed, first_benchmark = find_kind(group) is Kind.TIMED, groups[group][0]
             new_fingerprints = {
                 fingerprint: params
                 for params, fingerprint in line["fingerprints"][group].items()
                 if fingerprint not in entries[group]
             }
-            is_timed = find_kind(first_benchmark) is Kind.TIMED
-            if not new_fingerprints or (is_timed and load_numbers(commit, first_benchmark)):
+            if not new_fingerprints or (is_timed and results.load_numbers(commit, first_benchmark)):
                 continue
-            source = load_document(origin)
-            row = source and source.results.get(first_benchmark)
-            if not row or row.started_at != run.get("began", {}).get(origin, {}).get(first_benchmark):
-                continue  # a later run has replaced the numbers
             for fingerprint, params in new_fingerprints.items():
-                values = {name: load_numbers(origin, name).get(params) for name in benchmarks}
-                stored = StoredNumbers(origin, values, run=index)
-                if None in stored.values.values():
+                stored = _find_stored(results, line["commit"], run, groups[group], params)
+                if stored is None:
                     continue
                 threshold = _find_threshold(stored, run, first_benchmark, params, rounds[group]) if is_timed else 0.0
                 if threshold is not None:
-                    stored.threshold = threshold
+                    stored.run, stored.threshold = index, threshold
                     entries[group][fingerprint] = stored
     return entries
+
+
+def _find_stored(
+    results: _StoredResults, commit: str, run: Mapping[str, Any], benchmarks: Sequence[str], params: str
+) -> StoredNumbers | None:
+    """Return the numbers of a configuration that a run stored at a commit.
+
+    Return None if a number is missing, or a later run has replaced the numbers.
+    """
+    began = run.get("began", {}).get(commit, {}).get(benchmarks[0])
+    if results.find_start(commit, benchmarks[0]) != began:
+        return None
+    values = {name: results.load_numbers(commit, name).get(params) for name in benchmarks}
+    return None if None in values.values() else StoredNumbers(commit, values)
 
 
 def _find_threshold(stored: StoredNumbers, run: Mapping[str, Any], time: str, params: str, rounds: int) -> float | None:

@@ -4,7 +4,7 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from kernelwatch.kernel.dtypes import CPP
@@ -81,62 +81,84 @@ def name_class(name: str) -> str:
 
 def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, flags: Sequence[str]) -> str:
     """Return the text of the class that watches a kernel. Its TODO lists the guesses that the author must replace."""
+    uses = kernel.uses
     todo = ["the grid"] if launch and launch.block else ["the grid", "the block"]
-    planar = kernel.uses.declaration.planar
     parameters = [
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
     ]
-    scalars = (parameter for parameter in parameters if not _is_array(parameter))
-    numbers = [scalar for scalar in scalars if strip_qualifiers(scalar.kind) in _DTYPES]
-    integers = [number.name for number in numbers if "int" in _DTYPES[strip_qualifiers(number.kind)]]
-    over = _choose_axes([name for name in integers if name not in kernel.uses.iteration_counts])
-    shape = _choose_shape(kernel.uses, over, is_square=planar and not integers)
-    block = (launch and launch.block) or guess_block(
-        planar or len(over) > 1, kernel.max_threads, kernel.exact_block, kernel.uses.find_block()
-    )
-    # The lengths that the grid covers. A two-dimensional grid covers the side of a square matrix twice.
-    covered = shape.split()[::-1] if re.search(r"\bblockIdx\s*\.\s*y\b", kernel.uses.declaration.body) else over
-    threads = (*block, 1)[: len(covered)]
-    tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
+    numbers = {
+        parameter.name: _DTYPES[strip_qualifiers(parameter.kind)]
+        for parameter in parameters
+        if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
+    }
+    integers = [number for number, dtype in numbers.items() if "int" in dtype]
+    over = _choose_axes([integer for integer in integers if integer not in uses.iteration_counts])
+    shape = _choose_shape(uses, over, is_square=uses.declaration.planar and not integers)
     shared = launch.shared if launch else ""
     if shared and not shared.isdigit():
         todo.append("dynamic_shared")
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
-    arguments = [_declare_argument(parameter, shape, swept, todo, kernel.uses) for parameter in parameters]
-    arguments[0] = f"[{arguments[0]}"
-    arguments[-1] += "]"
+    arguments = [_declare_argument(parameter, shape, swept, todo, uses) for parameter in parameters]
     options = {
         "text": kernel.unit.python_name,
         "file": "" if kernel.unit.python_name else kernel.unit.file,
         "include": kernel.unit.include,
         "options": tuple(flags),
         "entry": entry if entry != name else "",
-        "block": block if len(block) > 1 else block[0],
-        "over": tuple(covered),
-        "tile": tile if tile != threads else (),
+        **_guess_geometry(kernel, launch, over, shape),
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    if constants := kernel.uses.find_constants():
+    if constants := uses.find_constants():
         todo += [f"the values of {constant}" for constant in constants]
         ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
         keywords.append(f"constants={{{', '.join(ones)}}}")
-    vector_size, matrix_side = _BOUNDED_SIZES if kernel.uses.is_bounded else _SIZES
-    values: dict[str, list[int] | list[str]] = {axis: [matrix_side if " " in shape else vector_size] for axis in over}
-    for number in numbers:
-        values.setdefault(number.name, [4 if number.name in kernel.uses.iteration_counts else 1])
-    dtypes = dtypes or _find_written_dtypes(parameters, kernel.uses)[:1]
+    axes = _choose_values(uses, over, shape, numbers)
+    dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
     if dtypes not in ([], ["float32"]):
-        values["dtype"] = dtypes
+        axes["dtype"] = dtypes
     host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
+    arguments[0] = f"[{arguments[0]}"
+    arguments[-1] += "]"
     lines = [
         f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
         _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
         _fill_lines("    kernel = kw.Kernel(", " " * 8, [_format_value(name), *arguments, *keywords], ", ") + ")",
-        f"    param_names, params = {_format_value(tuple(values))}, {_format_value(tuple(values.values()))}",
+        f"    param_names, params = {_format_value(tuple(axes))}, {_format_value(tuple(axes.values()))}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _guess_geometry(
+    kernel: KernelCandidate, launch: HostLaunch | None, over: Sequence[str], shape: str
+) -> dict[str, object]:
+    """Guess `block`, `over` and `tile` of `Kernel`; a tile as large as the block is empty."""
+    declaration = kernel.uses.declaration
+    block = (launch and launch.block) or guess_block(
+        declaration.planar or len(over) > 1, kernel.max_threads, kernel.exact_block, kernel.uses.find_block()
+    )
+    # A two-dimensional grid covers the side of a square matrix twice.
+    covered = shape.split()[::-1] if re.search(r"\bblockIdx\s*\.\s*y\b", declaration.body) else over
+    threads = (*block, 1)[: len(covered)]
+    tile = tuple(kernel.uses.find_tile(axis) or count for axis, count in zip("xy", threads, strict=False))
+    return {
+        "block": block if len(block) > 1 else block[0],
+        "over": tuple(covered),
+        "tile": tile if tile != threads else (),
+    }
+
+
+def _choose_values(
+    uses: KernelUses, over: Sequence[str], shape: str, numbers: Iterable[str]
+) -> dict[str, list[int] | list[str]]:
+    """Return axis -> its values: lengths for `over`, small values for all other numbers."""
+    vector_size, matrix_side = _BOUNDED_SIZES if uses.is_bounded else _SIZES
+    length = matrix_side if " " in shape else vector_size
+    others: dict[str, list[int] | list[str]] = {
+        number: [4 if number in uses.iteration_counts else 1] for number in numbers if number not in over
+    }
+    return {**{axis: [length] for axis in over}, **others}
 
 
 def _find_written_dtypes(parameters: Sequence[KernelParameter], uses: KernelUses) -> list[str]:

@@ -57,10 +57,10 @@ def fence_text(text: str, limit: int = COMMENT_LIMIT) -> str:
     """
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     room = limit - 2 * len(fence) - len(_LEFT_OUT) - 12  # 12 characters for the number of lines and line breaks
-    kept = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
-    omitted = text.count("\n", len(kept))
+    shown = text if len(text) <= room else text[:room].rpartition("\n")[0] + "\n"
+    omitted = text.count("\n", len(shown))
     remark = _LEFT_OUT.format(omitted) if omitted else ""
-    return "\n".join([fence, kept + remark + fence, ""])
+    return "\n".join([fence, shown + remark + fence, ""])
 
 
 def _iter_lines(review: Review, at_least: float, list_all: bool) -> Iterator[str]:

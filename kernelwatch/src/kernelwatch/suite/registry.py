@@ -19,6 +19,7 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.error_text import one_line
 from kernelwatch.errors import KernelwatchError, NoSuiteError, SuiteError, UnknownKernelError
 from kernelwatch.kernel import Kernel, sources
+from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.suite.benchmark_names import COMPILED_MODULE, COUNTED_MODULE, copy_ratio_name
 from kernelwatch.suite.benchmark_names import Kind as Kind  # noqa: PLC0414 -- exported
 from kernelwatch.suite.metrics import METRICS
@@ -48,7 +49,7 @@ class Suite:
     counted : sequence of Sweep
         Sweeps whose memory transactions are counted, for each kernel in all dtypes that it supports.
     compiled : Sweep
-        The sweep of the compiled kernels, with the axes kernel, dtype, flags and arch.
+        The sweep of the compiled kernels, with the axes kernel, dtype, flags and arch, in this order.
     """
 
     kernels: Callable[[], Mapping[str, Kernel]]
@@ -101,11 +102,11 @@ class Suite:
 
     @cached_property
     def dtypes(self) -> dict[str, frozenset[str]]:
-        """Counted kernel -> the dtypes that it supports."""
+        """Counted kernel -> the dtypes in which the suite counts it."""
         dtypes: dict[str, frozenset[str]] = {}
         for sweep in self.counted:
             for kernel in map(str, sweep.axes.get("kernel", [sweep.kernel])):
-                dtypes[kernel] = dtypes.get(kernel, frozenset()) | set(map(str, sweep.axes["dtype"]))
+                dtypes[kernel] = dtypes.get(kernel, frozenset()) | set(map(str, sweep.axes.get("dtype", [DTYPE])))
         return dtypes
 
 

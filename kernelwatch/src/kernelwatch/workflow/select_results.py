@@ -102,41 +102,46 @@ def select_compilers(base: str, head: str, commit: str | None, machine: str | No
     for text in (base, head):
         if not compilers.RELEASE_PATTERN.fullmatch(text):
             raise CannotCompareError(f"{text!r} is not a release of CUDA; give two, such as {compilers.DEFAULT}")
-    names = [compilers.find_requested_compiler({compilers.VARIABLE: release}) for release in (base, head)]
+    old, new = (compilers.find_requested_compiler({compilers.VARIABLE: release}) for release in (base, head))
     histories = load_histories(machine, root)
     pairs = [
-        tuple(history.select_compiler(name) for name in names)
+        (history.select_compiler(old), history.select_compiler(new))
         for history in histories
-        if {*names} <= {*history.compilers}
+        if {old, new} <= {*history.compilers}
     ]
     measured = _list_measured([*histories, *itertools.chain(*pairs)])
     chosen = resolve_commit(commit, root, measured) if commit else None
-    dated_selections = []
-    for old, new in pairs:
-        shared = [commit for commit in old.list_commits() if commit in new.commit_dates()]
-        candidates = [commit for commit in shared if chosen in (None, commit)]
-        if not candidates:
-            continue
-        newest = candidates[-1]
-        environments = old.list_environments(newest)[-1], new.list_environments(newest)[-1]
-        selection = Selection(
-            machine=old.machine,
-            environment=environments[1],
-            base=ReviewSide(base, newest, old.compiler),
-            head=ReviewSide(head, newest, new.compiler),
-            where=old.machine,
-            histories=(old, new),
-            environments=environments,
-        )
-        dated_selections.append((min(old.commit_dates()[newest], new.commit_dates()[newest]), selection))
-    if not dated_selections:
+    selections = list(filter(None, (_select_newest(base, head, *pair, chosen) for pair in pairs)))
+    if not selections:
         used_compilers = sorted({name or compilers.DEFAULT for history in histories for name in history.compilers})
         at_commit, revision = (f" at {chosen[:8]}", chosen[:8]) if chosen else ("", "HEAD")
         raise CannotCompareError(
             f"no machine has results of both {base} and {head}{at_commit}, only of {', '.join(used_compilers)}; "
             f"measure each missing release: {compilers.VARIABLE}=RELEASE asv run --bench track_ {revision}^!"
         )
-    return max(dated_selections, key=lambda dated: dated[0])[1]
+    return max(
+        selections,
+        key=lambda selection: min(history.commit_dates()[selection.head.commit] for history in selection.histories),
+    )
+
+
+def _select_newest(base: str, head: str, old: History, new: History, commit: str | None) -> Selection | None:
+    """Return the results of two releases at a commit, by default the newest in both histories; None without any."""
+    shared = [measured for measured in old.list_commits() if measured in new.commit_dates()]
+    candidates = [measured for measured in shared if commit in (None, measured)]
+    if not candidates:
+        return None
+    newest = candidates[-1]
+    environments = old.list_environments(newest)[-1], new.list_environments(newest)[-1]
+    return Selection(
+        machine=old.machine,
+        environment=environments[1],
+        base=ReviewSide(base, newest, old.compiler),
+        head=ReviewSide(head, newest, new.compiler),
+        where=old.machine,
+        histories=(old, new),
+        environments=environments,
+    )
 
 
 def load_histories(machine: str | None, root: Path) -> list[History]:

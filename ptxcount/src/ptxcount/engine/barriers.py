@@ -18,6 +18,7 @@ from .barrier_arrivals import ALL, CLUSTER, ELECT, WARP, BarrierArrival, Barrier
 from .executable import CodeBlock
 
 _U32 = TYPES["u32"]
+_REMEDY = "let all of them reach one barrier"
 #: Basic block where threads continue, and the mask of these threads.
 Resumed = tuple[int, Array]
 
@@ -198,7 +199,7 @@ class BarrierQueue:
             place, source = (self._code[stop].source for stop in (first_stop, second_stop))
             if is_split.any():
                 chunk.active = by_thread(second_lanes & is_split[:, :, None], chunk.shape[1])
-                text = f"other lanes of its warp wait at the barrier in {place}"
+                text = f"other lanes of its warp wait at the barrier in {place}; {_REMEDY}"
                 raise chunk.make_fault(DivergentBarrierError, text, source=source)
             text = f"other warps of its block wait at the barrier in {place}"
             self._report_divergence(second.threads & in_both, source, text)
@@ -206,6 +207,6 @@ class BarrierQueue:
     def _report_divergence(self, threads: Array, source: Source, text: str) -> None:
         """Add a finding on threads at a divergent barrier; CUDA does not define what happens there."""
         self._chunk.active = threads
-        fault = self._chunk.make_fault(DivergentBarrierError, f"{text}: undefined in CUDA", source=source)
+        fault = self._chunk.make_fault(DivergentBarrierError, f"{text}: undefined in CUDA; {_REMEDY}", source=source)
         count = find_active_lanes(threads, self._chunk.shape).threads
         self._chunk.context.add_finding("divergent-barrier", source, fault.what, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -101,19 +101,12 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
     kernel = lower_calls(program, kernel.parse_body())
-    with np.errstate(all="ignore"):
-        steps = [bind_instruction(instruction) for instruction in kernel.instructions]
-        flow, instructions = analyse(kernel), kernel.instructions
-        read = {name for instruction in instructions for name in instruction.reads}
-        _rebind_atomics(instructions, steps, flow, read)
-        _rebind_loads(instructions, steps, flow)
+    flow, steps = _bind_kernel(kernel)
+    instructions, all_variables = kernel.instructions, {**program.variables, **kernel.variables}
     operands = [operand for instruction in instructions for operand in instruction.operands]
     leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
     special = {leaf.name for leaf in leaves if isinstance(leaf, Special)}
-    all_variables = {**program.variables, **kernel.variables}
-    addressed_names = {name: [target for _, target, _ in v.addresses] for name, v in all_variables.items()}
-    symbols = [leaf.name for leaf in leaves if isinstance(leaf, Symbol)]
-    named = find_reachable(lambda name: addressed_names.get(name, ()), symbols)
+    named = _find_named([leaf.name for leaf in leaves if isinstance(leaf, Symbol)], all_variables)
     variables = [variable for variable in all_variables.values() if variable.name in named]
     reserved = RESERVED if RESERVED_REGISTER in special else 0
     scans = find_scans(instructions, flow)
@@ -138,8 +131,28 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     )
 
 
-def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow, read: Set[str]) -> None:
+def _bind_kernel(kernel: Entry) -> tuple[Flow, list[Step]]:
+    """Return a kernel's control flow, and the step of each instruction; replace instructions by facts of the kernel."""
+    with np.errstate(all="ignore"):
+        steps = [bind_instruction(instruction) for instruction in kernel.instructions]
+        flow = analyse(kernel)
+        _rebind_atomics(kernel.instructions, steps, flow)
+        _rebind_loads(kernel.instructions, steps, flow)
+    return flow, steps
+
+
+def _find_named(symbols: Iterable[str], variables: Mapping[str, Variable]) -> Set[str]:
+    """Return the symbols of the code, and those in the initial values of named variables."""
+
+    def list_initial_names(name: str) -> list[str]:
+        return [target for _, target, _ in variables[name].addresses] if name in variables else []
+
+    return find_reachable(list_initial_names, symbols)
+
+
+def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
     """Replace atomics and their steps, with facts of the whole kernel: unread results, uniform registers, retries."""
+    read = {name for instruction in code for name in instruction.reads}
     atomics = [place for place, atomic in enumerate(code) if atomic.opcode in ("atom", "red") and atomic.operands]
     if not atomics:
         return

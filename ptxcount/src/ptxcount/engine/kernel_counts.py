@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..counting.counters import LaunchCounters
 from ..machine.argument_layout import KernelArgument
 from ..ptx.parser import parse_cached
@@ -104,7 +106,7 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     Raises
     ------
     CompileError, NvccNotFoundError
-        The source does not compile, or there is no nvcc.
+        The source cannot be compiled, or there is no nvcc.
     PtxSyntaxError
         The text is not PTX.
     LaunchError
@@ -135,12 +137,14 @@ def count(  # noqa: PLR0913 -- options of a launch, by keyword
     arch = arch or adapted_kernel.arch
     compilation, entry_name = compile_entry(adapted_kernel.source, adapted_kernel.entry, flags, arch or ARCH)
     x, y, z = _parse_extent("grid", grid if adapted_kernel.grid is None else adapted_kernel.grid)
+    blocks = x * adapted_kernel.program_blocks * y * z
+    scratch_arrays = [np.zeros(max(blocks * size, 1), np.uint8) for size in adapted_kernel.scratch_sizes]
     return count_compiled(
         compilation.ptx,
         entry_name,
         (x * adapted_kernel.program_blocks, y, z),
         adapted_kernel.block if block is None else block,
-        adapted_kernel.arguments,
+        [*adapted_kernel.arguments, *scratch_arrays],
         flags=flags,
         arch=arch,
         dynamic_shared=adapted_kernel.dynamic_shared if dynamic_shared is None else dynamic_shared,

@@ -133,6 +133,7 @@ def _check_policies(options: LaunchOptions) -> None:
 
 
 def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memories, layout: ArgumentLayout) -> None:
+    """Place a kernel's variables in memory; give addresses to its functions and to stack memory."""
     host_memory.require(sum(v.size or 0 for v in kernel.variables if v.space in ("global", "const")))
     values = _match_variables(kernel.variables, options.variables or {})
     usable = [variable for variable in kernel.variables if not variable.problem]
@@ -145,16 +146,14 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     symbols |= functions
     initial_contents: list[tuple[Variable, Array]] = []
     for variable in usable:
-        value = values.get(variable.name)
         if variable.space in ("shared", "local"):
             continue
-        if value is not None:
-            content = _convert_variable(variable, value, layout)
-        else:
-            content = np.zeros(variable.size or 0, np.uint8)
-            content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
-            content.flags.writeable = variable.space != "const"
+        value = values.get(variable.name)
+        if value is None:
+            content = _make_initial_content(variable)
             initial_contents.append((variable, content))
+        else:
+            content = _convert_variable(variable, value, layout)
         unset = value is None and variable.space == "const" and not variable.initial
         target = memories.constants if variable.space == "const" else memories.memory
         symbols[variable.name] = target.add(content, variable.name, unset=unset)
@@ -164,6 +163,14 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
     if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
+
+
+def _make_initial_content(variable: Variable) -> Array:
+    """Return a variable's bytes at the start of a launch: its initial value, then zeros."""
+    content = np.zeros(variable.size or 0, np.uint8)
+    content[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+    content.flags.writeable = variable.space != "const"
+    return content
 
 
 def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, int]) -> int:
@@ -179,9 +186,12 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     if dynamic_shared < 0:
         raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
     if own_bytes > MAX_SHARED:
-        raise LaunchError(f"a block has {own_bytes} bytes of shared memory; at most {MAX_SHARED} are allowed")
+        raise LaunchError(
+            f"a block has {own_bytes} bytes of shared memory; at most {MAX_SHARED} are allowed; use smaller tiles"
+        )
     if sizes["local"] > _MAX_LOCAL:
-        raise LaunchError(f"a thread has {sizes['local']} bytes of local memory; at most {_MAX_LOCAL} are allowed")
+        given = f"a thread has {sizes['local']} bytes of local memory"
+        raise LaunchError(f"{given}; at most {_MAX_LOCAL} are allowed; use smaller arrays")
     return shared_size
 
 
@@ -247,7 +257,7 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
     """Return a value as memory: a copy for a constant, else a given array itself, so stores change the array."""
     if not isinstance(value, np.ndarray):
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
-    if value.nbytes != variable.size:
+    if variable.size not in (None, value.nbytes):  # None: another file defines the variable
         size = count_noun(value.nbytes, "byte")
         raise LaunchError(f"the value of variable {variable.name} has {size}; it must have {variable.size}")
     if variable.space != "const":
@@ -264,7 +274,7 @@ def _write_addresses(variable: Variable, content: Array, generic_addresses: Mapp
     writeable = content.flags.writeable
     content.flags.writeable = True
     for offset, name, addend in variable.addresses:
-        address = generic_addresses[name] + addend if name in generic_addresses else 0
+        address = (generic_addresses[name] + addend) % 2**64 if name in generic_addresses else 0
         content[offset : offset + 8] = np.frombuffer(address.to_bytes(8, "little"), np.uint8)
     content.flags.writeable = writeable
 
@@ -280,6 +290,7 @@ def _pack_parameters(
         name = names[index] if names else f"argument {index}"
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
-            raise LaunchError(f"{name} has {count_noun(len(content), 'byte')}; {kernel} takes {parameter.size}")
+            size = count_noun(len(content), "byte")
+            raise LaunchError(f"{name} has {size}; {kernel} takes {parameter.size}: pass another type")
         contents[parameter.name] = content
     return contents

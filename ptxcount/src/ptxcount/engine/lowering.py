@@ -25,6 +25,7 @@ from ..ptx.program import (
     Symbol,
 )
 from ..source.names import demangle
+from ..util.grammar import count_noun
 
 #: Maximum instructions of a kernel with its calls inlined.
 MAX_INSTRUCTIONS = 200_000
@@ -172,15 +173,15 @@ class _Inliner:
         elif function is None:  # of the runtime
             problem = ""
         elif not function.accepts(len(results), len(arguments)):
-            given = f"its numbers of results and arguments are {len(results)} and {len(arguments)}"
-            needed = f"{len(function.results)} and {len(function.parameters)}"
-            problem = f"{given}; those of the function {demangle(name)!r} are {needed}"
+            given = f"it has {count_noun(len(results), 'result')} and {count_noun(len(arguments), 'argument')}"
+            needed = f"the function {demangle(name)!r} has {len(function.results)} and {len(function.parameters)}"
+            problem = f"{given}; {needed}"
         elif "" in operands:
             problem = "a result or an argument is no variable; declare a .param variable for each"
         elif sum(name == caller for caller, _ in self._callers) > 1:
-            problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion"
+            problem = f"{demangle(name)!r} is recursive; ptxcount inlines only one level of recursion; use a loop"
         elif len(code) > MAX_INSTRUCTIONS:
-            problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining"
+            problem = f"the kernel has more than {MAX_INSTRUCTIONS} instructions after inlining; call fewer functions"
         else:
             problem = ""
         if function is None or problem:

@@ -148,27 +148,30 @@ def _iter_swap_rounds(
     row, thread = np.nonzero(spread(chunk.active, shape))
     addresses = spread(dense(address).astype(np.int64), shape)[row, thread]
     warp = row * warp_count(shape[1]) + thread // LANES
-    # Number the halves and the words that each warp accesses. `half` and `word` have the numbers of each thread.
-    _, first, half = np.unique(np.stack([warp, addresses]), axis=1, return_index=True, return_inverse=True)
-    _, word = np.unique(np.stack([warp, addresses // WORD]), axis=1, return_inverse=True)
-    half, word, contents = half.ravel(), word.ravel(), old[first]
-    waiting = np.arange(len(row))
+    half, first = _number_places(warp, addresses)
+    word, _ = _number_places(warp, addresses // WORD)
+    contents, waiting = old[first], np.arange(len(row))  # of each half; numbers of threads
     while waiting.size:
         active = np.zeros(shape, bool)
         active[row[waiting], thread[waiting]] = True
         yield active
-        old_contents = contents[half[waiting]]
-        new = operation.update(old_contents, *(operand[waiting] for operand in operands))
-        new = new.astype(old_contents.dtype, copy=False)
-        changes = new.view("u2") != old_contents.view("u2")
-        # The first thread that changes each word; without one, all threads are finished.
+        own_half, own_word = half[waiting], word[waiting]
+        new = operation.update(contents[own_half], *(operand[waiting] for operand in operands))
+        new = new.astype(contents.dtype, copy=False)
+        changes = new.view("u2") != contents[own_half].view("u2")
+        # The first thread that changes each word; without one, a number above all threads.
         winner = np.full(int(word.max()) + 1, len(row))
-        np.minimum.at(winner, word[waiting[changes]], waiting[changes])
-        wins = changes & (waiting == winner[word[waiting]])
-        contents[half[waiting[wins]]] = new[wins]
-        retries = waiting > winner[word[waiting]]
+        np.minimum.at(winner, own_word[changes], waiting[changes])
+        own_winner = winner[own_word]
+        wins = waiting == own_winner
+        contents[own_half[wins]] = new[wins]
+        retries = waiting > own_winner
         if operation is ATOMICS["cas"]:
-            changed_half = np.full(len(winner), -1)
-            changed_half[word[waiting[wins]]] = half[waiting[wins]]
-            retries &= half[waiting] != changed_half[word[waiting]]
+            retries &= own_half != half.take(own_winner, mode="clip")
         waiting = waiting[retries]
+
+
+def _number_places(warp: Array, places: Array) -> tuple[Array, Array]:
+    """Give a number to each place of a warp; return each thread's number, and the first thread of each number."""
+    _, first, number = np.unique(np.stack([warp, places]), axis=1, return_index=True, return_inverse=True)
+    return number.ravel(), first

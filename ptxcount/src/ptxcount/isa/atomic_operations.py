@@ -111,11 +111,13 @@ def find_operation(instruction: Instruction, names: list[str], kind: Type) -> At
     Raises `UnsupportedInstructionError` if there is none.
     """
     key, type_name = ".".join(names), "bf16" if kind.kind == "bf16" else kind.name
-    operation = ATOMICS.get(f"{key}.{type_name}") or ATOMICS.get(key)
-    if operation is None or kind.name not in operation.types:
-        names = [name for name, row in ATOMICS.items() if kind.name in row.types]
-        allowed = sorted({name.removesuffix(f".{type_name}") for name in names})
-        problem = f".{key} does not exist for .{kind.name}" if key else "the operation is missing"
+    operations = {name: row for name, row in ATOMICS.items() if kind.name in row.types}
+    if instruction.opcode != "atom":  # without a result
+        operations = {name: row for name, row in operations.items() if name not in ("cas", "exch")}
+    operation = operations.get(f"{key}.{type_name}") or operations.get(key)
+    if operation is None:
+        allowed = sorted({name.removesuffix(f".{type_name}") for name in operations})
+        problem = f"{instruction.opcode}.{key} does not exist for .{kind.name}" if key else "the operation is missing"
         raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(allowed)}")
     return operation
 

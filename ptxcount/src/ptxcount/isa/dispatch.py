@@ -214,7 +214,7 @@ def _bind_comparison(instruction: Instruction) -> Step:
     names, types = split_name(instruction, 2 if is_set else 1)
     kind = types[-1]
     if kind.kind in ("pred", "int16x2") or kind.size in (1, 16):
-        raise unsupported(instruction, f"it cannot compare .{kind.name}")
+        raise unsupported(instruction, f"it cannot compare .{kind.name}, only numbers of 16, 32 and 64 bits")
     table: Collection[str] = FLOAT_COMPARISONS if kind.is_float else INTEGER_COMPARISONS
     comparison = choose_modifier(instruction, table)
     combination = find_modifier(instruction, COMBINATIONS)

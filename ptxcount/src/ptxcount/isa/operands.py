@@ -151,7 +151,11 @@ def _make_symbol_reader(name: str, kind: Type, offset: int) -> Reader:
         address = chunk.context.symbols.get(name)
         if address is None:
             problem = chunk.context.unavailable.get(name)
-            text = f": {problem}" if problem else " is not declared as a variable"
+            text = (
+                f": {problem}"
+                if problem
+                else " is not declared as a variable of this PTX; ptxcount does not link files"
+            )
             raise unsupported(chunk.instruction, name + text)
         if name in chunk.context.shared_names and address + offset >= 0:
             return chunk.make_shared_address(address + offset).astype(dtype)

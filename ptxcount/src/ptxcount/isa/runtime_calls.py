@@ -82,7 +82,7 @@ def _allocate_heap(chunk: Chunk, size: Value) -> Value:
     fits = can_fit & (ends <= HEAP)
     chunk.context.heap_used = int(ends[fits].max(initial=chunk.context.heap_used))
     if not (fits | ~active).all():
-        text = f"malloc returned NULL: more than {HEAP} bytes were requested, and free does not recycle memory here"
+        text = f"malloc returned NULL: {HEAP} bytes are available, and free returns none of them; count a smaller grid"
         chunk.add_finding("heap", text, int((active & ~fits).sum()))
     if not chunk.context.heap:
         chunk.context.heap = chunk.context.memory.add(np.zeros(HEAP, np.uint8), "the heap")
@@ -99,7 +99,7 @@ def _make_finding(code: str, text: str) -> Callable[[_CallArguments], Value]:
     return record_finding
 
 
-_CHILD_NOTE = "the kernel launches another kernel, which does not run and is not counted"
+_CHILD_NOTE = "the kernel launches another kernel, which does not run; count that kernel by itself"
 _GRAPH_NOTE = "the kernel sets a condition of a CUDA graph; there is no graph here"
 #: Supported functions: the argument sizes in bytes, and the implementation.
 FUNCTIONS: dict[str, tuple[tuple[int, ...], Callable[[_CallArguments], Value]]] = {

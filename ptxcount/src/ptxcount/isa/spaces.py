@@ -58,10 +58,11 @@ def decode_access(
     known = {*CACHE_AND_ORDER, *SPACES, *_VECTORS, *allowed}
     extra = [name for name in names if name not in known]
     if extra and not allows_others:
-        raise unsupported(instruction, f"the modifier .{extra[0]} is not allowed")
+        known_form = f"the form is {instruction.opcode}{{.hints}}{{.space}}{{.vector}}.type"
+        raise unsupported(instruction, f"the modifier .{extra[0]} is not allowed; {known_form}")
     space, vector = find_space(instruction), find_modifier(instruction, _VECTORS)
     if kind.kind == "pred":
-        raise unsupported(instruction, "a .pred cannot be in memory")
+        raise unsupported(instruction, "a .pred cannot be in memory; load or store a number")
     count = _VECTORS[vector] if vector else 1
     if count * kind.size > 32:
         raise unsupported(instruction, f"it accesses {count * kind.size} bytes per thread; at most 32 are allowed")

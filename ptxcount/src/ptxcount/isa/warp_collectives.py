@@ -41,10 +41,11 @@ def _find_readable(chunk: Chunk, lane: Array, active: Array) -> Array:
     reads_inactive = active & ~is_readable
     if reads_inactive.any():
         _, warp, reader_lane = (int(indices[0]) for indices in np.nonzero(reads_inactive))
+        source_lane = int(lane[reads_inactive][0])
         message = (
-            f"lane {reader_lane} of warp {warp} reads from lane {int(lane[reads_inactive][0])}, which is inactive: "
-            "0 here, undefined in CUDA"
+            f"lane {reader_lane} of warp {warp} reads from lane {source_lane}, which is inactive: 0 here, undefined"
         )
+        message += f" in CUDA; let lane {source_lane} execute this instruction, too"
         chunk.add_finding("inactive-lane", message, int(reads_inactive.sum()) * (chunk.shape[0] // len(reads_inactive)))
     return is_readable
 
@@ -58,7 +59,8 @@ def _check_own_lane(chunk: Chunk, masks: Array) -> None:
     if missing.any():
         row, thread = (int(indices[0]) for indices in np.nonzero(missing))
         mask = int(spread(masks, (len(masks), chunk.shape[1]))[row % len(masks), thread])
-        text = f"lane {thread % LANES} of warp {thread // LANES} is not in its mask {mask:#010x}: undefined in CUDA"
+        name = f"lane {thread % LANES} of warp {thread // LANES}"
+        text = f"{name} is not in its mask {mask:#010x}: undefined in CUDA; set bit {thread % LANES} of the mask"
         chunk.add_finding("mask-without-lane", text, int(missing.sum()) * (chunk.shape[0] // len(missing)))
 
 

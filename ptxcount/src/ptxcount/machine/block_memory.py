@@ -158,6 +158,13 @@ class SharedMemory(ClusterAddresses):
         index = (places - first)[..., None] + np.arange(width)
         return np.ascontiguousarray(content[index]).view(f"u{width}")[..., 0]
 
+    def _check_ranks(self, accesses: SharedAccesses, ranks: Array) -> None:
+        """Report the first access to a block that the cluster lacks; ``ranks`` are those of the accessed blocks."""
+        is_missing = ranks >= self._cluster
+        if is_missing.any():
+            access = int(is_missing.argmax())
+            accesses.report_fault(OutOfBoundsError, access, self.describe_missing(int(ranks[access])))
+
     def reset_races(self, waiting: Array) -> None:
         """Forget the accesses of blocks with threads in a mask, (1 or blocks, 1 or threads): they have synchronized."""
         blocks = waiting.any(axis=1)
@@ -201,6 +208,8 @@ class SharedMemory(ClusterAddresses):
         places = self._find_places(address, size * count, active, is_exact=is_exact)
         accesses = SharedAccesses(kind, places, report)
         accesses.check_bounds(self._size)
+        if places.is_remote:
+            self._check_ranks(accesses, places.owners - places.rows // self._cluster * self._cluster)
         index, elements_per_block = places.offsets // size, self._stride // size
         if not places.is_uniform:
             index = places.owners * elements_per_block + index

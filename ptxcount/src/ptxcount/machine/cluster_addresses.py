@@ -4,6 +4,8 @@ import numpy as np
 
 from ..lanes.symbolic_values import Value, dense
 from ..lanes.warps import Array
+from ..util.errors import OutOfBoundsError
+from .address_map import Report
 
 #: A shared::cluster address holds the block rank from bit 24 on. Bit 30 is set if a rank is present; otherwise, the
 #: address is in the own block. CUTLASS clears the lowest rank bit to address the leader CTA.
@@ -47,7 +49,21 @@ class ClusterAddresses:
         """Return the chunk index of the block with rank 0 in the cluster of the block ``row``."""
         return row // self._cluster * self._cluster
 
-    def find_owner(self, row: int, address: int) -> tuple[int, int]:
+    def find_owner(self, row: int, address: int, report: Report) -> tuple[int, int]:
         """Return the block that owns a shared address of a block, and the offset in the owner's shared memory."""
         rank = int(find_rank(np.array(address)))
-        return row if rank < 0 else self.find_first_block(row) + rank, address & OFFSET_MASK
+        return row if rank < 0 else self.find_block(row, rank, report), address & OFFSET_MASK
+
+    def find_block(self, row: int, rank: int, report: Report) -> int:
+        """Return the chunk index of the block with this rank in the cluster of the block ``row``."""
+        if rank >= self._cluster:
+            report(OutOfBoundsError, (row, 0), f"shared memory{self.describe_missing(rank)}", rank)
+        return self.find_first_block(row) + rank
+
+    def list_blocks(self, row: int, ranks: int, report: Report) -> list[int]:
+        """List the chunk indices of the blocks whose ranks are the 1 bits of ``ranks``, as in `find_block`."""
+        return [self.find_block(row, rank, report) for rank in range(16) if ranks >> rank & 1]
+
+    def describe_missing(self, rank: int) -> str:
+        """Describe a block that the cluster lacks, at the end of a message about an access to it."""
+        return f" of the block with rank {rank}; the ranks of the cluster are 0 to {self._cluster - 1}"

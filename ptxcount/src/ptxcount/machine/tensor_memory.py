@@ -68,7 +68,7 @@ class TensorMemory:
                 self._written[row, :, first : first + count] = False
                 self._sources[row, first] = source
                 return first
-        text = f"{count} columns requested, {free.sum()} of {COLUMN_COUNT} are free: tcgen05.alloc waits forever"
+        text = f"{count} adjacent columns requested, {free.sum()} columns are free: tcgen05.alloc waits forever"
         report(TensorMemoryError, (row, 0), text, count)
         return 0
 
@@ -76,10 +76,12 @@ class TensorMemory:
         """End an allocation of ``count`` columns of a block, at the address that `allocate` returned."""
         owned = self._owners[row] == address
         if not 0 <= address < COLUMN_COUNT or owned.sum() != count:
-            text = f"tcgen05.dealloc of {count} columns at {address:#x}, where {owned.sum()} are allocated"
+            text = f"tcgen05.dealloc of {count} columns at {address:#x}, where {owned.sum()} are allocated; free each "
+            text += "allocation as a whole"
             report(TensorMemoryError, (row, 0), text, address)
         if (owned & (self._uncommitted[row] | self._unfinished[row])).any():
-            text = f"tcgen05.dealloc of columns at {address:#x}: no thread waited for their products or copies"
+            text = f"tcgen05.dealloc of columns at {address:#x}: no thread waited for their products or copies; use "
+            text += "tcgen05.commit and wait for its mbarrier"
             report(TensorMemoryError, (row, 0), text, address)
         self._owners[row, owned] = _FREE
         self._uncommitted[row, owned] = self._unfinished[row, owned] = False
@@ -102,7 +104,8 @@ class TensorMemory:
     ) -> Array:
         """Return the words at lanes and columns of some blocks; the arrays are broadcast together.
 
-        ``is_asynchronous``: a product or shift reads the words, ordered after earlier ones, but not after stores.
+        ``is_asynchronous``: a product or shift reads the words. It comes after earlier products, copies and shifts, but
+        may overtake ``tcgen05.st``.
         """
         self._check_places(blocks, lanes, columns, report)
         if is_asynchronous:

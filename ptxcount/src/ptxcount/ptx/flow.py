@@ -187,7 +187,9 @@ def _order_blocks(entry: Entry, successors: list[list[int]]) -> list[int]:
         order.append(head)
         visits += len(inside)
         if visits > MAX_VISITS:
-            why = f"the loops of its {len(successors)} basic blocks are nested too deeply for ptxcount"
+            why = (
+                f"the loops of its {len(successors)} basic blocks are nested too deeply for ptxcount; split the kernel"
+            )
             raise UnsupportedInstructionError(entry.source, f".entry {entry.name}", why)
         remaining = inside - {head}
         search = _ComponentSearch(successors, remaining)

@@ -55,7 +55,9 @@ def parse_number(word: str, line: int) -> int | float:
         else:
             value = int(word.rstrip("U"), 8 if word[0] == "0" and len(word) > 1 else 10)
     except ValueError:
-        raise PtxSyntaxError(line, f"{word!r} is not a number") from None
+        raise PtxSyntaxError(
+            line, f"{word!r} is not a number of PTX, such as 12, 014, 0x1F, 1.5 or 0f3F800000"
+        ) from None
     if value >= 2**64:
         raise PtxSyntaxError(line, f"{word!r} has more than 64 bits")
     return value

@@ -119,13 +119,15 @@ class _Parser:
         """Parse a variable after its state space: alignment, type, name, extents and initial value."""
         align, element, problem = self._parse_attributes()
         name = self._stream.take("name", "a name")
-        count = self._parse_extents()
+        extents = self._parse_extents()
         if element is None:
             problem, element = problem or "it has no type", TYPES["b8"]
         initial = self._parse_initial(element) if self._stream.accept("=") else _InitialValue()
         problem = initial.problem or problem
         content = bytes(initial.content)
-        size = count * element.size if count is not None else len(content) or None
+        row_size = prod(extents[1:]) * element.size
+        # ``[][3]`` has as many rows as the values fill. ptxas ignores braces within the outer ones.
+        size = prod(extents) * element.size or -(-len(content) // row_size) * row_size or None
         if size is not None and len(content) > size:
             problem = f"more initial values than its {size} bytes hold"
         align = align or element.size
@@ -153,17 +155,14 @@ class _Parser:
                 problem = f"{word} is not supported"
         return align, element, problem
 
-    def _parse_extents(self) -> int | None:
-        """Parse ``[2][3]`` after a variable's name; return the number of elements, None for ``[]``."""
+    def _parse_extents(self) -> list[int]:
+        """Parse ``[2][3]`` after a variable's name; return the extents, with 0 for ``[]``, the extent of all values."""
         stream = self._stream
-        count: int | None = 1
+        extents: list[int] = []
         while stream.accept("["):
-            if stream.accept("]"):
-                count = None
-            else:
-                count = (count or 1) * self._take_count()
-                stream.expect("]")
-        return count
+            extents.append(0 if not extents and stream.peek().text == "]" else self._take_count())
+            stream.expect("]")
+        return extents
 
     def _take_alignment(self) -> int:
         line, align = self._stream.peek().line, self._stream.take_integer()

@@ -128,28 +128,24 @@ def _make_overview(
     kernel_name = declaration.name
     if declaration.template:
         kernel_name = cpp_name(entry_name) if entry_name else guess_instance(declaration)
-    template_names = [parameter.partition("=")[0].split()[-1].lstrip(".") for parameter in declaration.template]
-    template_values = split_list(kernel_name.partition("<")[2].removesuffix(">"))
-    template_arguments = dict(zip(template_names, template_values, strict=False))
-    for name, value in template_arguments.items():
-        if value[:1].isdigit():
-            source += f"\nconstexpr int {name} = {value};"
-    uses = KernelUses(declaration, source)
-    guesser = _ArgumentGuesser(uses)
-    sizes: list[int] = []
-    max_threads, exact_block = declaration.max_threads, None
-    shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
-    if entry_name:
-        entry = program.entries[entry_name]
-        sizes = [parameter.size or 8 for parameter in entry.parameters]
-        max_threads, exact_block = entry.max_threads, entry.exact_block
-        shared = guess_dynamic_shared(program, entry_name)
-    words = []
+    template_arguments = _match_template_arguments(declaration, kernel_name)
+    constants = [
+        f"\nconstexpr int {name} = {value};" for name, value in template_arguments.items() if value[:1].isdigit()
+    ]
+    uses = KernelUses(declaration, "".join([source, *constants]))
+    entry = program.entries[entry_name] if entry_name else None
+    guesser, words = _ArgumentGuesser(uses), []
     for n, (kind, name) in enumerate(declaration.parameters):
         substituted = re.sub(r"\w+", lambda word: template_arguments.get(word[0], word[0]), kind)
-        size = sizes[n] if n < len(sizes) else 8
-        words.append(guesser.describe_argument(substituted, name or f"p{n}", size))
+        size = entry.parameters[n].size if entry and n < len(entry.parameters) else None
+        words.append(guesser.describe_argument(substituted, name or f"p{n}", size or 8))
     needs_plane = declaration.planar and (uses.is_used("y") or not uses.is_used("x"))
+    if entry and entry_name:
+        max_threads, exact_block = entry.max_threads, entry.exact_block
+        shared = guess_dynamic_shared(program, entry_name)
+    else:
+        max_threads, exact_block = declaration.max_threads, None
+        shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
     block = guess_block(needs_plane, max_threads, exact_block, uses.find_block())
     return KernelOverview(
         declaration,
@@ -160,6 +156,13 @@ def _make_overview(
         shared,
         [f"{name}={dtype}[{count}]=ones" for name, (dtype, count) in uses.find_constants().items()],
     )
+
+
+def _match_template_arguments(declaration: Declaration, kernel_name: str) -> dict[str, str]:
+    """Return the template arguments in a kernel's name by parameter: ``k<float, 4>`` -> {"T": "float", "N": "4"}."""
+    names = [parameter.partition("=")[0].split()[-1].lstrip(".") for parameter in declaration.template]
+    values = split_list(kernel_name.partition("<")[2].removesuffix(">"))
+    return dict(zip(names, values, strict=False))
 
 
 _GUESS_NOTE = (

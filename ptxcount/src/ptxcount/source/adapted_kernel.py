@@ -42,6 +42,8 @@ class AdaptedKernel:
     names: list[str] = field(default_factory=list)
     #: Blocks along x of each unit of the grid, such as a Triton program with ``num_ctas``.
     program_blocks: int = 1
+    #: Bytes per block of each array of scratch memory. Pointers to these arrays follow the arguments.
+    scratch_sizes: Sequence[int] = ()
     #: The cluster size, if the package sets one at the launch.
     cluster: Sequence[int] | None = None
 

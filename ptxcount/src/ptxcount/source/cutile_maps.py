@@ -26,7 +26,7 @@ _FIELDS = np.dtype({
 #: Flags: the version in bits 0 to 3, axes minus 1 and type in 4 to 10, place of the swizzle in `SWIZZLES` in 13 and 14,
 #: promotion in L2 in 17 and 18, and a size of 128 KiB in 21.
 _VERSION, _KNOWN_FLAGS = 0x2, 0x2667F0
-#: First address that stands for an array. It is larger than any other number in the parameters.
+#: First address that stands for an array.
 _ADDRESS = 1 << 56
 
 

@@ -1,4 +1,4 @@
-"""Kernels of Triton: a ``@triton.jit`` function, the result of ``triton.compile``, or only its PTX.
+"""Kernels of Triton: a ``@triton.jit`` or ``@gluon.jit`` function, the result of ``triton.compile``, or only its PTX.
 
 A host may pass a tensor descriptor, ``TensorDescriptor`` of ``triton.tools``. From sm_90 on, a kernel takes a
 tensor map for it. For sm_80, it takes the array, its shape, its strides, and flags.
@@ -31,18 +31,16 @@ _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
 
 def adapt_compiled_triton(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: str) -> AdaptedKernel:
-    """Adapt the result of ``triton.compile``, with scratch memory of the size that the kernel requests."""
+    """Adapt the result of ``triton.compile``, with the scratch memory that its blocks request."""
     metadata, ptx = kernel.metadata, kernel.asm["ptx"]
     name = entry or metadata.name
     arguments = _expand_descriptors(arguments, getattr(metadata, "tensordesc_meta", None) or [])
     kernel_entry = parse_cached(ptx).entries.get(name)
     missing = 0 if kernel_entry is None else len(kernel_entry.parameters) - len(arguments)
     sizes = [getattr(metadata, f"{memory}_scratch_size", 0) for memory in ("global", "profile")]
-    if 0 < missing <= len(sizes):
-        arguments = [*arguments, *(np.zeros(max(size, 1), np.uint8) for size in sizes[:missing])]
     return AdaptedKernel(
         ptx, name, list(arguments), program_blocks=getattr(metadata, "num_ctas", 1), block=metadata.num_warps * 32,
-        dynamic_shared=metadata.shared,
+        dynamic_shared=metadata.shared, scratch_sizes=sizes[:missing] if 0 < missing <= len(sizes) else (),
     )  # fmt: skip
 
 
@@ -62,7 +60,7 @@ def add_scratch_pointers(ptx: str, entry: str, arguments: Sequence[KernelArgumen
 def adapt_jit_function(
     kernel: Any, entry: str | None, arguments: Sequence[Any] | Mapping[str, Any], arch: str, block: Any
 ) -> AdaptedKernel:
-    """Compile a ``@triton.jit`` function for ``arch``, as a launch with these arguments does, and adapt the result.
+    """Compile a ``@triton.jit`` or ``@gluon.jit`` function for ``arch``, as a launch with these arguments does.
 
     Arguments are in the function's order, or a mapping by name, which may have options such as ``num_warps``. Without
     that option, ``block``, if not None, determines the number of warps.
@@ -92,10 +90,12 @@ def adapt_jit_function(
         passed.append(value if isinstance(value, np.ndarray) or _is_descriptor(value) else _make_scalar(value, kind))
         if _is_divisible(value, parameter):
             attributes[(place,)] = [["tt.divisibility", DIVISOR]]
-    compiler = import_tool("triton.compiler", kernel)
+    make_source = import_tool("triton.compiler", kernel).ASTSource
+    if hasattr(kernel, "is_gluon") and kernel.is_gluon():
+        make_source = import_tool("triton.experimental.gluon._runtime", kernel).GluonASTSource
     major, minor = parse_capability(arch)
     target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", 10 * major + minor, 32)
-    source = compiler.ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
+    source = make_source(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
     compiled = import_tool("triton", kernel).compile(source, target=target, options=options)
     return adapt_compiled_triton(compiled, entry, passed, arch)
 
@@ -135,7 +135,8 @@ def _find_type(value: Any, parameter: Any) -> str:
     if isinstance(value, float):
         return "fp32"
     if _is_descriptor(value):
-        return f"tensordesc<{_name_type(view_array(value.base).dtype)}{[*value.block_shape]}>"
+        layout = f",{value.layout!r}" if hasattr(value, "layout") else ""  # of Gluon
+        return f"tensordesc<{_name_type(view_array(value.base).dtype)}{[*value.block_shape]}{layout}>"
     if not isinstance(value, np.ndarray | np.generic):
         problem = f"argument {parameter.name} of Triton's kernel has the type {type(value).__name__}"
         raise LaunchError(f"{problem}; pass an array, a number, a tensor descriptor or None")

@@ -46,7 +46,7 @@ class NvccNotFoundError(PtxError):
 
 
 class CompileError(PtxError):
-    """The source does not compile: the message has the compiler's text. Or nvcc does not run, or takes too long."""
+    """The source cannot be compiled: the message has the compiler's text, or why nvcc cannot compile this file."""
 
 
 class PtxSyntaxError(PtxError):

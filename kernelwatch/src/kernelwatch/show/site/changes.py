@@ -25,7 +25,7 @@ from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
 #: Fields of a group with its numbers of configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
 
-#: The same fields in the order of their weight: the first that is not 0 is a group's verdict.
+#: The same fields in the order of their weight. The first that is not 0 is a group's verdict, unless that is "mixed".
 _BY_WEIGHT = ("broken", "failed", "slower", "faster", "rose", "fell", "undecided", "repaired", "acknowledged", "noted")
 
 #: Maximum number of rows of a picture. Maximum `size` of a group, the logarithm of a ratio, for sorting.

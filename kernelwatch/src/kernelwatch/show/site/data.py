@@ -50,27 +50,24 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
     short_names, machine_fields, pieces = shorten_machines(machines), {}, dict[str, Any]()
     shared: dict[str, list[Any]] = {"runs": [], "measured": []}
     for machine_id, (name, machine) in enumerate(machines.items()):
-        archs, commits = machine.cubins.archs, machine.history.list_commits()
-        facts = [_describe_commit(machine, commit, ids, shared) for commit in commits]
-        described = {"id": machine_id, "short": short_names[name], "archs": archs, "noise": list(machine.noise.items())}
-        machine_fields[name] = {**described, "commits": facts}
-        for arch_id, arch in enumerate(archs):
-            pieces[f"cubins/{machine_id}-{arch_id}"] = {  # a page shows eight digits of a hash
-                code_name: [[commit_id, code_hash and code_hash[:8]] for commit_id, code_hash in hash_changes]
-                for code_name, hash_changes in machine.cubins.list_hash_changes(commits, arch).items()
-            }
+        sources, values_by_source = _share_values(machine, benchmarks)
+        machine_fields[name] = {
+            "id": machine_id,
+            "short": short_names[name],
+            "archs": machine.cubins.archs,
+            "noise": list(machine.noise.items()),
+            "commits": [
+                {**_describe_commit(machine, commit, ids, shared), "data": sources[commit]}
+                for commit in machine.history.list_commits()
+            ],
+        }
+        for arch_id, arch in enumerate(machine.cubins.archs):
+            pieces[f"cubins/{machine_id}-{arch_id}"] = _list_cubin_changes(machine, arch)
         for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
             piece = _describe_benchmark(machine, benchmark, code_names[benchmark])
             pieces[f"values/{machine_id}/{ids[benchmark]}"] = piece
-        first_commits: dict[tuple[str, str], int] = {}  # (kind, values) -> the first commit with them
-        for commit_id, commit in enumerate(commits):
-            by_kind: dict[str, dict[str, str]] = defaultdict(dict)
-            for benchmark, values in machine.commits[commit].values.items():
-                if kind := benchmarks[benchmark]["shared"]["kind"]:  # null for a benchmark that the suite lacks
-                    by_kind[kind][str(ids[benchmark])] = values
-            for kind, texts in by_kind.items():
-                first = facts[commit_id]["data"][kind] = first_commits.setdefault((kind, str(texts)), commit_id)
-                pieces[f"commits/{machine_id}/{first}-{kind}"] = texts
+        for (kind, commit_id), values in values_by_source.items():
+            pieces[f"commits/{machine_id}/{commit_id}-{kind}"] = values
     pieces |= _list_changes(machines)
     kernels = registry.current_suite().kernels()
     pieces["index"] = {
@@ -118,6 +115,37 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {**shared, "benchmarks": described}
 
 
+def _list_cubin_changes(machine: ShownMachine, arch: str) -> dict[str, list[list[Any]]]:
+    """Return name of machine code -> its changes, each as [index of a commit, hash]; a page shows eight digits."""
+    changes_by_name = machine.cubins.list_hash_changes(machine.history.list_commits(), arch)
+    return {
+        code_name: [[commit_id, code_hash and code_hash[:8]] for commit_id, code_hash in changes]
+        for code_name, changes in changes_by_name.items()
+    }
+
+
+def _share_values(
+    machine: ShownMachine, benchmarks: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, int]], dict[tuple[str, int], dict[str, str]]]:
+    """Return commit -> kind -> index of the first commit with the same values; and (kind, this index) -> the values.
+
+    Values are by the benchmarks' numbers. Benchmarks without a kind, which the suite lacks, are left out.
+    """
+    sources: dict[str, dict[str, int]] = {}
+    values_by_source: dict[tuple[str, int], dict[str, str]] = {}
+    first_commits: dict[tuple[str, str], int] = {}
+    for commit_id, commit in enumerate(machine.history.list_commits()):
+        by_kind: dict[str, dict[str, str]] = defaultdict(dict)
+        for name, text in machine.commits[commit].values.items():
+            if kind := benchmarks[name]["shared"]["kind"]:
+                by_kind[kind][str(benchmarks[name]["id"])] = text
+        sources[commit] = {
+            kind: first_commits.setdefault((kind, str(values)), commit_id) for kind, values in by_kind.items()
+        }
+        values_by_source |= {(kind, sources[commit][kind]): values for kind, values in by_kind.items()}
+    return sources, values_by_source
+
+
 def _list_changes(machines: Mapping[str, ShownMachine]) -> dict[str, list[dict[str, Any]]]:
     pieces: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for name, machine in machines.items():
@@ -153,7 +181,7 @@ def _describe_benchmark(machine: ShownMachine, benchmark: str, code_names: Seque
 
 
 def _refer_back(rows: Sequence[str | None]) -> list[str | int | None]:
-    """Return the rows; replace each repeated row by the index of the first equal one."""
+    """Return the rows; replace each repeated text by the index of the first equal one."""
     first_places: dict[str, int] = {}
     referring: list[str | int | None] = []
     for place, row in enumerate(rows):
@@ -184,7 +212,6 @@ def _describe_commit(
         "position": graph.positions.get(commit),
         "run": _find_or_append(shared["runs"], facts),
         "measured": _find_or_append(shared["measured"], benchmarks),
-        "data": {},
     }
 
 

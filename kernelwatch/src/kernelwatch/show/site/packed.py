@@ -21,7 +21,7 @@ def _pack_number(value: float, is_time: bool, digits: int | None) -> str:
 
 
 def pack_runs(values: Iterable[int | None]) -> str:
-    """Return the text of integers: "64,,-" for 64, 64, None. A repeated number is empty, a missing one is a dash."""
+    """Return the text of integers: "64,,-," for 64, 64, None, None. A missing one is a dash, a repeated item empty."""
     texts = ["-" if value is None else str(value) for value in values]
     return ",".join("" if text == previous else text for text, previous in zip(texts, [None, *texts], strict=False))
 

@@ -78,7 +78,7 @@ class CommitNumbers:
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
         """Return the number of a configuration at a commit; None if there is none.
 
-        Raises CannotCompareError if several machines have results, and `machine` is None.
+        Raises CannotCompareError if no machine has results, or several have and `machine` is None.
         """
         with self._provide_numbers([commit], [configuration]) as machine_name:
             history, *others = load_histories(machine_name, self.root)

@@ -59,8 +59,8 @@ def _bind_async_reduction(instruction: Instruction) -> Step:
     _expect_shared(instruction)
     _, count, kind, names = decode_access(instruction, "async", _COMPLETION, allows_others=True)
     operation = find_operation(instruction, names, kind)
-    if operation.operands > 1 or count > 1:
-        raise unsupported(instruction, ".cas and vectors do not exist for red.async")
+    if count > 1:
+        raise unsupported(instruction, "vectors do not exist for red.async; use one instruction for each element")
     target, data, barrier = instruction.operands
     read, read_barrier = (make_address_reader(instruction, operand, "shared") for operand in (target, barrier))
     adds_one = isinstance(data, Immediate) and data.value == 1
@@ -97,7 +97,7 @@ def _bind_fill(instruction: Instruction) -> Step:
         report = make_row_reporter(chunk)
         for (start, count), rows in iter_threads(chunk, readers):
             for row in rows:
-                owner, offset = chunk.shared.find_owner(row, start)
+                owner, offset = chunk.shared.find_owner(row, start, report)
                 if start % 8 or count % 8:
                     text = f"{count_noun(count, 'byte')} at shared address {offset}: multiples of 8 are needed"
                     report(MisalignedError, (row, 0), text, offset)

@@ -7,7 +7,7 @@ are counted. Shared memory is not counted, because no load or store instruction 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ...lanes.symbolic_values import dense
 from ...lanes.warps import LANES, Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Address, Group, Instruction, Operand, format_operand
+from ...ptx.program import TYPES, Address, Group, Instruction, Operand, Type, format_operand
 from ..atomic_operations import find_operation
 from ..opcode_registry import Step, binds
 from ..operands import (
@@ -70,7 +70,11 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
     return readers
 
 
-def _check_form(instruction: Instruction, names: list[str], spaces: list[str], operations: list[str]) -> None:
+def _parse_form(instruction: Instruction) -> tuple[list[str], list[str], str]:
+    """Return the modifiers without types and dimensions, the two state spaces, and the operation; "" for a copy."""
+    names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
+    spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
+    operations = [name for name in names if name not in _KNOWN]
     if len(spaces) != 2:
         given = f"its state spaces are {join_modifiers(spaces)}"
         raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
@@ -80,6 +84,10 @@ def _check_form(instruction: Instruction, names: list[str], spaces: list[str], o
         raise make_count_error(instruction, "it", len(operations), "operation", 1)
     if "reduce" in names and "tensor" in names and spaces[0] != "global":
         raise unsupported(instruction, f"a reduction of a tensor needs the target .global, not .{spaces[0]}")
+    # The target and the source; then a size, an mbarrier and a mask, if the form has them; offsets are optional.
+    needed = 2 + sum(["tensor" not in names, _COMPLETION in names, "multicast::cluster" in names])
+    expect_count(instruction, *([needed, needed + 1] if "im2col" in names else [needed]))
+    return names, spaces, "".join(operations)
 
 
 @binds("cp")
@@ -88,31 +96,22 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     modifiers = {*instruction.modifiers}
     if "bulk" not in modifiers or modifiers & {"prefetch", "commit_group", "wait_group"}:
         return None
-    names = [name for name in instruction.modifiers if not re.fullmatch(r"[1-5]d", name) and name not in TYPES]
-    spaces = [name for name in names if name in ("global", "shared::cta", "shared::cluster")]
-    operations = [name for name in names if name not in _KNOWN]
-    reduces = "reduce" in names
-    _check_form(instruction, names, spaces, operations)
-    # The target and the source; then a size, an mbarrier and a mask, if the form has them; offsets are optional.
-    needed = 2 + sum(["tensor" not in names, _COMPLETION in names, "multicast::cluster" in names])
-    expect_count(instruction, *([needed, needed + 1] if "im2col" in names else [needed]))
+    names, spaces, operation = _parse_form(instruction)
     readers, is_store = _make_operand_readers(instruction, names, spaces), spaces[0] == "global"
-    reduction = _make_reduction(instruction, operations[0]) if reduces else None
+    reduction = _make_reduction(instruction, operation) if operation else None
 
     def step(chunk: Chunk) -> None:
-        active_threads = np.nonzero(spread(chunk.active, chunk.shape))
-        columns = {name: dense(read(chunk)).astype(np.int64) for name, read in readers.items()}
-        columns = {name: spread(column, chunk.shape)[active_threads] for name, column in columns.items()}
-        issuers = [*range(len(active_threads[0]))]
-        if is_store and not reduces:  # equal operands in a warp make one store
-            keys = np.stack([active_threads[0], active_threads[1] // LANES, *columns.values()], axis=1)
-            issuers = sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
+        rows, threads = np.nonzero(spread(chunk.active, chunk.shape))
+        columns = {
+            name: spread(dense(read(chunk)).astype(np.int64), chunk.shape)[rows, threads]
+            for name, read in readers.items()
+        }
+        issuers: Sequence[int] = range(len(rows))
+        if is_store and not reduction:
+            issuers = _find_first_lanes(rows, threads, [*columns.values()])
         for index in issuers:
-            row, thread = (int(indices[index]) for indices in active_threads)
             numbers = {name: int(column[index]) for name, column in columns.items()}
-            start = [number for name, number in numbers.items() if name.startswith("coordinate")] or None
-            shifts = [number for name, number in numbers.items() if name.startswith("offset")]
-            copy = BulkCopy(chunk, (row, thread), numbers, reduction, is_store=is_store, start=start, shifts=shifts)
+            copy = BulkCopy(chunk, (int(rows[index]), int(threads[index])), numbers, reduction, is_store=is_store)
             if is_store:
                 copy.copy_shared_to_global()
             elif spaces[1] == "global":
@@ -124,25 +123,34 @@ def _bind_bulk_copy(instruction: Instruction) -> Step | None:
     return step
 
 
+def _find_first_lanes(rows: Array, threads: Array, columns: list[Array]) -> list[int]:
+    """Return the place of the first lane of each warp with the same operands: these lanes make one store."""
+    keys = np.stack([rows, threads // LANES, *columns], axis=1)
+    return sorted(np.unique(keys, axis=0, return_index=True)[1].tolist())
+
+
 def _make_reduction(instruction: Instruction, name: str) -> Callable[[Array, Array, Any], Array]:
     """Return a function of old bytes, new bytes and the tensor map's dtype that returns the bytes to store.
 
     ``name`` is the operation, such as "add". A type in the modifiers takes precedence over the dtype.
     """
-    types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
 
-    def reduce(old: Array, new: Array, dtype: Any) -> Array:
-        if types:
-            kind = types[0]
-        elif dtype.kind in _LETTERS:
-            kind = TYPES[f"{_LETTERS[dtype.kind]}{dtype.itemsize * 8}"]
-        else:
-            problem = f"the elements of the tensor map are {dtype}; a reduction needs integers or floats of NumPy"
-            raise unsupported(instruction, problem)
+    def reduce_as(kind: Type) -> Callable[[Array, Array, Any], Array]:
         if name in ("and", "or", "xor"):
             kind = TYPES[f"b{kind.bits}"]
         operation = find_operation(instruction, [name, *(["noftz"] if kind.size == 2 else [])], kind)
-        result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
-        return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
 
-    return reduce
+        def reduce(old: Array, new: Array, dtype: Any) -> Array:
+            result = operation.update(old.view(kind.dtype), new.view(kind.dtype))
+            return np.ascontiguousarray(result).astype(kind.dtype).view(np.uint8)
+
+        return reduce
+
+    def reduce_tensor(old: Array, new: Array, dtype: Any) -> Array:
+        if dtype.kind not in _LETTERS:
+            problem = f"the elements of the tensor map are {dtype}; a reduction needs integers or floats of NumPy"
+            raise unsupported(instruction, problem)
+        return reduce_as(TYPES[f"{_LETTERS[dtype.kind]}{dtype.itemsize * 8}"])(old, new, dtype)
+
+    types = [TYPES[modifier] for modifier in instruction.modifiers if modifier in TYPES]
+    return reduce_as(types[0]) if types else reduce_tensor

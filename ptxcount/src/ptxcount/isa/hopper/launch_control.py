@@ -33,7 +33,7 @@ def _bind_request(instruction: Instruction) -> Step:
         report, shared = make_row_reporter(chunk), chunk.shared
         for places, rows in iter_threads(chunk, readers):
             for row in rows:
-                (owner, response), (_, barrier) = (shared.find_owner(row, place) for place in places)
+                (owner, response), (_, barrier) = (shared.find_owner(row, place, report) for place in places)
                 if response % _RESPONSE:
                     text = f"a response at shared address {response}: a multiple of {_RESPONSE} is needed"
                     report(MisalignedError, (row, 0), text, response)

@@ -61,7 +61,7 @@ class MapFields:
         return cls(address, array.dtype, array.shape[::-1], array.strides[-2::-1], **fields)
 
     def find_problem(self) -> str:
-        """Return the first violated condition of the driver API, with the values; empty if there is none."""
+        """Return the first field that the driver API refuses, with the value; empty if none is known."""
         rank, shape, size = len(self.extents), self.extents[::-1], self.dtype.itemsize
         if not 1 <= rank <= 5:
             return f"the tensor has {rank} dimensions; 1 to 5 are allowed"

@@ -89,8 +89,9 @@ def describe_wait(chunk: Chunk, threads: Array) -> str:
     address = int(chunk.barrier_waits[row, thread])
     if address < 0:
         return ""
-    owner, offset = chunk.shared.find_owner(row, address)
-    word = chunk.shared.view_bytes(owner, offset, 8, chunk.make_reporter(), is_written=None).view(np.uint64)
+    report = chunk.make_reporter()
+    owner, offset = chunk.shared.find_owner(row, address, report)
+    word = chunk.shared.view_bytes(owner, offset, 8, report, is_written=None).view(np.uint64)
     fields = ((0, _COUNT), (_COUNT, _COUNT), (2 * _COUNT, _BYTES))
     pending, expected, pending_bytes = (int(_extract_field(word, start, bits)[0]) for start, bits in fields)
     pending -= pending >> (_COUNT - 1) << _COUNT  # sign-extend: more arrivals or bytes than expected
@@ -163,10 +164,11 @@ def _bind_invalidation(instruction: Instruction) -> Step:
 
     def invalidate(chunk: Chunk) -> None:
         # Only check the access.
-        chunk.shared.find_atomic_cells(place(chunk), 8, chunk.active, chunk.make_reporter(), chunk.shape)
+        report = chunk.make_reporter()
+        chunk.shared.find_atomic_cells(place(chunk), 8, chunk.active, report, chunk.shape)
         for (start,), rows in iter_threads(chunk, [place]):
             for row in rows:
-                chunk.shared.forget_bytes(*chunk.shared.find_owner(row, start), 8)
+                chunk.shared.forget_bytes(*chunk.shared.find_owner(row, start, report), 8)
 
     return invalidate
 

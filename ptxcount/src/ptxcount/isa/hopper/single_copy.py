@@ -43,14 +43,12 @@ class BulkCopy:
     """Bulk copy by the thread at ``thread``, (block, thread) in the chunk.
 
     ``numbers`` are the operands with the names of `bulk_copies`. ``reduction`` is a function of old bytes, new bytes
-    and a dtype; None for a copy. ``start`` are the coordinates of a tensor copy, x first; None for a copy of bytes.
-    ``shifts`` are the offsets of ``im2col`` mode.
+    and a dtype; None for a copy.
     """
 
     def __init__(
-        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any,
-        *, is_store: bool, start: Sequence[int] | None, shifts: Sequence[int],
-    ) -> None:  # fmt: skip
+        self, chunk: Chunk, thread: tuple[int, int], numbers: dict[str, int], reduction: Any, *, is_store: bool
+    ) -> None:
         self._chunk, self._source, self._reduction = chunk, chunk.instruction.source, reduction
         self._row, self._numbers, self._is_store = thread[0], numbers, is_store
         report = chunk.make_reporter()
@@ -64,18 +62,20 @@ class BulkCopy:
             text = f"a copy of {count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
             text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
-        self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"])[1]
+        self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"], self._report)[1]
         alignment = 16 if "size" in numbers else 128
         if self._shared_start % alignment:
             text = f"shared address {self._shared_start}: a multiple of {alignment} is needed"
             report_for_thread(MisalignedError, (0, 0), text, self._shared_start)
         place = numbers["to" if is_store else "from"]
         self._fields: MapFields | None = None
-        if start is None:
+        start = [number for name, number in numbers.items() if name.startswith("coordinate")]
+        if not start:
             places = place + _PIECE * np.arange(size // _PIECE)[None, :]
             self._elements = _GlobalElements(places, ALL_THREADS, _PIECE, 1)
         else:
             self._fields = self._find_map(place)
+            shifts = [number for name, number in numbers.items() if name.startswith("offset")]
             self._elements = self._locate_elements(self._fields, start, shifts)
 
     def _find_map(self, place: int) -> MapFields:
@@ -179,21 +179,21 @@ class BulkCopy:
 
     def load_shared(self) -> Array:
         """Load the bytes of a copy within shared memory."""
-        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
+        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"], self._report)
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
         """Store bytes in the destination block, or in each block of a multicast, and signal the mbarriers."""
         shared, numbers = self._chunk.shared, self._numbers
-        rows = [shared.find_owner(self._row, numbers["to"])[0]]
+        rows = [shared.find_owner(self._row, numbers["to"], self._report)[0]]
         if "ranks" in numbers:
-            rows = [shared.find_first_block(rows[0]) + rank for rank in range(16) if numbers["ranks"] >> rank & 1]
+            rows = shared.list_blocks(rows[0], numbers["ranks"], self._report)
         offset = self._shared_start
         for row in rows:
             target, order = self._view_shared(row, offset, len(data), is_written=True)
             target[order] = data if self._reduction is None else self._reduction(target[order], data, None)
             if "barrier" in numbers:
-                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"])
+                owner, owner_offset = shared.find_owner(self._row, numbers["barrier"], self._report)
                 block = self._find_signalled(row, owner)
                 signal_barrier(self._chunk, block, owner_offset, self._report, arrived_bytes=len(data))
 
@@ -215,7 +215,7 @@ class BulkCopy:
         """Store or reduce elements of shared memory in global memory; drop those out of bounds. Count the copy."""
         places, inside, width, _ = self._elements
         count = places.size * width
-        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"])
+        row, offset = self._chunk.shared.find_owner(self._row, self._numbers["from"], self._report)
         content, order = self._view_shared(row, offset, count, is_written=False)
         data = content[order]
         if self._reduction is not None:

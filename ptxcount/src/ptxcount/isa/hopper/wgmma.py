@@ -7,27 +7,28 @@ is in registers. In each warp, metadata have the lanes of ``mma.sp`` (CUTLASS 4,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Instruction, Operand, Type
+from ...ptx.program import TYPES, Instruction, Operand
 from ..opcode_registry import Step, binds, make_step
 from ..operands import (
     expect_count,
     expect_modifiers,
     join_modifiers,
-    make_count_error,
     parse_integer,
     split_group,
     unsupported,
 )
 from ..single_threads import make_row_reporter
-from ..tensor_cores.elements import ELEMENTS, encode
+from ..tensor_cores.elements import ELEMENTS
 from ..tensor_cores.fragments import Shape
-from ..tensor_cores.mma import find_layout, parse_shape
+from ..tensor_cores.mma import parse_shape
+from ..tensor_cores.register_matrices import RegisterMatrix
 from ..tensor_cores.sparse import Metadata
 from ..warp_collectives import reshape_to_lanes
 from .map_fields import SWIZZLES
@@ -90,8 +91,8 @@ class _SharedFactor(NamedTuple):
     name: str
     transposed: bool
 
-    def load(self, chunk: Chunk, descriptors: Array) -> Array:
-        """Load the bits of each warp's factor, (blocks, warps, outer, k), by the descriptor of the warp's first lane.
+    def load_numbers(self, chunk: Chunk, descriptors: Array) -> Array:
+        """Load each warp's factor, (blocks, warps, outer, k), by the descriptor of the warp's first lane.
 
         Factors of inactive warps are zeros.
         """
@@ -106,16 +107,37 @@ class _SharedFactor(NamedTuple):
                 places = Descriptor.decode(bits).locate_elements(*self.extent, width, transposed=self.transposed)
                 loaded[row, bits] = chunk.shared.gather_elements(row, places, width, report)
             factors[row, warp] = loaded[row, bits]
-        return factors
+        return ELEMENTS[self.name].decode(factors)
+
+
+def _select_rows(a: Array) -> Array:
+    """Return the 16 rows of A that each warp multiplies, from (blocks, warps, 64, k)."""
+    first_rows = 16 * (np.arange(a.shape[1]) % _WARPS)
+    return np.stack([a[:, warp, first : first + 16] for warp, first in enumerate(first_rows)], axis=1)
 
 
 def _parse_constants(instruction: Instruction, constants: Sequence[Operand]) -> tuple[int, bool, bool]:
     """Return the sign of the product, and True for A and B if they are transposed; the default is 1, False, False."""
     numbers = [parse_integer(instruction, constant, "a sign or transpose") for constant in constants]
-    a_sign, b_sign = numbers[:2] or [1, 1]
-    transposes = [bool(number) for number in numbers[2:]]  # only that of B if A is in registers
-    a_transposed, b_transposed = [False] * (2 - len(transposes)) + transposes
-    return a_sign * b_sign, a_transposed, b_transposed
+    signs, transposes = numbers[:2], numbers[2:]  # one transpose, that of B, if A is in registers
+    if not ({*signs} <= {-1, 1} and {*transposes} <= {0, 1}):
+        needed = "two signs, 1 or -1, and then transposes, 0 or 1, are needed"
+        raise unsupported(instruction, f"its last operands are {', '.join(map(str, numbers))}; {needed}")
+    a_transposed, b_transposed = [False] * (2 - len(transposes)) + [bool(number) for number in transposes]
+    return prod(signs), a_transposed, b_transposed
+
+
+def _parse_form(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
+    """Return the shape, the types of d, a and b, and the other modifiers."""
+    shape, types, names = parse_shape(instruction)
+    expect_modifiers(instruction, sorted(names), _NAMES)
+    if shape.m != 16 * _WARPS:
+        raise unsupported(instruction, f"m is {shape.m}; it must be {16 * _WARPS}")
+    if len(types) != 3:
+        raise unsupported(instruction, f"its types are {join_modifiers(types)}; those of d, a and b are needed")
+    if ELEMENTS[types[1]].bits < 8:
+        raise unsupported(instruction, f"elements of a are .{types[1]}; at least 8 bits are needed")
+    return shape, types, names
 
 
 @binds("wgmma")
@@ -127,54 +149,37 @@ def _bind_product(instruction: Instruction) -> Step:
     """
     if not _ORDERING.isdisjoint(instruction.modifiers):
         return lambda chunk: None
-    shape, elements, names = parse_shape(instruction)
-    expect_modifiers(instruction, sorted(names), _NAMES)
-    if shape.m != 16 * _WARPS:
-        raise unsupported(instruction, f"m is {shape.m}; it must be {16 * _WARPS}")
-    if len(elements) != 3:
-        raise unsupported(instruction, f"its types are {join_modifiers(elements)}; those of d, a and b are needed")
-    d_type, a_type, b_type = elements
-    if ELEMENTS[a_type].bits < 8:
-        raise unsupported(instruction, f"elements of a are .{a_type}; at least 8 bits are needed")
+    shape, (d_type, a_type, b_type), names = _parse_form(instruction)
     is_sparse = "sp" in names
     metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
     expect_count(instruction, *(count + metadata_count for count in (4, 6, 7, 8)))
-    target, first, second, *rest = instruction.operands
+    d, a, b, *rest = instruction.operands
     metadata_operands, (scale, *constants) = rest[:metadata_count], rest[metadata_count:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, metadata_operands[1]) if is_sparse else None
-    in_registers = len(split_group(first)) > 1
     sign, a_transposed, b_transposed = _parse_constants(instruction, constants)
-    stored = shape.k // 2 if is_sparse else shape.k
-    shared_a = _SharedFactor((shape.m, stored), a_type, a_transposed)
+    warp_shape = Shape(16, shape.n, shape.k // 2 if is_sparse else shape.k)
+    target = RegisterMatrix.parse(instruction, d, "d", warp_shape, d_type)
+    has_register_a = len(split_group(a)) > 1
+    register_a = RegisterMatrix.parse(instruction, a, "a", warp_shape, a_type) if has_register_a else None
+    shared_a = _SharedFactor((shape.m, warp_shape.k), a_type, a_transposed)
     shared_b = _SharedFactor((shape.n, shape.k), b_type, b_transposed)
-    warp_shape = Shape(16, shape.n, stored)
-    factor, accumulator = find_layout("a", warp_shape, a_type), find_layout("d", warp_shape, d_type)
-    targets, registers = split_group(target), split_group(first)
-    if len(targets) != len(accumulator.parts):
-        raise make_count_error(instruction, "its matrix d", len(targets), "register", len(accumulator.parts))
-    if in_registers and len(registers) != len(factor.parts):
-        raise make_count_error(instruction, "its matrix a", len(registers), "register", len(factor.parts))
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
-        # `sources` are the registers or descriptors of A, and last the metadata.
-        previous, (scales, b_descriptors, *sources) = values[: len(targets)], values[len(targets) :]
-        if in_registers:
-            a = factor.assemble_matrix(chunk, sources[: len(registers)])
+        remaining = iter(values)
+        previous = target.take_numbers(chunk, remaining)
+        scales, b_descriptors = next(remaining), next(remaining)
+        if register_a:
+            a = register_a.take_numbers(chunk, remaining)
         else:
-            rows = shared_a.load(chunk, sources[0])
-            first_rows = 16 * (np.arange(rows.shape[1]) % _WARPS)  # of each warp in its warpgroup
-            a = np.stack([rows[:, warp, first : first + 16] for warp, first in enumerate(first_rows)], axis=1)
-        a = ELEMENTS[a_type].decode(a)
+            a = _select_rows(shared_a.load_numbers(chunk, next(remaining)))
         if metadata:
-            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, sources[-1]))
-        b = ELEMENTS[b_type].decode(shared_b.load(chunk, b_descriptors).swapaxes(2, 3))
-        sums = sign * (a @ b)
+            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, next(remaining)))
+        b = shared_b.load_numbers(chunk, b_descriptors).swapaxes(2, 3)
         accumulates = reshape_to_lanes(chunk, scales)[:, :, :1, None]
-        sums = sums + np.where(accumulates, ELEMENTS[d_type].decode(accumulator.assemble_matrix(chunk, previous)), 0)
-        return accumulator.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
+        sums = sign * (a @ b) + np.where(accumulates, previous, 0)
+        return target.encode_numbers(chunk, sums, saturate="satfinite" in names)
 
-    reads: list[tuple[Operand, Type]] = [(target, accumulator.kind) for target in targets]
-    reads += [(scale, _PRED), (second, _U64)]
-    reads += [(register, factor.kind) for register in registers] if in_registers else [(first, _U64)]
+    reads = [*target.typed_registers, (scale, _PRED), (b, _U64)]
+    reads += register_a.typed_registers if register_a else [(a, _U64)]
     reads += [(words, _U32) for words in metadata_operands[:1]]
-    return make_step(instruction, [(target, accumulator.kind) for target in targets], reads, multiply)
+    return make_step(instruction, target.typed_registers, reads, multiply)

@@ -101,11 +101,10 @@ def _bind_commit(instruction: Instruction) -> Step:
         report, shared = make_row_reporter(chunk), chunk.shared
         for (place, *mask), rows in iter_threads(chunk, readers):
             for row in rows:
-                owner, offset = shared.find_owner(row, place)
+                owner, offset = shared.find_owner(row, place, report)
                 signalled = [owner]
                 if mask:
-                    first = shared.find_first_block(row)
-                    signalled = [first + rank for rank in range(16) if mask[0] >> rank & 1]
+                    signalled = shared.list_blocks(row, mask[0], report)
                 issuers = find_cta_group(chunk, row, group_size)
                 chunk.tensor.commit(issuers, [(block, offset) for block in signalled])
                 for block in signalled:

@@ -34,7 +34,7 @@ def load_shared_factor(
     """Load a factor from the shared memory of the block ``row`` as float64.
 
     ``extent`` is the shape of the result: rows of A or columns of B, and K. ``name`` is the type of elements.
-    ``transposed``: K is not contiguous; never for 4-bit elements without padding (``padded``).
+    ``transposed`` factors are not contiguous along K; 4-bit elements without padding (see `Kind`) always are.
     """
     element, (outer, k) = FACTOR_ELEMENTS[name], extent
     if element.bits >= 8:

@@ -29,9 +29,10 @@ from ..operands import (
     split_group,
     unsupported,
 )
-from ..warp_collectives import reshape_to_lanes, reshape_to_threads
-from .elements import ELEMENTS, PADDED, encode, pack_elements, unpack_elements
-from .fragments import Part, Shape, assemble_matrices, extract_part, list_fragment, list_quad_pairs
+from ..warp_collectives import reshape_to_lanes
+from .elements import ELEMENTS, PADDED
+from .fragments import Shape
+from .register_matrices import QUADS, RegisterMatrix
 from .sparse import Metadata
 
 #: Scales per row by qualifier, and the defaults by kind.
@@ -82,7 +83,7 @@ class _BlockScales(NamedTuple):
         return cls(choose_modifier(instruction, SCALES), counts[0], typed)
 
     def scale_factors(self, chunk: Chunk, a: Array, b: Array, values: Sequence[Array]) -> tuple[Array, Array]:
-        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of the operands."""
+        """Multiply the rows of A and the columns of B by their scales; ``values`` are those of `operands`."""
         rows = self._load_scales(chunk, values[:3], _ROWS_OF_A)
         columns = self._load_scales(chunk, values[3:6], _COLUMNS_OF_B)
         repeats = a.shape[-1] // self.per_row
@@ -107,46 +108,6 @@ class _BlockScales(NamedTuple):
         return SCALES[self.name](words[..., None] >> shifts.astype(np.uint32) & np.uint32(0xFF))
 
 
-_B32, _U64 = TYPES["b32"], TYPES["u64"]
-
-
-class RegisterLayout(NamedTuple):
-    """Register layout of an operand: the part of the matrix in each register, bits per element, and matrix shape."""
-
-    parts: list[Part]
-    bits: int
-    extent: tuple[int, int]
-
-    @property
-    def kind(self) -> Type:
-        """The type of each register."""
-        return _U64 if self.bits == 64 else _B32
-
-    def assemble_matrix(self, chunk: Chunk, registers: Sequence[Array]) -> Array:
-        """Return the bits of each warp's matrix, (blocks, warps, rows, columns), from the values of registers."""
-        words = [reshape_to_lanes(chunk, register) for register in registers]
-        count = self.parts[0].row.shape[1]
-        return assemble_matrices(self.parts, [unpack_elements(word, self.bits, count) for word in words], self.extent)
-
-    def split_matrix(self, chunk: Chunk, matrix: Array) -> list[Array]:
-        """Return the values of the registers from the bits of each warp's matrix: the inverse of `assemble_matrix`."""
-        return [reshape_to_threads(chunk, pack_elements(extract_part(part, matrix), self.bits)) for part in self.parts]
-
-
-def find_layout(role: str, shape: Shape, element: str, *, transposed: bool = False) -> RegisterLayout:
-    """Return the register layout of operand ``a``, ``b``, ``c`` or ``d``; ``transposed`` matters only for `_QUADS`."""
-    bits = ELEMENTS[element].bits
-    if shape == _QUADS and bits < 64:
-        extent = {"a": (32, 4), "b": (4, 32)}.get(role, (32, 32))
-        return RegisterLayout(list_quad_pairs(role, bits, transposed=transposed), bits, extent)
-    parts = list_fragment(role, shape, bits)
-    if role in ("c", "d") and bits > 16:
-        parts = [Part(part.row[:, [e]], part.column[:, [e]]) for part in parts for e in (0, 1)]
-    return RegisterLayout(parts, bits, shape.operand_extent(role))
-
-
-#: The shape with four products at once, except for float64.
-_QUADS = Shape(8, 8, 4)
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 
 
@@ -174,7 +135,7 @@ def _check_types(instruction: Instruction, shape: Shape, types: Sequence[str], k
     narrow = {"e2m1", "e2m3", "e3m2"} & {*types}
     if narrow and not kind:
         raise unsupported(instruction, f".{min(narrow)} needs one of {join_modifiers(_KINDS)}")
-    if shape == _QUADS and types[1] not in ("f16", "f64"):
+    if shape == QUADS and types[1] not in ("f16", "f64"):
         raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {types[1]}")
 
 
@@ -182,7 +143,7 @@ def _parse_orders(instruction: Instruction, shape: Shape) -> tuple[bool, bool]:
     """Return True for A if it is column-major, and True for B if it is row-major."""
     orders = [name for name in instruction.modifiers if name in ("row", "col")]
     transposed = orders[:1] == ["col"], orders[1:] == ["row"]
-    if shape != _QUADS and any(transposed) and instruction.opcode == "mma":
+    if shape != QUADS and any(transposed) and instruction.opcode == "mma":
         raise unsupported(instruction, f"its layouts are {join_modifiers(orders)}; .row, .col are needed")
     return transposed
 
@@ -198,6 +159,32 @@ def _add_products(a: Array, b: Array, c: Array, d_type: str, names: Collection[s
     return np.asarray(a @ b + c)
 
 
+class _Form(NamedTuple):
+    """The form of a product: shape, element types of d, a, b and c, and other modifiers."""
+
+    shape: Shape
+    types: list[str]
+    names: set[str]
+    is_sparse: bool
+    is_scaled: bool
+
+    @classmethod
+    def parse(cls, instruction: Instruction) -> _Form:
+        """Parse the modifiers; raise `UnsupportedInstructionError` for unknown ones and for wrong types."""
+        shape, types, names = parse_shape(instruction)
+        is_sparse, is_scaled, kind = bool(names & _SPARSE), "block_scale" in names, find_modifier(instruction, _KINDS)
+        known = {*_MMA_NAMES, *_SPARSE, *_KINDS, *(_SCALE_NAMES if is_scaled else ())}
+        expect_modifiers(instruction, sorted(names), known)
+        if instruction.opcode == "wmma" and len(types) == 2:  # f16
+            types[1:1] = ["f16", "f16"]
+        if len(types) != 4:
+            raise make_count_error(instruction, "it", len(types), "element type", 4)
+        _check_types(instruction, shape, types, kind)
+        if kind in _BYTE_KINDS:
+            types[1:3] = (PADDED if name == "e2m1" else name for name in types[1:3])
+        return cls(shape, types, names, is_sparse, is_scaled)
+
+
 @binds("mma", "wmma")
 def _bind_product(instruction: Instruction) -> Step | None:
     """Bind ``mma{.sp}.sync.aligned.shape.row.col...dtype.atype.btype.ctype d, a, b, c...``, and ``wmma.mma``.
@@ -206,53 +193,31 @@ def _bind_product(instruction: Instruction) -> Step | None:
     """
     if instruction.opcode == "wmma" and "mma" not in instruction.modifiers:
         return None
-    shape, elements, names = parse_shape(instruction)
-    if instruction.opcode == "wmma" and len(elements) == 2:  # f16
-        elements = [elements[0], "f16", "f16", elements[1]]
-    is_sparse, scaled, kind = bool(names & _SPARSE), "block_scale" in names, find_modifier(instruction, _KINDS)
-    known = {*_MMA_NAMES, *_SPARSE, *_KINDS, *(_SCALE_NAMES if scaled else ())}
-    expect_modifiers(instruction, sorted(names), known)
-    if len(elements) != 4:
-        raise make_count_error(instruction, "it", len(elements), "element type", 4)
-    d_type, a_type, b_type, c_type = elements
-    _check_types(instruction, shape, elements, kind)
+    shape, (d_type, a_type, b_type, c_type), names, is_sparse, is_scaled = _Form.parse(instruction)
     a_transposed, b_transposed = _parse_orders(instruction, shape)
-    metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
-    expect_count(instruction, 4 + metadata_count + (4 if scaled else 0))
-    if kind in _BYTE_KINDS:
-        a_type, b_type = (PADDED if name == "e2m1" else name for name in (a_type, b_type))
-    target, *sources = [split_group(operand) for operand in instruction.operands[:4]]
+    first_scale = 6 if is_sparse else 4
+    expect_count(instruction, first_scale + (4 if is_scaled else 0))
+    d, a, b, c, *rest = instruction.operands
     stored = shape._replace(k=shape.k // 2) if is_sparse else shape
-    source_layouts = (
-        find_layout("a", stored, a_type, transposed=a_transposed),
-        find_layout("b", shape, b_type, transposed=b_transposed),
-        find_layout("c", shape, c_type),
+    target = RegisterMatrix.parse(instruction, d, "d", shape, d_type)
+    sources = (
+        RegisterMatrix.parse(instruction, a, "a", stored, a_type, transposed=a_transposed),
+        RegisterMatrix.parse(instruction, b, "b", shape, b_type, transposed=b_transposed),
+        RegisterMatrix.parse(instruction, c, "c", shape, c_type),
     )
-    target_layout = find_layout("d", shape, d_type)
-    for role, layout, operands in zip("dabc", (target_layout, *source_layouts), (target, *sources), strict=True):
-        if len(operands) < len(layout.parts):
-            raise make_count_error(instruction, f"its matrix {role}", len(operands), "register", len(layout.parts))
-    rest = instruction.operands[4:]
     metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
-    scales = _BlockScales.parse(instruction, rest[metadata_count:]) if scaled else None
-    a_end, b_end, c_end = np.cumsum([len(operands) for operands in sources]).tolist()
+    scales = _BlockScales.parse(instruction, instruction.operands[first_scale:]) if is_scaled else None
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
-        registers, others = (values[:a_end], values[a_end:b_end], values[b_end:c_end]), values[c_end:]
-        a, b, c = (
-            ELEMENTS[name].decode(layout.assemble_matrix(chunk, words))
-            for name, layout, words in zip((a_type, b_type, c_type), source_layouts, registers, strict=True)
-        )
+        remaining = iter(values)
+        a, b, c = (source.take_numbers(chunk, remaining) for source in sources)
         if metadata:
-            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, others[0]))
+            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, next(remaining)))
         if scales:
-            a, b = scales.scale_factors(chunk, a, b, others[1 if metadata else 0 :])
-        sums = _add_products(a, b, c, d_type, names)
-        return target_layout.split_matrix(chunk, encode(sums, d_type, saturate="satfinite" in names))
+            a, b = scales.scale_factors(chunk, a, b, [*remaining])
+        return target.encode_numbers(chunk, _add_products(a, b, c, d_type, names), saturate="satfinite" in names)
 
-    writes = [(operand, target_layout.kind) for operand in target[: len(target_layout.parts)]]
-    pairs = zip(sources, source_layouts, strict=True)
-    reads = [(operand, layout.kind) for operands, layout in pairs for operand in operands]
-    reads += [(rest[0], _B32)] if is_sparse else []
+    reads = [read for source in sources for read in source.typed_registers]
+    reads += [(rest[0], TYPES["b32"])] if is_sparse else []
     reads += scales.operands if scales else []
-    return make_step(instruction, writes, reads, multiply)
+    return make_step(instruction, target.typed_registers, reads, multiply)

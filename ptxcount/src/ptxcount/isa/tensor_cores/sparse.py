@@ -80,13 +80,14 @@ class Metadata(NamedTuple):
         bits or more, else of one row. The selector chooses one, two or four lanes of each quad (four lanes).
         """
         unit, ordered = count_elements_per_index(bits), "sp" not in instruction.modifiers
-        code = np.arange(k // {0: 2, 1: 4, 2: 8}[unit])
-        rows_of_word = 2 if bits >= 16 else 1
+        group_size, rows_of_word = {0: 2, 1: 4, 2: 8}[unit], 2 if bits >= 16 else 1
+        allowed = [group_size * codes for codes in (4, 8, 16) if codes * rows_of_word >= 8]
+        if k not in allowed:
+            text = f"K is {k}; with sparse elements of {bits} bits, it must be {' or '.join(map(str, allowed))}"
+            raise unsupported(instruction, text)
+        code = np.arange(k // group_size)
         word_of_row, bit = np.divmod(code * 4, 32 // rows_of_word)
-        words_per_row = len(code) * 4 * rows_of_word // 32
-        quad_lanes = words_per_row * 2 // rows_of_word  # a quad has the metadata of rows r and r + 8
-        if quad_lanes not in (1, 2, 4):
-            raise unsupported(instruction, f"K = {k} does not exist for sparse elements of {bits} bits")
+        quad_lanes = len(code) // 4  # a quad has the metadata of rows r and r + 8
         most = 4 // quad_lanes
         number = parse_integer(instruction, selector, "the sparsity selector")
         if number not in range(most):

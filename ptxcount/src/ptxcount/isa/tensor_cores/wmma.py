@@ -26,7 +26,8 @@ from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .elements import ELEMENTS
 from .fragments import Part, assemble_matrices, extract_part, list_fragment, split_pieces
 from .matrix_rows import ROW, mask_first_lanes
-from .mma import RegisterLayout, find_layout, parse_shape
+from .mma import parse_shape
+from .register_matrices import RegisterLayout, find_layout
 
 _U32 = TYPES["u32"]
 #: Element types of tiles; shorter ones are not supported.

@@ -40,8 +40,9 @@ class Tap(NamedTuple):
     #: Index in the array.
     place: Array
     weight: Array
-    #: Masks of threads whose element is not a zero out of bounds, and of threads that read it.
+    #: Mask of threads that get the element. All others get zeros, because the index is out of bounds.
     inside: Array
+    #: Mask of threads that read the element: its weight is not 0, or the fetch is a gather.
     read: Array
 
 
