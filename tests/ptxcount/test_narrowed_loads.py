@@ -33,9 +33,18 @@ def _write_kernel(name: str, space: str, vector: str, used: int, mask: str) -> s
     )
 
 
+def _list_widths(text: str, nvdisasm: Path, folder: Path) -> dict[str, list[int]]:
+    """Return the bytes of each load in the machine code of each kernel."""
+    widths = {}
+    for name, lines in disassemble(text, nvdisasm, folder).items():
+        words = [(match[1] or "").split(".") for match in _LOAD.finditer("\n".join(lines))]
+        widths[name] = sorted(next((_WIDTHS[word] for word in names if word in _WIDTHS), 4) for names in words)
+    return widths
+
+
 @pytest.mark.parametrize("has_mask", [True, False])
 def test_loads_are_narrowed_as_in_ptxas(has_mask: bool, nvdisasm: Path, tmp_path: Path) -> None:
-    """Strong loads stay whole, but ptxas narrows pairs of halfwords, which ptxcount does not follow."""
+    """Volatile loads stay whole, but ptxas narrows their pairs of halfwords, which ptxcount does not follow."""
     kernels, predicted = list[str](), {}
     for space, vector in itertools.product(_SPACES, _VECTORS):
         if (space, vector) == ("volatile.global", "v2.b16"):
@@ -48,13 +57,30 @@ def test_loads_are_narrowed_as_in_ptxas(has_mask: bool, nvdisasm: Path, tmp_path
             loads = prepare_executable(parse(HEADER + kernels[-1]), name).entry.instructions
             parts = next(load.parts for load in loads if vector[:2] in load.modifiers)
             predicted[name] = sorted(part.width for part in parts) or [size * int(vector[1])]
-    machine_code = disassemble(HEADER + "".join(kernels), nvdisasm, tmp_path)
-    expected = {}
-    for name, lines in machine_code.items():
-        words = [(match[1] or "").split(".") for match in _LOAD.finditer("\n".join(lines))]
-        expected[name] = sorted(next((_WIDTHS[word] for word in names if word in _WIDTHS), 4) for names in words)
+    expected = _list_widths(HEADER + "".join(kernels), nvdisasm, tmp_path)
     assert len(expected) == len(kernels)
     assert {name: kernels[int(name[1:])] for name in expected if predicted[name] != expected[name]} == {}
+
+
+@pytest.mark.parametrize("space", ["global", "global.nc"])
+def test_repeated_loads_are_narrowed_together(space: str, nvdisasm: Path, tmp_path: Path) -> None:
+    """Two loads of four words from one address, of which any words are read."""
+    kernels, predicted = list[str](), {}
+    for all_used in itertools.product(range(16), repeat=2):
+        name = f"k{len(kernels)}"
+        groups = ["{" + ", ".join(f"%r{4 * load + word}" for word in range(4)) + "}" for load in (0, 1)]
+        words = [4 * load + word for load in (0, 1) for word in range(4) if all_used[load] >> word & 1]
+        loads = " ".join(f"ld.{space}.v4.b32 {group}, [%d0];" for group in groups)
+        stores = " ".join(f"st.global.b32 [%d1+{64 * word}], %r{word};" for word in words)
+        kernels.append(
+            f".visible .entry {name}(.param .u64 a, .param .u64 b)\n{{ .reg .b64 %d<2>; .reg .b32 %r<8>; "
+            f"ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; cvta.to.global.u64 %d0, %d0; {loads} {stores} ret; }}\n"
+        )
+        code = prepare_executable(parse(HEADER + kernels[-1]), name).entry.instructions
+        counted = [load for load in code if "v4" in load.modifiers and not load.is_removed]
+        predicted[name] = sorted(width for load in counted for _, width in load.parts or ((0, 16),))
+    expected = _list_widths(HEADER + "".join(kernels), nvdisasm, tmp_path)
+    assert {name: kernels[int(name[1:])] for name in predicted if predicted[name] != expected[name]} == {}
 
 
 @pytest.mark.parametrize(

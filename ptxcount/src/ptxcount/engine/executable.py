@@ -173,7 +173,7 @@ def _rebind_atomics(code: list[Instruction], steps: list[Step], flow: Flow) -> N
 def _rebind_loads(code: list[Instruction], steps: list[Step], flow: Flow) -> None:
     """Replace loads and their steps: ptxas makes some narrower, and removes others, which are not counted."""
     removed = find_removed_loads(code, flow.blocks)
-    changed = find_narrowed_loads(code) | dict.fromkeys(removed, ())
+    changed = find_narrowed_loads(code, removed) | dict.fromkeys(removed, ())
     for place, parts in changed.items():
         code[place] = replace(code[place], is_removed=place in removed, parts=parts)
         steps[place] = bind_instruction(code[place])

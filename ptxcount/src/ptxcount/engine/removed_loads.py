@@ -20,8 +20,8 @@ _SIGNED = ("s8", "s16")
 _Source = tuple[tuple[str, ...], AddressSum]
 
 
-def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> set[int]:
-    """Return the places of loads that ptxas removes.
+def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> dict[int, int]:
+    """Return the places of loads that ptxas removes, and that of the load which each repeats: itself if it is unread.
 
     Repeated loads are found in global memory only. Loads with several cache policies count as equal.
     """
@@ -37,30 +37,36 @@ def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]
     sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
     sources = {place: (modifiers[place], _sum_address(address, sums)) for place, address in addresses.items()}
     always = _find_true_guards(code)
-    return unread.union(*(_find_repeated(code, block, sources, always) for block in blocks))
+    removed = {place: place for place in unread}
+    for block in blocks:
+        removed |= _find_repeated(code, block, sources, always)
+    return removed
 
 
 def _find_repeated(
     code: Sequence[Instruction], block: BasicBlock, sources: Mapping[int, _Source], always: Set[Operand | None]
-) -> set[int]:
-    """Return the places of loads that repeat an earlier one in a basic block, by all threads that run this block."""
-    plain, constant, repeated = set[_Source](), set[_Source](), set[int]()
+) -> dict[int, int]:
+    """Return the places of loads that repeat an earlier one in a basic block, by all threads that run this block.
+
+    Return the place of the earlier one with each.
+    """
+    plain, constant, repeated = dict[_Source, int](), dict[_Source, int](), dict[int, int]()
     users = defaultdict[str, set[_Source]](set)
     for place in range(block.start, block.stop) if sources else ():
         instruction, source = code[place], sources.get(place)
         loaded_sources = constant if source and "nc" in source[0] else plain
         if source in loaded_sources:
-            repeated.add(place)
+            repeated[place] = loaded_sources[source]
         if breaks_loads(instruction, "global"):
             plain.clear()
         if source and instruction.guard in always:
-            loaded_sources.add(source)
+            loaded_sources.setdefault(source, place)
             for operand, _ in source[1].terms:
                 users[getattr(operand, "name", "")].add(source)
         for name in instruction.writes & users.keys():
-            changed = users.pop(name)
-            plain -= changed
-            constant -= changed
+            for changed in users.pop(name):
+                plain.pop(changed, None)
+                constant.pop(changed, None)
     return repeated
 
 
