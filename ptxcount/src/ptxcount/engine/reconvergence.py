@@ -38,10 +38,10 @@ def order_blocks(kernel: Entry, flow: Flow) -> Order:
         if paths.dominators.immediate[index] in apart:
             apart.add(index)
     loops = [*_iter_yielding_loops(paths)]
-    places = {loop.place for loop in loops}
+    yielding_blocks = {loop.yielding_block for loop in loops}
     size = len(flow.blocks)
     ranks = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
-    waiting = [size if index in places else rank for index, rank in enumerate(ranks)]
+    waiting = [size if index in yielding_blocks else rank for index, rank in enumerate(ranks)]
     return Order([*waiting, *(rank - size for rank in ranks)], loops)
 
 

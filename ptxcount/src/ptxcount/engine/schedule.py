@@ -49,7 +49,7 @@ class Schedule:
 
     def __init__(self, chunk: Chunk, code: list[CodeBlock], flow: Flow, order: Order) -> None:
         self._chunk, self._code, self._flow, self._order = chunk, code, flow, order
-        self._yielded = YieldedWarps(order.yielding_loops, chunk.shape) if order.yielding_loops else None
+        self._yielded = YieldedWarps.begin(order.yielding_loops, chunk.shape) if order.yielding_loops else None
         #: Masks of the threads that wait at no barrier, by the basic block that they run next; the oldest first. The
         #: number of blocks is added to the block of threads that wait for no others.
         self._ready: dict[int, Array] = {0: ALL_THREADS}

@@ -103,9 +103,10 @@ def _parse_access(
     if is_load and isinstance(value, Group) and len(value.items) == count:
         read_flags = [isinstance(item, Register) and item.name in readers for item in value.items]
         needed = [offset for offset, is_read in zip(offsets, read_flags, strict=True) if is_read] or offsets
-    if instruction.is_masked and len(needed) == _NEVER_MERGED < count:
+    is_partly_used = instruction.is_masked and len(needed) < count
+    if is_partly_used and len(needed) == _NEVER_MERGED:
         return None
-    is_pair = instruction.is_masked and needed in (offsets[:2], offsets[2:])
+    is_pair = is_partly_used and needed in (offsets[:2], offsets[2:])
     return SharedAccess(
         kind, element.size, base, *sums.find_root(place.base), offsets[0], count, tuple(needed), is_pair
     )

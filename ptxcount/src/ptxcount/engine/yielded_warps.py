@@ -5,7 +5,10 @@ others yield to them. Then the barrier is empty: threads that still are in the l
 the loop again take part again, and wait when they leave it.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +22,7 @@ class YieldingLoop(NamedTuple):
     #: Header, all blocks, and the block that begins with the ``YIELD``.
     header: int
     blocks: frozenset[int]
-    place: int
+    yielding_block: int
     #: Blocks to which threads leave the loop, and blocks outside of it whose branches may pass it by.
     exits: frozenset[int]
     branches: frozenset[int]
@@ -27,62 +30,70 @@ class YieldingLoop(NamedTuple):
     behind: frozenset[int]
 
 
-class _LoopThreads:
-    """The threads of a chunk at one loop: a mask of those that take part in its barrier, and masks of warps."""
+@dataclass
+class _LoopState:
+    """The state of a chunk at one loop: a mask of threads, (blocks, threads), and masks of warps, (blocks, warps)."""
 
-    def __init__(self, loop: YieldingLoop, shape: tuple[int, ...]) -> None:
-        self.loop, warps = loop, (shape[0], warp_count(shape[1]))
-        self.participants = np.zeros(shape, bool)
-        #: Warps of which threads have left the loop, and those in which others have yielded since.
-        self.left, self.yielded = np.zeros(warps, bool), np.zeros(warps, bool)
+    loop: YieldingLoop
+    #: Threads that take part in the loop's barrier.
+    participants: Array
+    #: Warps of which threads have left the loop, and those in which others have yielded since.
+    left: Array
+    yielded: Array
+
+    def select(self, rows: Array) -> _LoopState:
+        """Return the state of some blocks."""
+        return _LoopState(self.loop, self.participants[rows], self.left[rows], self.yielded[rows])
 
 
 class YieldedWarps:
-    """The threads of a chunk of a shape (blocks, threads) at each loop that yields."""
+    """The state of a chunk of a shape (blocks, threads) at each loop that yields."""
 
-    def __init__(self, loops: Sequence[YieldingLoop], shape: tuple[int, ...]) -> None:
-        self._all_threads = [_LoopThreads(loop, shape) for loop in loops]
-        self._shape = shape
+    def __init__(self, states: list[_LoopState], shape: tuple[int, ...]) -> None:
+        self._states, self._shape = states, shape
 
-    def select(self, rows: Array) -> "YieldedWarps":
-        """Return the part of some blocks of the chunk."""
-        part = YieldedWarps([threads.loop for threads in self._all_threads], (len(rows), self._shape[1]))
-        for mine, others in zip(part._all_threads, self._all_threads, strict=True):
-            mine.participants, mine.left, mine.yielded = (
-                others.participants[rows],
-                others.left[rows],
-                others.yielded[rows],
-            )
-        return part
+    @classmethod
+    def begin(cls, loops: Iterable[YieldingLoop], shape: tuple[int, ...]) -> YieldedWarps:
+        """Return the state at the start: no thread has entered a loop."""
+        blocks, threads = shape
+        warps = blocks, warp_count(threads)
+        states = [
+            _LoopState(loop, np.zeros(shape, bool), np.zeros(warps, bool), np.zeros(warps, bool)) for loop in loops
+        ]
+        return cls(states, shape)
+
+    def select(self, rows: Array) -> YieldedWarps:
+        """Return the state of some blocks of the chunk."""
+        return YieldedWarps([state.select(rows) for state in self._states], (len(rows), self._shape[1]))
 
     def note_step(self, source: int, index: int, threads: Array) -> None:
         """Note that threads, a mask, go from basic block ``source`` to another: those that enter a loop take part."""
-        for place in self._all_threads:
-            if index == place.loop.header and source not in place.loop.blocks:
-                place.participants |= threads
+        for state in self._states:
+            if index == state.loop.header and source not in state.loop.blocks:
+                state.participants |= threads
 
     def note_run(self, index: int, threads: Array, warps: Array, *, has_waited: bool) -> None:
         """Note that threads, a mask, of warps, a mask (1 or blocks, warps), run a basic block.
 
         ``has_waited`` is False if they did not wait for others there.
         """
-        for place in self._all_threads:
-            if index == place.loop.place:
-                place.yielded |= place.left & warps
-            if index in place.loop.behind:
-                place.left |= warps
-            if index in place.loop.exits and has_waited:
-                place.participants &= ~self._find_threads_of(warps)
-            if index in place.loop.branches:
-                place.participants |= threads
+        for state in self._states:
+            if index == state.loop.yielding_block:
+                state.yielded |= state.left & warps
+            if index in state.loop.behind:
+                state.left |= warps
+            if index in state.loop.exits and has_waited:
+                state.participants &= ~self._find_threads_of(warps)
+            if index in state.loop.branches:
+                state.participants |= threads
 
     def find_threads(self, index: int) -> Array | None:
         """Return a mask (blocks, threads) of those that wait for no others in a basic block; None if all wait."""
-        participants = [place.participants for place in self._all_threads if index in place.loop.exits]
+        participants = [state.participants for state in self._states if index in state.loop.exits]
         if participants:
             passing: Array = ~np.logical_or.reduce(participants)
             return passing
-        yielded = [place.yielded for place in self._all_threads if index in place.loop.behind]
+        yielded = [state.yielded for state in self._states if index in state.loop.behind]
         return self._find_threads_of(np.logical_or.reduce(yielded)) if any(mask.any() for mask in yielded) else None
 
     def _find_threads_of(self, warps: Array) -> Array:
