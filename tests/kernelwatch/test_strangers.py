@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -57,7 +58,7 @@ def measured_projects(
 ) -> Mapping[str, MeasuredProject]:
     """Measure the repositories of the requested tests in parallel; return them by name."""
     requested_tests = {item.name for item in request.session.items}
-    names = [name for name in STRANGERS if any(f"[{name}]" in test for test in requested_tests) and _is_installed(name)]
+    names = [name for name in STRANGERS if any(f"[{name}" in test for test in requested_tests) and _is_installed(name)]
     tmp_path_factory.getbasetemp()  # made here: threads would each make it, and remove each other's
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         measurements = [*pool.map(_measure_project, names, [tmp_path_factory] * len(names))]
@@ -170,34 +171,48 @@ def test_continuous_and_measure_take_two_commits(stranger_project: tuple[Strange
 
 
 @pytest.mark.fleet
+@pytest.mark.parametrize("number_of_workers", [1, 2])  # one worker measures a commit again in the same clone
 @pytest.mark.parametrize("stranger_project", ["a project in C++"], indirect=True)
-def test_fleet_survives_a_killed_worker(stranger_project: tuple[Stranger, MeasuredProject]) -> None:
+def test_fleet_survives_a_killed_worker(
+    stranger_project: tuple[Stranger, MeasuredProject], number_of_workers: int, tmp_path: Path
+) -> None:
     import psutil
 
     _, measured = stranger_project
     project, commits = measured.project, measured.commits[1:3]
-    plain, stored = project.path / "results", project.path / "of-fleet"
-    for number in range(2):  # workers find finished environments
-        clone = project.path / ".asv" / "fleet" / f"{os.uname().nodename}-{number}" / "clone"
+    plain, stored = project.path / "results", tmp_path / "results"
+    for number in range(number_of_workers):  # workers find finished environments
+        clone = tmp_path / f"{os.uname().nodename}-{number}" / "clone"
         shutil.copytree(project.path / ".asv" / "env", clone / ".asv" / "env", symlinks=True)
-    command = ["kernelwatch", "fleet", "--without-gpu", "2", f"{commits[0]}^..{commits[1]}"]
+    options = ["--without-gpu", str(number_of_workers), "--work", str(tmp_path)]
+    command = ["kernelwatch", "fleet", *options, f"{commits[0]}^..{commits[1]}"]
     mark = str(uuid.uuid4())
     environment = project.environment | {"MARK": mark, folders.RESULTS: str(stored)}
     with subprocess.Popen(
         command, cwd=project.path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as driver:
         assert driver.stdout is not None
-        runs: list[int] = []
-        while not runs and driver.poll() is None:
+        workers: dict[Path, int] = {}
+        recorded: list[Path] = []
+        while not recorded and driver.poll() is None:
             time.sleep(0.02)
-            runs = sorted(process_id for process_id, line in processes(mark).items() if " asv run " in line)
-        for run in runs[:1]:
-            os.kill(psutil.Process(run).ppid(), signal.SIGKILL)
+            for process_id, line in processes(mark).items():
+                if " asv run " in line:
+                    with suppress(psutil.NoSuchProcess):
+                        run = psutil.Process(process_id)
+                        workers[Path(run.cwd())] = run.ppid()
+            recorded = [clone for clone in workers if [*clone.glob("results/*/*.runs.jsonl")]]
+        for clone in recorded[:1]:
+            os.kill(workers[clone], signal.SIGKILL)
         output = driver.stdout.read()
-    assert (driver.returncode, bool(runs), "; 0 left" in output) == (0, True, True), output
+    assert (driver.returncode, bool(recorded), "; 0 left" in output) == (0, True, True), output
     expected = {name: document for name, document in documents(plain).items() if document["commit_hash"] in commits}
     assert documents(stored) == expected
     (machine,) = (path.name for path in stored.iterdir() if path.is_dir())
-    assert sorted(run["commits"] for run in record.read_records(stored, machine)) == sorted(
-        [commit] for commit in commits
-    )
+    assert _list_measured_commits(stored, machine) == sorted(commits)
+    subprocess.run([*command, "--bench", "Brighten.track_load"], cwd=project.path, env=environment, check=True)
+    assert _list_measured_commits(stored, machine) == sorted([*commits, *commits])
+
+
+def _list_measured_commits(results: Path, machine: str) -> list[str]:
+    return sorted(commit for run in record.read_records(results, machine) for commit in run["commits"])

@@ -93,12 +93,20 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
         raise
     started = time.monotonic()
     checkout = clone_bundle(bundle, Path(os.environ[WORK_FOLDER], str(worker.name).replace("/", "-"), "clone"))
-    run_asv(commit, checkout, bench)
     results = folders.project_results(checkout)
-    new_files = [results / name for name in git.text(results, "ls-files", "-z", "--others").split("\0") if name]
-    commit_files = [path for path in new_files if path.name in SHARED or path.name.startswith(commit[:8])]
-    files = {str(path.relative_to(results)): path.read_bytes() for path in commit_files}
+    for path in _list_new_files(results, commit[:8]):  # left by a killed worker or an earlier fleet
+        path.unlink()
+    run_asv(commit, checkout, bench)
+    files = {
+        str(path.relative_to(results)): path.read_bytes() for path in _list_new_files(results, commit[:8], *SHARED)
+    }
     return msgspec.msgpack.encode(MeasuredFiles(str(worker.name), files, time.monotonic() - started))
+
+
+def _list_new_files(results: Path, *prefixes: str) -> list[Path]:
+    """Return the paths of results that git does not track and whose names start with one of the prefixes."""
+    names = git.text(results, "ls-files", "-z", "--others").split("\0") if results.exists() else []
+    return [path for name in names if (path := results / name).name.startswith(prefixes)]
 
 
 def run_asv(commit: str, checkout: Path, bench: str) -> None:
