@@ -1,5 +1,6 @@
 """Cached commits of the site: a commit is read again only if an input of its review changes."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,15 @@ def test_cached_commits_are_not_read_again(damage: bytes | None, root: Path, tmp
     path.mkdir() if damage is None else path.write_bytes(damage)
     load_commits()
     assert read == [*commits, head, *commits, head]
+
+
+def test_processes_read_many_commits(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_cache, "MIN_PARALLEL", 2)
+
+    def read_commit(commit: str) -> tuple[str, int]:
+        return commit, os.getpid()
+
+    history = History("gpu", root)
+    values = commit_cache.load_values_by_commit("name", history, tuple[str, int], read_commit, root)
+    assert [commit for commit, _ in values.values()] == list(values) == history.list_commits()
+    assert os.getpid() not in {process for _, process in values.values()}

@@ -1,7 +1,10 @@
 """A cache of values that are computed for each measured commit. A value is reused until one of its inputs changes."""
 
 import itertools
-from collections.abc import Callable
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +18,12 @@ from kernelwatch.store.source_changes import ACKNOWLEDGED_FILE, locate_project
 
 M = TypeVar("M")
 
+#: Number of commits from which several processes read them.
+MIN_PARALLEL = 8
+
+#: Reads a commit, in a worker.
+_read_commit: Callable[[str], object]
+
 
 def load_values_by_commit(
     name: str, history: History, model: type[M], read_commit: Callable[[str], M], root: Path
@@ -26,12 +35,35 @@ def load_values_by_commit(
     path = index.cache_path(name, history.folder)
     cached = index.load_cached(path, dict[str, model]) or {}  # type: ignore[valid-type]
     keys = compute_keys(history, root)
-    read = {key: read_commit(commit) for commit, key in keys.items() if key not in cached}
-    new = msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=dict[str, model])  # type: ignore[valid-type]
-    commits = {commit: new[key] if key in new else cached[key] for commit, key in keys.items()}
+    missing = [commit for commit, key in keys.items() if key not in cached]
+    new = {
+        commit: msgspec.msgpack.decode(content, type=model)
+        for commit, content in zip(missing, _encode_commits(missing, read_commit), strict=True)
+    }
+    commits = {commit: new[commit] if commit in new else cached[key] for commit, key in keys.items()}
     if cached.keys() != {*keys.values()}:
         index.save_cached(path, {key: commits[commit] for commit, key in keys.items()})
     return commits
+
+
+def _encode_commits(commits: Sequence[str], read_commit: Callable[[str], object]) -> list[bytes]:
+    """Return the encoded values of commits. If there are many, a process per core reads neighbouring commits."""
+    if len(commits) < MIN_PARALLEL or "fork" not in multiprocessing.get_all_start_methods():
+        return [msgspec.msgpack.encode(read_commit(commit)) for commit in commits]
+    workers = min(os.cpu_count() or 1, len(commits) // 2)
+    # A forked process has `read_commit`, which need not be picklable.
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(workers, context, initializer=_set_reader, initargs=(read_commit,)) as pool:
+        return list(pool.map(_encode_commit, commits, chunksize=-(-len(commits) // (4 * workers))))
+
+
+def _set_reader(read_commit: Callable[[str], object]) -> None:
+    global _read_commit  # noqa: PLW0603 -- of a worker
+    _read_commit = read_commit
+
+
+def _encode_commit(commit: str) -> bytes:
+    return msgspec.msgpack.encode(_read_commit(commit))
 
 
 def compute_keys(history: History, root: Path) -> dict[str, str]:

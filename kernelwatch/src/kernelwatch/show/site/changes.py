@@ -3,7 +3,8 @@
 import dataclasses
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,15 +84,21 @@ def describe_change(
     }
 
 
-def _list_kernels(history: History, names: Set[str]) -> list[str]:
+def _list_kernels(history: History, names: Iterable[str]) -> list[str]:
     """Return the kernels of configurations; the benchmark instead of a kernel that the suite does not have."""
-    launches = (
-        (benchmark, launch_facts.find_launch(benchmark, params))
-        for benchmark in {name.partition("(")[0] for name in names}
-        for params in configurations.list_combinations(history.find_axes(benchmark))
-        if Point(params, None).format_name(benchmark) in names
-    )
-    return sorted({launch.kernel if launch else benchmark for benchmark, launch in launches})
+    found = (_find_kernels(history, name.partition("(")[0]).get(name) for name in names)
+    return sorted({kernel for kernel in found if kernel is not None})
+
+
+@cache
+def _find_kernels(history: History, benchmark: str) -> dict[str, str]:
+    """Return configuration -> kernel, or the benchmark if the suite has no such kernel."""
+    combinations = configurations.list_combinations(history.find_axes(benchmark))
+    launches = ((params, launch_facts.find_launch(benchmark, params)) for params in combinations)
+    return {
+        Point(params, None).format_name(benchmark): launch.kernel if launch else benchmark
+        for params, launch in launches
+    }
 
 
 def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
