@@ -33,12 +33,11 @@ COMMITS ?= 20
 .PHONY: install bench record measure history fleet site publish docs compare compare-compilers bisect regressions test test-gpu test-languages lint readme clean
 
 # If pip does not work, .venv is created again: an interrupted first `make` leaves a .venv without pip, or with half of it.
-# Two processes install in parallel. Packages that are built need some of these, so they come next. With a driver, PyCUDA and cuda-bindings are installed, too. PyCUDA is built if it has no wheel.
+# Two processes install in parallel. With a driver, PyCUDA and cuda-bindings are installed, too. PyCUDA is built if it has no wheel.
 $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	printf '%s\n' '$(PIP) -r requirements/environment.txt -r requirements/asv.txt' \
-	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77"' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
-	$(CHECKOUT)
+	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77" && $(CHECKOUT)' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
 	  $(BIN)/kernelwatch pycuda-wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
