@@ -98,6 +98,8 @@ CASES: list[tuple[str, str, str]] = [
     *((f"cvt.rn.f16x2.{kind}x2 {{d}}, {{a}}", "u16", "u32") for kind in ("e4m3", "e5m2")),
     *((f"vabsdiff4.u32.{first_type}.{second_type}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
       for first_type in ("u32", "s32") for second_type in ("u32", "s32")),
+    *((f"{name}.u32.{first_type}.u32.{mode}.add {{d}}, {{a}}, {{b}}, {{c}}", "u32", "u32")
+      for name in ("vshl", "vshr") for first_type in ("u32", "s32") for mode in ("clamp", "wrap")),
 ]  # fmt: skip
 
 

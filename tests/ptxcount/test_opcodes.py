@@ -187,6 +187,10 @@ WORDS: list[tuple[str, int, Callable[..., int]]] = [
     ("vmax.s32.s32.s32.min", 3, lambda a, b, c: min(
         max(_sign_extend(a, 32), _sign_extend(b, 32)), _sign_extend(c, 32))),
     ("vmin.u32.u32.u32.add", 3, lambda a, b, c: min(a, b) + c),
+    ("vshr.u32.u32.u32.clamp.add", 3, lambda a, b, c: (a >> min(b, 32)) + c),
+    ("vshr.u32.s32.u32.wrap", 2, lambda a, b: _sign_extend(a, 32) >> b % 32),
+    ("vshl.u32.u32.u32.clamp", 2, lambda a, b: a << min(b, 32)),
+    ("vshl.s32.s32.u32.wrap.add", 3, lambda a, b, c: (_sign_extend(a, 32) << b % 32) + c),
 ]  # fmt: skip
 ENDS = np.array([0, 1, 2, 7, 8, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFF, 0x800000, 0x80008000, 0x7FFF8000,
                  0x7F80FF01, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], np.uint32)  # fmt: skip

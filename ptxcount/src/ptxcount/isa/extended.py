@@ -136,6 +136,15 @@ def _combine_parts(
     return [np.asarray(sum((part & (2**bits - 1)) << bits * k for k, part in enumerate(parts))).astype(dtype)]
 
 
+@op("(vshl|vshr).(u32|s32).(u32|s32).u32.(clamp|wrap)(?:.add)?", "$2 = b32 u32 $2?")
+def _shift_word(opcode: str, total: str, first: str, mode: str, chunk: Chunk, *words: Array) -> list[Array]:
+    """Shift a word by up to 32 places, or by a number of places modulo 32, and add a third word, if there is one."""
+    (value,) = _split_parts(words[0], TYPES[first], 4)
+    places = (np.minimum(words[1], 32) if mode == "clamp" else words[1] & 31).astype(np.int64)
+    shifted = value << places if opcode == "vshl" else value >> places
+    return [sum(words[2:], shifted).astype(TYPES[total].dtype)]
+
+
 @op("slct(.ftz)?.([busf](?:16|32|64)).(s32|f32)", "$2 = $2 $2 $3")
 def _select_by_sign(ftz: str | None, kind: str, sign: str, chunk: Chunk, a: Array, b: Array, c: Array) -> list[Array]:
     """Return ``a`` where ``c`` is zero or greater, else ``b``. So NaN selects ``b``."""
