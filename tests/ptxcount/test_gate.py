@@ -112,7 +112,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
     ([launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: error: PC009 LaunchError: "]),
     ([launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
-     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
+     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; name one of"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: error: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), kernel(8, ("2 * in[", MANY)),
@@ -143,16 +143,16 @@ REFUSED = [
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
     (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors is nan; give a finite number"),
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
-    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
+    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; allowed are threads, load_requests"),
     (f"{LAUNCH}limits = {{ stack_frame_bytes_per_request = 1 }}", 1,
      "stack_frame_bytes has no value per request; remove _per_request"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
-    ("launch = 1", 1, "only tables [[launch]] are allowed"),
+    ("launch = 1", 1, "the file has launch; it must have only tables [[launch]]"),
     (LAUNCH.replace("[[launch]]", "[[launches]]"), 1,
-     "only tables [[launch]] are allowed, and at least one is needed; found: launches"),
+     "the file has launches; it must have only tables [[launch]], at least one"),
     ("{", 1, "PC009 Invalid statement (at line 1"),
-    ("", 1, "only tables [[launch]] are allowed, and at least one is needed; found: nothing"),
+    ("", 1, "the file has nothing; it must have only tables [[launch]], at least one"),
 ]  # fmt: skip
 
 

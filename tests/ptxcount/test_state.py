@@ -165,7 +165,7 @@ def test_address_of_no_space_is_out_of_bounds(window: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "most", "language", "message"), [
-    ("shared", 49152, 4, "a block has 49153 bytes of static shared memory; 49152 are allowed"),
+    ("shared", 49152, 4, "a block has 49153 bytes of static shared memory; at most 49152 are allowed"),
     ("shared", 232448, 7, "a block has 232449 bytes of shared memory; at most 232448 are allowed"),  # cuTile
     ("local", 524288, 4, "a thread has 524289 bytes of local memory; at most 524288 are allowed"),
 ])  # fmt: skip

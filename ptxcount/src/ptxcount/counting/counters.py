@@ -90,7 +90,7 @@ class LaunchCounters:
     def __getattr__(self, name: str) -> Amounts:
         kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}
         if name not in kinds:
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; accesses are in {', '.join(kinds)}")
         return Amounts([access for access in self.accesses if (access.space, access.kind) == kinds[name]])
 
     def _sum_accesses(self, name: str, space: str, kind: str) -> int:

@@ -98,7 +98,7 @@ def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
     similar = get_close_matches(count, totals, 1)
     if similar:
         return f"did you mean {similar[0] + name.removeprefix(count)!r}?"
-    return f"{', '.join(totals)} are allowed; counts of accesses may end in _per_request"
+    return f"allowed are {', '.join(totals)}; counts of accesses may end in _per_request"
 
 
 def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:

@@ -13,6 +13,7 @@ from ..lanes.warps import Array
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Register, Type
 from ..util.errors import PtxError, PtxSyntaxError, UnsupportedInstructionError
+from ..util.grammar import choose_form
 from . import (  # noqa: F401 -- their binders register themselves
     atomic,
     blackwell,
@@ -224,7 +225,9 @@ def _bind_comparison(instruction: Instruction) -> Step:
     expect_count(instruction, 4 if combination else 3)
     targets, sources = split_group(instruction.operands[0]), instruction.operands[1:]
     if len(targets) > (most := 1 if is_set else 2):
-        raise unsupported(instruction, f"it has {len(targets)} results; at most {most} can be written")
+        raise unsupported(
+            instruction, f"it has {len(targets)} results; at most {most} {choose_form(most, 'is', 'are')} allowed"
+        )
     compare = _make_comparison(comparison, kind, "ftz" in names)
 
     def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:

@@ -46,7 +46,8 @@ def find_entry(ptx: str, name: str | None) -> str:
 def require_entry(entries: Collection[str], entry: str) -> None:
     """Raise `LaunchError` if ``entry`` is not the mangled name of a kernel in ``entries``."""
     if entry not in entries:
-        raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
+        remedy = f"name one of {', '.join(map(demangle, entries))} (--entry)" if entries else "the file has none"
+        raise LaunchError(f"there is no kernel {entry!r}; {remedy}")
 
 
 def select_kernels(mangled_names: Collection[str], name: str) -> list[str]:

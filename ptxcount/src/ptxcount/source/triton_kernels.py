@@ -202,7 +202,7 @@ def _view_elements(descriptor: Any) -> Any:
     """View a descriptor's elements; raise `LaunchError` unless the base is a contiguous array with these elements."""
     base = view_array(descriptor.base)
     if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
-        raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
+        raise LaunchError("the base of a tensor descriptor is no C-contiguous array; pass a copy")
     strides = [stride * base.itemsize for stride in descriptor.strides]
     try:
         return np.ndarray(tuple(descriptor.shape), base.dtype, base.reshape(-1).view(np.uint8), 0, strides)

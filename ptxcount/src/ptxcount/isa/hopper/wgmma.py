@@ -121,7 +121,7 @@ def _parse_constants(instruction: Instruction, constants: Sequence[Operand]) -> 
     numbers = [parse_integer(instruction, constant, "a sign or transpose") for constant in constants]
     signs, transposes = numbers[:2], numbers[2:]  # one transpose, that of B, if A is in registers
     if not ({*signs} <= {-1, 1} and {*transposes} <= {0, 1}):
-        needed = "two signs, 1 or -1, and then transposes, 0 or 1, are needed"
+        needed = "they must be two signs, 1 or -1, and then transposes, 0 or 1"
         raise unsupported(instruction, f"its last operands are {', '.join(map(str, numbers))}; {needed}")
     a_transposed, b_transposed = [False] * (2 - len(transposes)) + [bool(number) for number in transposes]
     return prod(signs), a_transposed, b_transposed
@@ -134,9 +134,9 @@ def _parse_form(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     if shape.m != 16 * _WARPS:
         raise unsupported(instruction, f"m is {shape.m}; it must be {16 * _WARPS}")
     if len(types) != 3:
-        raise unsupported(instruction, f"its types are {join_modifiers(types)}; those of d, a and b are needed")
+        raise unsupported(instruction, f"its types are {join_modifiers(types)}; they must be those of d, a and b")
     if ELEMENTS[types[1]].bits < 8:
-        raise unsupported(instruction, f"elements of a are .{types[1]}; at least 8 bits are needed")
+        raise unsupported(instruction, f"elements of a are .{types[1]}; they must have at least 8 bits")
     return shape, types, names
 
 

@@ -124,9 +124,11 @@ def _bind_shift(instruction: Instruction) -> Step:
         for (place,), rows in iter_threads(chunk, readers):
             lane, column = split_address(place)
             if lane % LANES:
-                raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
+                raise chunk.make_fault(
+                    TensorMemoryError, f"the address has lane {lane}; it must be a multiple of {LANES}"
+                )
             if lane:
-                raise unsupported(instruction, f"address with lane {lane}; only lane 0 is supported")
+                raise unsupported(instruction, f"the address has lane {lane}; ptxcount supports only lane 0")
             groups = np.array([find_cta_group(chunk, row, group_size) for row in rows])
             blocks = groups.reshape(-1, 1, 1)
             columns = column + np.arange(_COLUMNS)

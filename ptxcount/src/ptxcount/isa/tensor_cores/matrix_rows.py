@@ -79,7 +79,7 @@ def _parse_tile(instruction: Instruction) -> tuple[_Tile, int, int]:
         raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(allowed)}")
     count, bits = int(number[1]), PACKED.get(kind, tile.bits)
     if tile.rows * count > LANES:
-        raise unsupported(instruction, f".{shape}.{number} does not exist; .x1 and .x2 are allowed")
+        raise unsupported(instruction, f".{shape}.{number} does not exist; allowed are .x1, .x2")
     return tile, count, bits
 
 
