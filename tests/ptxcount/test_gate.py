@@ -112,7 +112,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
     ([launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: error: PC009 LaunchError: "]),
     ([launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
-     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; name one of"]),
+     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has none; of a template, n"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: error: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), kernel(8, ("2 * in[", MANY)),

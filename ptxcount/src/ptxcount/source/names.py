@@ -46,7 +46,9 @@ def find_entry(ptx: str, name: str | None) -> str:
 def require_entry(entries: Collection[str], entry: str) -> None:
     """Raise `LaunchError` if ``entry`` is not the mangled name of a kernel in ``entries``."""
     if entry not in entries:
-        remedy = f"name one of {', '.join(map(demangle, entries))} (--entry)" if entries else "the file has none"
+        remedy = "the file has none; of a template, name an instance, such as scale<float>"
+        if entries:
+            remedy = f"name one of {', '.join(map(demangle, entries))} (--entry)"
         raise LaunchError(f"there is no kernel {entry!r}; {remedy}")
 
 
