@@ -86,6 +86,8 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
     ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines per request are 2; at most 1 are allowed"]),
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
+    ([kernel(2, (BODY, LOCAL.replace("out", " // ptxcount: sectors <= 1 x ideal\nout"))), pin("--accept")], 1,
+     ["scale.cu:6: error: PC007 sectors <= 1 x ideal has no effect"]),  # local memory has no ideal
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n\n    if"))], 0, []),

@@ -130,7 +130,8 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
     """Yield a finding for each limit in the source that an access of this launch exceeds.
 
-    Raises `DirectiveError` for a limit on an unknown count, or relative to an ideal that the count lacks.
+    A limit relative to the ideal applies only to accesses that have an ideal; those to local memory have none. Raises
+    `DirectiveError` for a limit on an unknown count, or relative to an ideal that the count never has.
     """
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
@@ -138,6 +139,8 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
             # A limit on bank conflicts also applies to an access to shared memory that has none.
             present_name = "wavefronts" if limit.name == "bank_conflicts" else limit.name
             accesses = [access for access in row["accesses"] if access.get(present_name)]
+            if limit.relative:
+                accesses = [access for access in accesses if access[ideal_name]]
             if accesses:
                 directives.used_limits.add(limit)
             if text := _describe_excess(limit, ideal_name, accesses):
@@ -163,7 +166,7 @@ def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str,
         requests, unit_text = (access["requests"], " per request") if limit.name in _PER_REQUEST else (1, "")
         value = access[limit.name] / requests
         unit = access[ideal_name] / requests if limit.relative else 1.0
-        if unit and value / unit > worst_ratio:
+        if value / unit > worst_ratio:
             worst_ratio = value / unit
             text = f"{limit.name}{unit_text} are {value:g}; at most {limit.number * unit:g} are allowed"
     return text
