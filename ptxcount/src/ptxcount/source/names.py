@@ -93,7 +93,7 @@ def source_name(mangled: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Demangle a name; return the name unchanged if it is not mangled, or if the C++ library is missing."""
+    """Demangle a name; return it unchanged if it is no valid mangled name, or if the C++ library is missing."""
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library

@@ -89,7 +89,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def shift_left(a: Array, amount: Array) -> Array:
-    """Shift left; larger amounts are clamped to the width."""
+    """Shift left; an amount of at least the width gives 0."""
     places = np.minimum(amount, _count_bits(a) - 1).astype(a.dtype)
     if amount.size == 1:
         return a << places if amount.item() < _count_bits(a) else np.zeros_like(a)
