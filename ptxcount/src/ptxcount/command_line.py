@@ -66,7 +66,7 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
-        epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted, also with findings; 1 the kernel does not compile or run, or it faults; "
+        epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted, also with findings; 1 the kernel faults or cannot be run; "
         "2 --json or --html without a launch, or --html does not name a file in an existing folder.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

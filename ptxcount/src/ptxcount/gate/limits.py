@@ -64,28 +64,33 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _OPTIONAL_COUNTS}
     totals["bank_conflicts"] = _sum_shared(totals, "bank_conflicts")
     for name, limit in counts.launch.limits.items():
-        count, is_per_request = name.removesuffix("_per_request"), name.endswith("_per_request")
+        count = name.removesuffix("_per_request")
         if count not in totals:
             raise LaunchError(f"limit {name!r} names no count; {_suggest_limit(count, name, [*totals])}")
         match = _COUNT.fullmatch(count)
         prefix, amount = match.groups() if match else ("", count)
-        requests = _sum_shared(totals, "requests") if count == "bank_conflicts" else totals.get(f"{prefix}requests")
-        if is_per_request and requests is None:
-            raise LaunchError(f"limit {name!r}: {count} has no value per request; remove _per_request")
-        divisor = (requests or 1) if is_per_request else 1
+        divisor = 1 if count == name else _count_requests(name, prefix, totals)
         lines = [_sum_line(row, prefix, amount) for row in counts.lines]
         ideal = sum(line.ideal for line in lines) / divisor if f"{prefix}ideal_{amount}" in totals else None
         value, allowed = totals[count] / divisor, _resolve_limit(name, limit, ideal)
         if value <= allowed:
             continue
-        text = f"{name} is {value:g}; at most {allowed:g} are allowed"
-        file, line_number = counts.launch.file, 1
+        text, place = f"{name} is {value:g}; at most {allowed:g} are allowed", (counts.launch.file, 1)
         if lines and (match or count == "bank_conflicts"):  # a count of accesses
-            is_relative = isinstance(limit, str)  # then report the line with the largest excess
-            worst = max(lines, key=lambda line: line.amount - (line.ideal if is_relative else 0))
-            file, line_number = worst.file, worst.line
-            text += f"; at this line it is {worst.amount / max(worst.requests, 1):g}" if is_per_request else ""
-        yield Diagnostic(file, line_number, LIMIT, text, launch=counts.launch.label)
+            worst = max(lines, key=lambda line: line.amount - (line.ideal if isinstance(limit, str) else 0))
+            place = worst.file, worst.line
+            text += f"; at this line it is {worst.amount / max(worst.requests, 1):g}" if count != name else ""
+        yield Diagnostic(*place, LIMIT, text, launch=counts.launch.label)
+
+
+def _count_requests(name: str, prefix: str, totals: dict[str, int]) -> int:
+    """Return the requests of a limit ``name`` that ends in ``_per_request``, at least 1."""
+    if name == "bank_conflicts_per_request":
+        return max(_sum_shared(totals, "requests"), 1)
+    if f"{prefix}requests" not in totals:
+        count = name.removesuffix("_per_request")
+        raise LaunchError(f"limit {name!r}: {count} has no value per request; remove _per_request")
+    return max(totals[f"{prefix}requests"], 1)
 
 
 def _sum_shared(totals: dict[str, int], amount: str) -> int:
