@@ -82,7 +82,7 @@ def _parse_comparison(
     the opposite comparison. A third source is combined with each mask.
     """
     if kind.kind in ("pred", "int16x2") or kind.size in (1, 16):
-        raise unsupported(instruction, f"it cannot compare .{kind.name}, only numbers of 16, 32 and 64 bits")
+        raise unsupported(instruction, f"it compares .{kind.name}; it must compare numbers of 16, 32 or 64 bits")
     table: Collection[str] = FLOAT_COMPARISONS if kind.is_float else INTEGER_COMPARISONS
     comparison, combination = choose_modifier(instruction, table), find_modifier(instruction, COMBINATIONS)
     expect_modifiers(instruction, names, {comparison, "ftz", *COMBINATIONS})

@@ -134,7 +134,7 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
             problem = f"{operand.name} is the address of a variable, which .{kind.name} cannot hold"
-            raise unsupported(instruction, problem)
+            raise unsupported(instruction, f"{problem}; use an integer type of 32 or 64 bits")
         return _make_symbol_reader(operand.name, kind, 0)
     raise unsupported(instruction, f"an operand is {format_operand(operand)}; it must be one value of .{kind.name}")
 
