@@ -16,10 +16,12 @@ from tests.ptxcount.tcgen05_kernels import (
     LANE,
     SWIZZLE_CODE,
     SWIZZLES,
+    WAIT,
     describe_product,
     describe_scaled_product,
     fill,
     finish,
+    join_images,
     launch,
     lay_out,
     load_descriptors,
@@ -83,6 +85,20 @@ def test_steps_along_a_row_accumulate() -> None:
     code = f"{describe}{FIRST_THREAD}{steps}{finish(32)}"
     out = run_product(left, right, code, 32)
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, b))
+
+
+def test_products_of_blocks_that_branch_apart() -> None:
+    """Enough blocks to run apart: those with odd numbers branch between the commit of the product and its wait."""
+    blocks, a, b = 16, make_factor(128, 16), make_factor(32, 16)
+    left, right = lay_out(a), lay_out(b)
+    code = make_code(left, right, "f16", describe_product(128, 32), columns=32)
+    branch = "and.b32 %r4, %r1, 1; setp.eq.u32 %p, %r4, 1; @%p bra ODD;\nODD:\n"
+    commit, wait, rest = code.partition(WAIT)
+    image = join_images([left, right])[0]
+    out = np.zeros((blocks, 128, 32), np.uint32)
+    text = write_kernel(f"{commit}{branch}{wait}{rest}", columns=32, size=len(image))
+    launch(text, np.tile(image, blocks), out, blocks, unwritten="error", races="error")
+    np.testing.assert_array_equal(decode(out, "f32"), [multiply_exactly(a, b)] * blocks)
 
 
 #: Code that makes a mask of the lanes 0, 2 and 127, in four words.
