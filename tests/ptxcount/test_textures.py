@@ -91,7 +91,7 @@ def test_fetches_as_in_guide(entry: str, shape: tuple[int, ...], filter_: str, a
 
 @pytest.mark.parametrize("filter_", ["point", "linear"])
 def test_fetches_outside_of_a_border_are_zero(filter_: str) -> None:
-    """No thread reads the array."""
+    """No thread reads the array, but each four lanes are a request all the same."""
     out, outside = np.ones(COUNT, np.float32), np.full(COUNT, -100, np.float32)
     texture = ptxcount.Texture(np.ones((8, 8), np.float32), filter=filter_, address="border")
     counters = sources.execute("textures", "fetch2", [out, texture, outside, outside], threads=COUNT)
