@@ -44,6 +44,11 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 }  # fmt: skip
 
 
+def remove_comments(text: str) -> str:
+    """Return a C++ text with a space instead of each comment; ``//`` in a string literal counts as a comment, too."""
+    return _COMMENT.sub(" ", text)
+
+
 @lru_cache(maxsize=4096)  # without it, constants of constants of constants take exponential time
 def evaluate_constant(
     text: str, source: str, definitions: str = CONSTANTS, depth: int = 8, *, is_strict: bool = False
@@ -65,7 +70,7 @@ def evaluate_constant(
         value = evaluate_constant(last, source, definitions, depth - 1, is_strict=is_strict)
         return f"({value})"
 
-    python = _CAST.sub("", _COMMENT.sub(" ", text)).replace("{", "(").replace("}", ")")
+    python = _CAST.sub("", remove_comments(text)).replace("{", "(").replace("}", ")")
     python = _INTEGER.sub(lambda number: number[1].replace("'", ""), python).strip()  # without suffixes
     expression = re.sub(r"\b[A-Za-z_]\w*", find_value, python)
     with suppress(SyntaxError, ArithmeticError, TypeError, ValueError, KeyError, RecursionError, MemoryError):
