@@ -84,7 +84,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       for n in (1, 2)]),
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors per request are 8; at most 6 are"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
-    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines per request are 2; at most 1 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines per request are 2; at most 1 is allowed"]),
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
     ([kernel(2, (BODY, LOCAL.replace("out", " // ptxcount: sectors <= 1 x ideal\nout"))), pin("--accept")], 1,
      ["scale.cu:6: error: PC007 sectors <= 1 x ideal has no effect"]),  # local memory has no ideal

@@ -75,7 +75,7 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
         value, allowed = totals[count] / divisor, _resolve_limit(name, limit, ideal)
         if value <= allowed:
             continue
-        text, place = f"{name} is {value:g}; at most {allowed:g} are allowed", (counts.launch.file, 1)
+        text, place = f"{name} is {value:g}; {_format_maximum(allowed)}", (counts.launch.file, 1)
         if lines and (match or count == "bank_conflicts"):  # a count of accesses
             worst = max(lines, key=lambda line: line.amount - (line.ideal if isinstance(limit, str) else 0))
             place = worst.file, worst.line
@@ -165,6 +165,10 @@ def _find_ideal(limit: LineLimit) -> str:
     return ideal_name
 
 
+def _format_maximum(number: float) -> str:
+    return f"at most {number:g} {'is' if number == 1 else 'are'} allowed"
+
+
 def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str, Any]]) -> str:
     worst_ratio, text = limit.number, ""
     for access in accesses:
@@ -173,5 +177,5 @@ def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str,
         unit = access[ideal_name] / requests if limit.relative else 1.0
         if value / unit > worst_ratio:
             worst_ratio = value / unit
-            text = f"{limit.name}{unit_text} are {value:g}; at most {limit.number * unit:g} are allowed"
+            text = f"{limit.name}{unit_text} are {value:g}; {_format_maximum(limit.number * unit)}"
     return text
