@@ -86,7 +86,7 @@ def test_st_bulk_stores_zeros(form: str) -> None:
 
 
 def test_misaligned_st_bulk_is_refused() -> None:
-    with pytest.raises(MisalignedError, match="64 bytes at shared address 4: multiples of 8 are needed"):
+    with pytest.raises(MisalignedError, match="64 bytes at shared address 4; both must be multiples of 8"):
         _count("st.bulk.shared::cta [%r1+4], 64, 0;")
 
 

@@ -157,6 +157,17 @@ def test_limits_of_powers_of_two_as_in_cuda(rounding: str, bits: int, expected: 
     assert got[0] == expected << 8 | code_of_one  # the second number is in the lower byte
 
 
+def test_powers_of_two_become_bfloat16_and_return() -> None:
+    """In bfloat16, 2**(c - 127) has the exponent c; 2**-127 is subnormal. The second number has the code c - 1."""
+    codes = np.arange(1, 255, dtype=np.uint16)
+    words = evaluate("cvt.rn.bf16x2.ue8m0x2", [codes << 8 | codes - 1], np.uint32)
+    lower = np.where(codes == 1, 0x40, codes - 1 << 7)
+    assert words.tolist() == (codes.astype(np.uint32) << 23 | lower).tolist()
+    for rounding in ("rz", "rp"):
+        returned = evaluate(f"cvt.{rounding}.ue8m0x2.bf16x2", [words], np.uint16)
+        assert returned.tolist() == (codes << 8 | codes - 1).tolist()
+
+
 @pytest.mark.parametrize("load", ["v8.b32", "v4.b64", "v8.f32", "v4.u64", "L1::no_allocate.v8.u32", "nc.v4.b64"])
 def test_32_bytes_a_thread_are_a_sector_each(load: str) -> None:
     kind = "f32" if load.endswith("f32") else f"b{load[-2:]}"

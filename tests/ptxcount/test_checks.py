@@ -103,10 +103,10 @@ ARRAYS = GOOD["args"][:2]
 
 
 @pytest.mark.parametrize(("change", "text"), [
-    ({"entry": "nothing"}, r"no kernel 'nothing'; the file has off_by_one"),
+    ({"entry": "nothing"}, r"no kernel 'nothing'; name one of off_by_one"),
     ({"grid": (1, 1)}, r"grid is \(1, 1\); give three numbers"),
-    ({"grid": (1, 65536, 1)}, "grid.y is 65536; 1 to 65535 are allowed"),
-    ({"block": (2048, 1, 1)}, "block.x is 2048; 1 to 1024 are allowed"),
+    ({"grid": (1, 65536, 1)}, "grid.y is 65536; allowed are 1 to 65535"),
+    ({"block": (2048, 1, 1)}, "block.x is 2048; allowed are 1 to 1024"),
     ({"block": (32, 33, 1)}, "has 1056 threads; at most 1024"),
     ({"args": ARRAYS}, "takes 3 arguments, not 2"),
     ({"args": [*ARRAYS, np.int64(3)]}, "argument 2 has 8 bytes; off_by_one takes 4"),

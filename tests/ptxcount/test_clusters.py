@@ -237,7 +237,7 @@ def test_failed_requests_are_a_finding(multicast: str, cluster: int) -> None:
 
 
 @pytest.mark.parametrize(("base", "offset", "error", "message"), [
-    ("response", 8, MisalignedError, "a response at shared address 8: a multiple of 16 is needed"),
+    ("response", 8, MisalignedError, "a response at shared address 8; it must be a multiple of 16"),
     ("300000", 0, OutOfBoundsError, "16 bytes at shared address 300000; the block has 8"),  # without `response`
 ])  # fmt: skip
 def test_misplaced_response_is_refused(base: str, offset: int, error: type[KernelFaultError], message: str) -> None:

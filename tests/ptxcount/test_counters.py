@@ -57,6 +57,18 @@ def test_rules_count_as_sets_do(name: str, width: int) -> None:
             assert sum_rules(rule, three_blocks, everyone, (3, threads), width) == [3 * count for count in expected]
 
 
+def test_unknown_amounts_are_refused() -> None:
+    counters = LaunchCounters(0)
+    assert counters.loads.sectors_per_request == 0  # no requests
+    with pytest.raises(AttributeError, match="LaunchCounters has no 'stors'; accesses are by loads, stores, "):
+        _ = counters.stors
+    for name in ("sector", "sector_per_request"):
+        with pytest.raises(
+            AttributeError, match=r"Amounts has no 'sector'; allowed are requests, sectors, .*_per_request"
+        ):
+            getattr(counters.loads, name)
+
+
 @pytest.mark.parametrize("first", [0, (1 << 32) - 256, (1 << 32) - 128, (1 << 41) - 512])
 @pytest.mark.parametrize("apart", [4, 1 << 32, (1 << 32) + 4])
 def test_far_addresses_are_distinct(first: int, apart: int) -> None:

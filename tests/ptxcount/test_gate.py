@@ -84,8 +84,10 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
       for n in (1, 2)]),
     ([_behind("sectors <= 1.5 x ideal")], 1, ["scale.cu:6: error: PC002 sectors per request are 8; at most 6 are"]),
     ([_behind("requests <= 31")], 1, ["scale.cu:6: error: PC002 requests are 32; at most 31 are allowed"]),
-    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines per request are 2; at most 1 are allowed"]),
+    ([_behind("lines <= 1")], 1, ["scale.cu:6: error: PC002 lines per request are 2; at most 1 is allowed"]),
     ([_behind("wavefronts <= 4")], 1, ["scale.cu:6: error: PC007 wavefronts <= 4 has no effect"]),  # of shared memory
+    ([kernel(2, (BODY, LOCAL.replace("out", " // ptxcount: sectors <= 1 x ideal\nout"))), pin("--accept")], 1,
+     ["scale.cu:6: error: PC007 sectors <= 1 x ideal has no effect"]),  # local memory has no ideal
     # waivers
     ([_behind("ignore[rise] the data is small", 8)], 0, []),
     ([kernel(8, ("    if", "// ptxcount: ignore[PC003] the data is small\n// more\n\n    if"))], 0, []),
@@ -112,7 +114,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([launch(LAUNCH + "cluster = [2]\n")], 2, [NEW, GONE]),
     ([launch(LAUNCH + "cluster = 3\n")], 2, ["ptxcount.toml:1: error: PC009 LaunchError: "]),
     ([launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
-     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has"]),
+     ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has none; of a template, n"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
         "ptxcount.toml:1: error: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), kernel(8, ("2 * in[", MANY)),
@@ -143,16 +145,16 @@ REFUSED = [
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
     (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors is nan; give a finite number"),
     (f"{LAUNCH}limits = {{ sector = 1 }}", 1, "limit 'sector' names no count; did you mean 'load_sectors'?"),
-    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; threads, load_requests"),
+    (f"{LAUNCH}limits = {{ nonsense = 1 }}", 1, "limit 'nonsense' names no count; allowed are threads, load_requests"),
     (f"{LAUNCH}limits = {{ stack_frame_bytes_per_request = 1 }}", 1,
      "stack_frame_bytes has no value per request; remove _per_request"),
     (f'{LAUNCH}name = "\\u001b[31m"', 1, "the name '\\x1b[31m' has unprintable characters"),
     (f'{LAUNCH}name = "x"\n{LAUNCH}name = "x"', 1, "2 launches have the name 'x'"),
-    ("launch = 1", 1, "only tables [[launch]] are allowed"),
+    ("launch = 1", 1, "the file has launch; it must have only tables [[launch]]"),
     (LAUNCH.replace("[[launch]]", "[[launches]]"), 1,
-     "only tables [[launch]] are allowed, and at least one is needed; found: launches"),
+     "the file has launches; it must have only tables [[launch]], at least one"),
     ("{", 1, "PC009 Invalid statement (at line 1"),
-    ("", 1, "only tables [[launch]] are allowed, and at least one is needed; found: nothing"),
+    ("", 1, "the file has nothing; it must have only tables [[launch]], at least one"),
 ]  # fmt: skip
 
 

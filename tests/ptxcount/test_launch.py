@@ -105,7 +105,7 @@ def test_error_for_a_template_suggests_an_instance(tmp_path: Path) -> None:
     source.write_text("namespace own { template <typename T, int N> __global__ void tm(T* x) { x[N] = 0; } }")
     ptx = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
     assert [kernel_counts.find_kernel(source, ptx, name) for name in (None, "k")] == ["k", "k"]
-    with pytest.raises(ptxcount.LaunchError, match=r"^there is no kernel 'other'; the file has k$"):
+    with pytest.raises(ptxcount.LaunchError, match=r"^there is no kernel 'other'; name one of k \(--entry\)$"):
         kernel_counts.find_kernel(source, ptx, "other")
     advice = r"tm is a template: name an instance, such as 'own::tm<float, 16>' \(--entry\)$"
     with pytest.raises(ptxcount.LaunchError, match=f"^{advice}"):
@@ -116,7 +116,7 @@ def test_error_for_a_template_suggests_an_instance(tmp_path: Path) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"entry": "scale"}, "'scale' names 2 kernels; name one of void own::scale<float>.float., float., void"),
-    ({"entry": "cale"}, "no kernel 'cale'; the file has first, void own::scale<"),
+    ({"entry": "cale"}, "no kernel 'cale'; name one of first, void own::scale<"),
     ({"entry": ""}, "no kernel ''"),
     ({"grid": 2.0}, "grid is 2.0; give one to three whole numbers"),
     ({"grid": ()}, r"grid is \(\); give one to three whole numbers"),

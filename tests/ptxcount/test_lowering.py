@@ -79,7 +79,9 @@ def test_incomplete_barrier_is_an_error(code: str) -> None:
 
 def test_partial_copy_needs_full_alignment() -> None:
     code = ".shared .align 16 .b8 s[16]; cp.async.cg.shared.global [s], [%rd1+4], 16, 4;"
-    with pytest.raises(errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4: a multiple of 16 is needed"):
+    with pytest.raises(
+        errors.MisalignedError, match=r"a copy of 16 bytes at 0x\w+4; the address must be a multiple of 16"
+    ):
         _run(code, threads=1)
 
 

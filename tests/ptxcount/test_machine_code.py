@@ -127,6 +127,18 @@ def test_merged_loads_sink_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize(("amount", "can_merge"), [(4, True), (68, False)])
+def test_shift_beyond_the_width_is_zero(amount: int, can_merge: bool) -> None:
+    """Two loads are adjacent if the shift, too, multiplies the thread's index by 16."""
+    body = f"""
+        mov.u32 %r1, s; shl.b32 %r2, %r0, {amount}; add.s32 %r3, %r1, %r2; mad.lo.s32 %r4, %r0, 16, %r1;
+        ld.shared.u32 %r5, [%r3]; ld.shared.u32 %r6, [%r4+4]; add.u32 %r7, %r5, %r6; st.shared.u32 [s], %r7;
+    """
+    program = parse(module(body, 0, ".shared .align 16 .b8 s[1024];"))
+    groups = prepare_executable(program, "snippet").mergeable_groups
+    assert any(group.kind == "load" for group in groups) is can_merge
+
+
 def test_sunk_load_counts_for_the_storing_threads() -> None:
     """One of 96 threads stores the sum, and only its warp loads it, once in each of four blocks."""
     body = """

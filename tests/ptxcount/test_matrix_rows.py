@@ -10,7 +10,7 @@ import pytest
 
 import ptxcount
 from ptxcount.lanes.warps import Array
-from tests.ptxcount.snippets import list_registers, module
+from tests.ptxcount.snippets import execute_snippet, list_registers, module
 from tests.ptxcount.tcgen05_kernels import Layout
 
 RNG = np.random.default_rng(8)
@@ -117,3 +117,14 @@ def test_rows_as_in_cutlass(name: str, kind: str) -> None:
     access = next(a for a in counters.accesses if a.source and instruction in text.splitlines()[a.source.ptx_line - 1])
     row_count = len({*LAYOUTS[name].rows.offsets().tolist()})
     assert (access.space, access.requests, access.wavefronts) == ("shared", 1, row_count // 8)
+
+
+def test_movmatrix_transposes_a_square_of_halves() -> None:
+    """Lane n has the elements 2 * (n % 4) and the next one of row n // 4, in the halves of a word."""
+    square = np.arange(64, dtype=np.uint16).reshape(8, 8)
+    words, out = square.view(np.uint32).ravel(), np.zeros(32, np.uint32)
+    body = """ld.param.u64 %rd1, [p0]; ld.param.u64 %rd2, [p1]; mad.wide.u32 %rd1, %r0, 4, %rd1;
+        mad.wide.u32 %rd2, %r0, 4, %rd2; ld.global.u32 %r1, [%rd1];
+        movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; st.global.u32 [%rd2], %r2;"""
+    execute_snippet(module(body, 2), [words, out])
+    np.testing.assert_array_equal(out.view(np.uint16).reshape(8, 8), square.T)

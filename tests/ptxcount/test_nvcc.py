@@ -157,7 +157,7 @@ LIMITS = [
 @pytest.mark.parametrize(("text", "limit"), LIMITS)
 def test_variable_sets_the_time_limit(text: str, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NVCC_TIME_LIMIT", text)
-    error = pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT='.*' must be above 0 and below 1000000 seconds")
+    error = pytest.raises(CompileError, match=r"^NVCC_TIME_LIMIT is '.*'; it must be above 0 and below 1000000 seconds")
     with error if limit is None else nullcontext():
         assert cuda_compiler.find_time_limit() == limit
 

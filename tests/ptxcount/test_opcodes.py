@@ -214,3 +214,13 @@ def test_fns_finds_the_nth_set_bit() -> None:
     operands = [np.array(column, np.int64).astype(np.uint32) for column in zip(*cases, strict=True)]
     results = evaluate("fns.b32", operands, "u4").tolist()
     assert results == [_fns(*case) for case in cases]
+
+
+@pytest.mark.parametrize("name", ["and", "or"])
+def test_lop3_combines_its_predicate(name: str) -> None:
+    """The predicate is that of a result that is not 0; the table 0x80 is the AND of the three operands."""
+    a, b, c = (np.array(column, np.uint32) for column in ([6, 6, 6, 6], [3, 3, 3, 3], [2, 1, 2, 1]))
+    third = np.array([True, True, False, False])
+    code = f"setp.ne.u32 %p1, {{e}}, 0; lop3.{name}.b32 %r1|{{d}}, {{a}}, {{b}}, {{c}}, 0x80, %p1"
+    expected = [getattr(operator, f"{name}_")(bool(6 & 3 & int(x)), bool(y)) for x, y in zip(c, third, strict=True)]
+    assert evaluate(code, [a, b, c, third.astype(np.uint32)], "?").tolist() == expected

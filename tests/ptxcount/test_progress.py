@@ -91,10 +91,25 @@ def test_changing_retries_are_no_polls() -> None:
     ptx = _compile(
         "int* a", "int old = a[1], assumed; do { assumed = old; old = atomicCAS(a, assumed, assumed + 1); } "
         "while (assumed != old);", "while (atomicAdd(a, 1) < 9);",
+        "int i = 0, x; do { if (i & 1) { x = 5; asm volatile(\"\"); } else { x = 6; asm volatile(\"\"); } "
+        "i += atomicExch(a, x) != 7; } while (i < 8);",
     )  # fmt: skip
-    for kernel, requests in (("k0", 32), ("k1", 2)):  # each swap succeeds for one lane; a sum of 32 ones exceeds 9
+    # Each swap succeeds for one lane; a sum of 32 ones exceeds 9; a branch chooses the value of an exchange.
+    for kernel, requests in (("k0", 32), ("k1", 2), ("k2", 8)):
         counters = ptxcount.count(ptx, kernel, 1, 32, [np.zeros(64, np.int32)])
         assert (counters.totals()["atomic_requests"], counters.polls) == (requests, 0)
+
+
+@pytest.mark.parametrize("code", ["ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r4}, [s];",
+                                  "stmatrix.sync.aligned.m8n8.x1.shared.b16 [s], {%r4};"])  # fmt: skip
+def test_loop_that_accesses_matrices_has_no_polls(code: str) -> None:
+    """Block 0 waits for a store of block 1, which polls no value."""
+    body = f"""ld.param.u64 %rd1, [p0]; mov.u32 %r4, 0; st.shared.u32 [s], %r4; mov.u32 %r1, %ctaid.x;
+        setp.eq.u32 %p1, %r1, 1; @%p1 bra STORE;
+        AGAIN: {code} ld.volatile.global.u32 %r5, [%rd1]; setp.eq.u32 %p2, %r5, 0; @%p2 bra AGAIN; bra END;
+        STORE: bar.sync 0; st.volatile.global.u32 [%rd1], 1; END:"""
+    text = module(body, 1, ".shared .align 16 .b8 s[128];")
+    assert execute_snippet(text, [np.zeros(1, np.uint32)], blocks=2).polls == 0
 
 
 def test_unreleased_lock_is_a_deadlock() -> None:

@@ -81,6 +81,7 @@ def test_block_reads_what_an_earlier_block_wrote() -> None:
 
 
 def test_thread_that_reads_is_named() -> None:
+    """Thread 40 writes the last byte of its word, which begins at byte 160; thread 41 loads this word."""
     (finding,), _ = _count(["@%p1 st.global.u8 [%rd2+3], 1;", _BARRIER, _LOAD])
     assert "thread (41, 0, 0): non-coherent load of 4 bytes at byte 160 of argument 0" in finding.message
 

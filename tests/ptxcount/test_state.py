@@ -157,6 +157,17 @@ def test_alloca_is_aligned(align: int) -> None:
     assert out.tolist() == [second, third]
 
 
+def test_restored_stack_gives_its_memory_again() -> None:
+    """The second allocation begins where the first one began."""
+    body = """
+        ld.param.u64 %rd1, [p0]; alloca.u64 %rd5, 8; stacksave.u64 %rd2; alloca.u64 %rd3, 8; stackrestore.u64 %rd2;
+        alloca.u64 %rd4, 8; sub.u64 %rd4, %rd4, %rd3; sub.u64 %rd3, %rd3, %rd5; st.global.v2.u64 [%rd1], {%rd3, %rd4};
+    """
+    out = np.ones(2, np.int64)
+    execute_snippet(module(body, 1), [out], threads=1)
+    assert out.tolist() == [8, 0]
+
+
 @pytest.mark.parametrize("window", [5, 9, 127, 128, 255])
 def test_address_of_no_space_is_out_of_bounds(window: int) -> None:
     body = f"mov.u64 %rd1, {window << 56 | 64:#x}; ld.u32 %r1, [%rd1];"  # the upper byte of an address tells its space
@@ -165,7 +176,7 @@ def test_address_of_no_space_is_out_of_bounds(window: int) -> None:
 
 
 @pytest.mark.parametrize(("space", "most", "language", "message"), [
-    ("shared", 49152, 4, "a block has 49153 bytes of static shared memory; 49152 are allowed"),
+    ("shared", 49152, 4, "a block has 49153 bytes of static shared memory; at most 49152 are allowed"),
     ("shared", 232448, 7, "a block has 232449 bytes of shared memory; at most 232448 are allowed"),  # cuTile
     ("local", 524288, 4, "a thread has 524289 bytes of local memory; at most 524288 are allowed"),
 ])  # fmt: skip

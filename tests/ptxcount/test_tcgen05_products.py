@@ -16,10 +16,12 @@ from tests.ptxcount.tcgen05_kernels import (
     LANE,
     SWIZZLE_CODE,
     SWIZZLES,
+    WAIT,
     describe_product,
     describe_scaled_product,
     fill,
     finish,
+    join_images,
     launch,
     lay_out,
     load_descriptors,
@@ -83,6 +85,20 @@ def test_steps_along_a_row_accumulate() -> None:
     code = f"{describe}{FIRST_THREAD}{steps}{finish(32)}"
     out = run_product(left, right, code, 32)
     np.testing.assert_array_equal(decode(out, "f32"), multiply_exactly(a, b))
+
+
+def test_products_of_blocks_that_branch_apart() -> None:
+    """Enough blocks to run apart: those with odd numbers branch between the commit of the product and its wait."""
+    blocks, a, b = 16, make_factor(128, 16), make_factor(32, 16)
+    left, right = lay_out(a), lay_out(b)
+    code = make_code(left, right, "f16", describe_product(128, 32), columns=32)
+    branch = "and.b32 %r4, %r1, 1; setp.eq.u32 %p, %r4, 1; @%p bra ODD;\nODD:\n"
+    commit, wait, rest = code.partition(WAIT)
+    image = join_images([left, right])[0]
+    out = np.zeros((blocks, 128, 32), np.uint32)
+    text = write_kernel(f"{commit}{branch}{wait}{rest}", columns=32, size=len(image))
+    launch(text, np.tile(image, blocks), out, blocks, unwritten="error", races="error")
+    np.testing.assert_array_equal(decode(out, "f32"), [multiply_exactly(a, b)] * blocks)
 
 
 #: Code that makes a mask of the lanes 0, 2 and 127, in four words.
@@ -181,7 +197,7 @@ WRONG_DESCRIPTORS: list[tuple[int, int | None, type[Exception], str]] = [
     (BASE_OFFSET | SWIZZLES["128"].code * SWIZZLE_CODE, None, UnsupportedInstructionError, "base offset"),
     (ABSOLUTE_STRIDE, None, UnsupportedInstructionError, "absolute stride"),
     (0, describe_product(128, 64, left=7), TensorMemoryError, "the type of A, are 7; they must be 0"),
-    (0, describe_product(96, 64), TensorMemoryError, "96 x 64 is no shape .*; M must be one of 128, 64"),
+    (0, describe_product(96, 64), TensorMemoryError, "96 x 64 is no shape .*; allowed M are 128, 64"),
     (0, describe_product(256, 64), TensorMemoryError, "256 x 64 is no shape"),
     (0, describe_product(128, 64, sparse=1), TensorMemoryError, "bit 2 of the instruction descriptor"),
 ]
@@ -226,12 +242,12 @@ def test_unwritten_factor_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize(("form", "text"), [
-    (f"tcgen05.shift.cta_group::1.down [%d+{32 * LANE}]", "address with lane 32; only lane 0 is supported"),
+    (f"tcgen05.shift.cta_group::1.down [%d+{32 * LANE}]", "the address has lane 32; ptxcount supports only lane 0"),
     ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
      "the PTX ISA does not tell if the product reads the rows before or after their shift"),
     (f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
      r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed"),
-    ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; 2 are needed"),
+    ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; it needs 2"),
     (f"mov.u32 %r7, {describe_scaled_product(64, 'e2m1', 'ue8m0', is_long=True)};\n"
      "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%d], %a, %b, %r7, [%d+8], [%d+16], %no",
      r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec"),

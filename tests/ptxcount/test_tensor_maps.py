@@ -28,7 +28,7 @@ def _compile() -> str:
 #: Parts of conditions that the GPU rejects -> part of ptxcount's error. A condition is written as "group: name".
 REFUSALS = {
     "global_address = 8": "must be a multiple of 16", "rank = 0": "has 2 coordinates; it needs 1",
-    "rank = 2": "the shape (0, 64, 64)", "rank = 7": "rank is 7; it is the number of dimensions minus 1",
+    "rank = 2": "the shape (0, 64, 64)", "rank = 7": "rank is 7; allowed are 0 to 4",
     "box_dim 0 = 3": "it must have a multiple of 16",
     "box_dim 1 = 0": "box is (0, 16)", "global_dim 0 = 0": "the shape (64, 0)",
     "element_stride 1 = 0": "element strides are (0, 1)",
@@ -36,17 +36,18 @@ REFUSALS = {
     "swizzle_mode = 1, box (16": "at most 32, the span of", "fill_mode = 1": "only floats can be filled with NaN",
     "'offset'": "the tensor is at address", "'extents'": "the tensor ", "'pitches'": " has a stride", "'box'": "box ",
     "'steps'": "element strides are (", "'interleave': 16}": "an interleaved layout needs 3", "'fill'": "only floats",
-    "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels; 1 to 1024",
+    "'corners'": "corner", "'channels'": " channels", "'pixels'": " pixels; allowed are 1 to 1024",
     "im2col (64, 64) plain": "im2col needs 3", "at (1, 0)": "starts at byte 4 of a row (coordinate 1)",
     "at (3, 2)": "starts at byte 12 of a row (coordinate 3)", "box beyond: store_": "the tile store starts at",
     "box beyond: reduce_": "the tile store starts at", "map of ": "the tensor map is for",
     "at (1, 0, 0, 0)": "(coordinate 1)", "at (2, 0, 0, 0)": "(coordinate 2)",
     "im2col: im2col": "the column begins at", "im2col: store_im2col at": "the tile store starts at",
-    "im2col: store_im2col corners": "the column store", " to 64": "shared address 64: a multiple of 128 is needed",
-    " to 1040": "shared address 1040: a multiple of 128 is needed", "bytes, shared 262144": " bytes of shared memory",
+    "im2col: store_im2col corners": "the column store", " to 64": "shared address 64; it must be a multiple of 128",
+    " to 1040": "shared address 1040; it must be a multiple of 128", "bytes, shared 262144": " bytes of shared memory",
     "4096 bytes, shared 16128": " bytes of shared memory", "global 1073741824": "in no array: 1073725440 bytes after ",
-    "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes: a multiple of 16",
-    "bulk_load: 40 bytes": "40 bytes: a multiple of 16", "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
+    "barrier + 4": "8 bytes at", "bulk_load: 8 bytes": "8 bytes; it must be a multiple of 16",
+    "bulk_load: 40 bytes": "40 bytes; it must be a multiple of 16",
+    "bulk_prefetch: 64 bytes, shared 0, global 8": "a prefetch at",
     "bulk_reduce: 64 bytes, shared 0, global 8": "is not a multiple of 16",
 }  # fmt: skip
 #: Launches that are undefined in PTX and that the GPU runs -> part of ptxcount's error.
@@ -106,10 +107,10 @@ CONDITIONS_OF_MAPS: list[tuple[type, Any, dict[str, Any], str]] = [
     (ptxcount.TensorMap, FLOATS, {"box": (4, 32), "swizzle": 48}, "swizzle is 48; allowed are 0, 32, 64, 128"),
     (ptxcount.TensorMap, FLOATS[::-1], {"box": (8, 32)}, r"-256 bytes; the stride must be from 0 to 2\*\*40 - 1"),
     (ptxcount.TensorMap, np.zeros((64, 128), "f4")[:, ::2], {"box": (8, 32)},
-     r"strides of \(512, 8\) bytes; elements of a row must be contiguous"),
+     r"strides of \(512, 8\) bytes has no contiguous rows"),
     (ptxcount.TensorMap, FLOATS, {"box": (8, 16), "steps": (1,)}, r"strides are \(1,\); .*each axis of \(64, 64\)"),
-    (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements have 16 bytes; 1, 2, 4 or 8"),
-    (ptxcount.TensorMap, np.zeros((1,) * 6, "f4"), {"box": (8,) * 6}, "the tensor has 6 dimensions; 1 to 5"),
+    (ptxcount.TensorMap, FLOATS.astype("c16"), {"box": (8, 8)}, "elements have 16 bytes; allowed are 1, 2, 4, 8"),
+    (ptxcount.TensorMap, np.zeros((1,) * 6, "f4"), {"box": (8,) * 6}, "tensor has 6 dimensions; allowed are 1 to 5"),
     (ptxcount.TensorMap, FLOATS, {"box": (256, 256)}, r"box \(256, 256\) has 262144 bytes; at most 232448, a block"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (0,)}, r"upper corner is \(0,\); give 2 numbers"),
     (ptxcount.Im2colMap, IMAGES, COLUMN | {"upper": (-6, 0)}, r"no pixel.* between the corners \(0, 0\) and \(-6, 0\)"),
@@ -165,7 +166,7 @@ def test_wrong_number_of_im2col_offsets_is_refused() -> None:
     copy = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
     body = "mov.b64 %rd1, p0; cvta.param.u64 %rd1, %rd1; mov.u32 %r2, 0; mov.u32 %r1, s; mov.u16 %h1, 0;"
     text = module(f"{body} {copy} [%r1], [%rd1, {{%r2, %r2, %r2, %r2}}], [b], {{%h1}};", 1, _TILE_AND_BARRIER, maps=1)
-    with pytest.raises(LaunchError, match=r"the number of im2col offsets is 1; a tensor map of 4 dimensions needs 2"):
+    with pytest.raises(LaunchError, match=r"tensor map of 4 dimensions has 1 im2col offset; it needs 2"):
         execute_snippet(text, [ptxcount.Im2colMap(IMAGES, **COLUMN)], threads=1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from ptxcount.counting.transactions import SECTOR
 from ptxcount.lanes import symbolic_values
 from ptxcount.lanes.symbolic_values import COMPARISONS, SUM_RULES, Sum, Value, dense
+from ptxcount.lanes.warps import choose
 from ptxcount.machine.regions import ArrayPart, Region
 from ptxcount.ptx.program import TYPES
 
@@ -123,3 +124,15 @@ def test_access_notes_its_sectors(blocks: list[int], threads: range | list[int],
     ArrayPart(region, Sum(column, row), 4, places=None, chosen=slice(None)).mark_sectors(written=written)
     touched = np.flatnonzero(flags if written else read_flags[fetch])
     assert touched.tolist() == np.unique((column + row - BASE) // SECTOR).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "u1", "f2", "i4", "f4", "u8", "f8", "V16"])
+@pytest.mark.parametrize("size", [31, 1 << 13])  # few elements, and so many that bits are blended
+def test_choose_selects_as_numpy_does(dtype: str, size: int) -> None:
+    rng = np.random.default_rng(size)
+    mask, element_size = rng.random((1, size)) < 0.5, np.dtype(dtype).itemsize
+    top = 2 if dtype == "bool" else 256
+    chosen, alternative = (rng.integers(0, top, (1, size * element_size), np.uint8).view(dtype) for _ in range(2))
+    selected = choose(mask, chosen, alternative)
+    assert selected.dtype == dtype
+    assert selected.tobytes() == np.where(mask, chosen, alternative).tobytes()

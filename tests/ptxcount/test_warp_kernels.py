@@ -144,3 +144,29 @@ def test_wrong_launch_of_warp_is_refused(arrays: Arrays, warp_copy: Record) -> N
     warp_copy.is_generic = True
     with pytest.raises(LaunchError, match="the Warp kernel copy is generic; pass one of its overloads"):
         ptxcount.count(warp_copy, None, 8, 32, both)
+
+
+#: Type of a parameter of Warp: vectors have two elements of float32.
+VECTOR = Record(__name__="vec2f", _wp_scalar_type_=np.float32, _shape_=(2,))
+#: Type of a parameter, wrong values, and the message.
+WRONG_VALUES: list[tuple[Any, list[Any], str]] = [
+    (Record(ndim=1, dtype=float), [np.zeros(8), np.zeros(8, np.int32), np.zeros((2, 4), np.float32)],
+     r"argument x is an array of .*; it must have float32 and 1 dimension$"),
+    (Record(ndim=1, dtype=VECTOR), [np.zeros(8, np.float32), np.zeros((4, 2))], "float32 and 2 dimensions$"),
+    (VECTOR, [np.zeros(2, np.int32)], "it must have float32 and 1 dimension$"),
+    (int, [1 << 31, 6.5, float("nan")], "argument x is .*; it must be a whole number that int32 can hold$"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "values", "message"), WRONG_VALUES)
+def test_other_types_than_those_of_warp_are_refused(
+    kind: Any, values: list[Any], message: str, arrays: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = make_warp_kernel(monkeypatch, write_copy([BOUNDS, ARRAY, ARRAY]), x=kind, o=Record(ndim=1))
+    for value in values:
+        with pytest.raises(LaunchError, match=message):
+            adapt_kernel(kernel, None, [value, arrays.output], "sm_90", 8, 32)
+
+
+def test_array_of_warp_may_be_none(arrays: Arrays, warp_copy: Record) -> None:
+    assert adapt_kernel(warp_copy, None, [None, arrays.output], "sm_90", 8, 32).arguments[1] == np.void(bytes(56))

@@ -30,6 +30,7 @@ from .util import atomic_write
 from .util.architectures import MEASURED
 from .util.errors import LaunchError, PtxError
 from .util.findings import RACES, UNWRITTEN
+from .util.grammar import choose_form
 
 #: Options that `count_compiled` gets unchanged.
 _COUNT_OPTIONS = ("dynamic_shared", "step_limit", "time_limit", "races", "unwritten", "cluster")
@@ -65,7 +66,7 @@ def _make_parser() -> argparse.ArgumentParser:
         usage="%(prog)s FILE [--entry NAME] [--grid X,Y,Z --block X,Y,Z ARG ...] [options]\n"
         "       %(prog)s init | pin | check | compare  (each has its own --help)",
         description=__doc__,
-        epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted; 1 the kernel is wrong, does not compile or cannot be run; "
+        epilog=f"{_ARGUMENT_TABLE}\nExit codes: 0 counted, also with findings; 1 the kernel faults or cannot be run; "
         "2 --json or --html without a launch, or --html does not name a file in an existing folder.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -129,7 +130,7 @@ def _check_options(options: argparse.Namespace) -> None:
         raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
     if missing and (len(missing) == 1 or options.words):
         advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
-        raise LaunchError(f"{' and '.join(missing)} must be given; {advice}")
+        raise LaunchError(f"{' and '.join(missing)} {choose_form(len(missing), 'is', 'are')} missing; {advice}")
     if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
         problem = "is a folder" if options.html.is_dir() else "is in a folder that does not exist"
         raise OutputError(f"--html {options.html} {problem}; give a file in an existing folder")

@@ -64,7 +64,7 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     value = named["value"] if named else word
     try:
         if value.startswith(("{", "[")):
-            return _make_members(json.loads(value), used_bytes, folder)
+            return _make_members("member", json.loads(value), used_bytes, folder)
         if named and (descriptor := _DESCRIPTOR.fullmatch(value)):
             array = make_argument(f"{named['name']}={descriptor['rest']}", used_bytes, folder)
             return _make_descriptor(descriptor["kind"], (descriptor["words"] or "").split(","), array)
@@ -81,13 +81,13 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     except json.JSONDecodeError as error:
         example = 'write, for example, {"n": "int32:7"}'
         raise LaunchError(f"argument {_shorten(word)}: it is not valid JSON: {error}; {example}") from None
-    except (ValueError, ArithmeticError, EOFError, TypeError) as error:
+    except (ValueError, OverflowError, TypeError) as error:
         raise LaunchError(f"argument {_shorten(word)}: {error}") from None
     except RecursionError:
         problem = "structs and lists are nested too deeply; use fewer levels"
         raise LaunchError(f"argument {_shorten(word)}: {problem}") from None
     if _ARRAY.fullmatch(value):
-        raise LaunchError(f"argument {_shorten(word)}: an array needs a name: name={value[:_SHOWN]}")
+        raise LaunchError(f"argument {_shorten(word)}: an array needs a name; write name={value[:_SHOWN]}")
     example = "int32:7"
     if re.fullmatch(r"-?\d{1,10}", value):
         example = f"int32:{value}; sizes of a 2-D grid or block have commas, --block 32,32"
@@ -100,6 +100,8 @@ def _shorten(word: str) -> str:
 
 
 def _find_dtype(name: str) -> np.dtype[Any]:
+    if name == "bytes":
+        raise ValueError("the bytes are no pairs of hexadecimal digits; write, for example, bytes:00ff")
     if name not in _DTYPES:
         raise ValueError(f"{name!r} is not a known dtype; write a NumPy dtype with its size, such as float32")
     return _DTYPES[name]
@@ -113,13 +115,15 @@ def _fill_array(
     if len(numbers) not in _FILL_COUNTS.get(fill, ()):
         given = f"{fill}({','.join(f'{number:g}' for number in numbers)})" if numbers else fill
         fills = "zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)"
-        raise ValueError(f"the fill {given} is unknown; fills are {fills}")
+        raise ValueError(f"the fill is {given}; allowed are {fills}")
     count = math.prod(shape)
     host_memory.require(used_bytes + count * dtype.itemsize)
     if fill == "arange":
         return host_memory.make_range(count, dtype).reshape(shape)
     if fill in ("zeros", "ones"):
         return np.full(shape, int(fill == "ones"), dtype)
+    if not (numbers[0] >= 0 and numbers[0].is_integer()):
+        raise ValueError(f"the seed of {fill} is {numbers[0]:g}; it must be a whole number from 0 on")
     random = np.random.default_rng(int(numbers[0]))
     if fill == "permutation":
         period = host_memory.HALF_NUMBERS if dtype == np.float16 else count
@@ -128,10 +132,13 @@ def _fill_array(
     low, high = numbers[1:] or (0, count if is_integer else 1)
     if high < low:
         raise ValueError(f"{fill} has low {low:g} above high {high:g}; exchange them")
-    if is_integer:
-        return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
-    with np.errstate(over="raise"):
-        floats = np.asarray(random.uniform(low, high, shape)).astype(dtype)
+    try:
+        if is_integer:
+            return random.integers(int(low), max(int(high), int(low) + 1), shape).astype(dtype)
+        with np.errstate(over="raise"):
+            floats = np.asarray(random.uniform(low, high, shape)).astype(dtype)
+    except (ValueError, ArithmeticError):
+        raise ValueError(f"{fill} has low {low:g} and high {high:g}, too far for {dtype}; use nearer limits") from None
     with np.errstate(over="ignore"):  # limits may be out of the dtype's range
         below_high = np.nextafter(np.asarray(high, floats.real.dtype), np.asarray(low, floats.real.dtype))
         floats[floats.real >= high] = below_high
@@ -142,14 +149,14 @@ def _load_array(file: Path, used_bytes: int) -> Argument:
     require_regular(file)
     try:
         loaded = np.load(file, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise LaunchError(f"{file}: {error.strerror or 'it is not a NumPy file; give a .npy file'}") from None
-    except ValueError as error:
-        if "pickle" in str(error):  # NumPy takes any other content for pickled objects, and suggests to allow these
-            raise LaunchError(f"{file}: it has no array of numbers; give a .npy file") from None
-        raise
+    except FileNotFoundError:
+        raise LaunchError(f"{file} does not exist; give the path of a .npy file") from None
+    except (OSError, ValueError, EOFError) as error:
+        # NumPy takes text for pickled objects, and suggests to allow these.
+        problem = getattr(error, "strerror", None) or "it has no array of numbers"
+        raise LaunchError(f"{file}: {problem}; give a .npy file") from None
     if not isinstance(loaded, np.ndarray):  # a .npz archive
-        raise ValueError(f"{file} is an archive of arrays; give a .npy file, with one array")
+        raise LaunchError(f"{file}: it is an archive of arrays; give a .npy file, with one array")
     host_memory.require(used_bytes + loaded.nbytes)
     return np.array(loaded, order="C")
 
@@ -168,15 +175,19 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
     return value
 
 
-def _make_members(value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
-    """Make a struct from a mapping, a list from a list, or an argument from a text such as ``int32:7``."""
+def _make_members(name: str, value: object, used_bytes: int, folder: Path | None) -> KernelArgument:
+    """Make a struct from a mapping, a list from a list, or an argument from a text such as ``int32:7``.
+
+    ``name`` stands before the text in errors.
+    """
     if isinstance(value, str):
-        return make_argument(f"member={value}", used_bytes, folder)
+        return make_argument(f"{name}={value}", used_bytes, folder)
     if not isinstance(value, Mapping | list) or not value:
         raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
     members: list[KernelArgument] = []
-    for member in value.values() if isinstance(value, Mapping) else value:
-        members.append(_make_members(member, used_bytes + total_bytes(members), folder))
+    for label, member in value.items() if isinstance(value, Mapping) else enumerate(value):
+        member_name = label if isinstance(label, str) and label.isidentifier() else "member"
+        members.append(_make_members(member_name, member, used_bytes + total_bytes(members), folder))
     return dict(zip(value, members, strict=True)) if isinstance(value, Mapping) else members
 
 
@@ -186,7 +197,7 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
 
     if not isinstance(array, np.ndarray):
-        raise LaunchError(f"{kind}: an array is needed, as in {kind}:float32[64,64]")
+        raise LaunchError(f"{kind}: its value must be an array, as in {kind}:float32[64,64]")
     classes: dict[str, type[ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
     fields = classes[kind].__dataclass_fields__
     # A word -> the option of the class and its value, as in "wrap" -> ("address", "wrap").
@@ -206,7 +217,7 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
         else:
             numbers_text = "the number of channels" if options_by_word else "the lengths of the box"
             allowed = ", ".join(options_by_word or ["swizzle=BYTES"])  # a tensor map has no other words
-            raise LaunchError(f"{kind}: {word!r} is not known; allowed are {allowed}, and {numbers_text}")
+            raise LaunchError(f"{kind}: {word!r} is no option; allowed are {allowed}, and {numbers_text}")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:

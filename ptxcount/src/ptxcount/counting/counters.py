@@ -35,10 +35,11 @@ class Amounts:
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_per_request"):
-            requests = self.requests
-            return getattr(self, name.removesuffix("_per_request")) / requests if requests else 0.0
+            amount, requests = getattr(self, name.removesuffix("_per_request")), self.requests
+            return amount / requests if requests else 0.0
         if name not in AMOUNTS:
-            raise AttributeError(f"unknown amount {name!r}; known are {', '.join(AMOUNTS)}, also with _per_request")
+            allowed = f"allowed are {', '.join(AMOUNTS)}, also with _per_request"
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; {allowed}")
         return sum(getattr(access, name) for access in self.accesses)
 
 
@@ -90,7 +91,7 @@ class LaunchCounters:
     def __getattr__(self, name: str) -> Amounts:
         kinds = {f"{prefix}{kind}s": (space, kind) for space, prefix, _ in _TOTALS for kind in KINDS}
         if name not in kinds:
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; accesses are by {', '.join(kinds)}")
         return Amounts([access for access in self.accesses if (access.space, access.kind) == kinds[name]])
 
     def _sum_accesses(self, name: str, space: str, kind: str) -> int:

@@ -109,5 +109,7 @@ def _add_parts(instruction: Instruction, parts: Sequence[AddressSum]) -> Address
     if instruction.opcode == "sub":
         return parts[0].add(parts[1], -1, bits)
     addend = parts[2] if instruction.opcode == "mad" else _ZERO
-    factor = 1 << constant % 64 if instruction.opcode == "shl" else constant
+    factor = constant
+    if instruction.opcode == "shl":
+        factor = 1 << constant if 0 <= constant < bits else 0
     return addend.add(parts[0], factor, bits)

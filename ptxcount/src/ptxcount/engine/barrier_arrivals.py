@@ -37,7 +37,7 @@ class BarrierKey(NamedTuple):
 
     @property
     def is_whole_block(self) -> bool:
-        """True for a barrier of all threads of a block."""
+        """True for a barrier of a block without a number of threads: it waits for all of them."""
         return self.expected == ALL and not self.is_cluster
 
 

@@ -25,9 +25,9 @@ from .merging import MergedCounter
 from .schedule import Schedule
 
 #: Maximum threads of a chunk, the thread blocks that run together: enough to amortize the cost of NumPy calls, few
-#: enough to keep registers in cache. A single block, cluster or cooperative grid may have more.
+#: enough to keep registers in cache. A cooperative grid may have more, and a chunk is rounded up to whole clusters.
 CHUNK_THREADS = 1 << 18
-#: Maximum estimated bytes of the registers, and of the local and shared memory, of a chunk.
+#: Maximum estimated bytes of the registers, and of the local and shared memory, of a chunk of several clusters.
 CHUNK_BYTES = 256 << 20
 
 # Freeing one large untouched array raises glibc's trim threshold. Otherwise memory is returned to the system and

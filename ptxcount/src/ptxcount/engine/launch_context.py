@@ -179,10 +179,9 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
     own_bytes = shared_size - kernel.reserved
     static_bytes = sizes["shared"] - kernel.reserved
     if static_bytes > STATIC_SHARED and kernel.entry.language != _TILES:
-        raise LaunchError(
-            f"a block has {static_bytes} bytes of static shared memory; {STATIC_SHARED} are allowed; use smaller "
-            "arrays, or dynamic shared memory (extern __shared__, --dynamic-shared)"
-        )
+        given = f"a block has {static_bytes} bytes of static shared memory"
+        remedy = "use smaller arrays, or dynamic shared memory (extern __shared__, --dynamic-shared)"
+        raise LaunchError(f"{given}; at most {STATIC_SHARED} are allowed; {remedy}")
     if dynamic_shared < 0:
         raise LaunchError(f"dynamic shared memory is {dynamic_shared} bytes; it must be 0 or more")
     if own_bytes > MAX_SHARED:
@@ -259,10 +258,12 @@ def _convert_variable(variable: Variable, value: KernelArgument, layout: Argumen
         value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
     if variable.size not in (None, value.nbytes):  # None: another file defines the variable
         size = count_noun(value.nbytes, "byte")
-        raise LaunchError(f"the value of variable {variable.name} has {size}; it must have {variable.size}")
+        raise LaunchError(
+            f"the value of variable {source_name(variable.name)} has {size}; it must have {variable.size}"
+        )
     if variable.space != "const":
         if not value.flags.c_contiguous:
-            raise LaunchError(f"the value of variable {variable.name} is not C-contiguous; pass a copy")
+            raise LaunchError(f"the value of variable {source_name(variable.name)} is not C-contiguous; pass a copy")
         return value
     array = np.array(value, order="C")
     array.flags.writeable = False
@@ -291,6 +292,6 @@ def _pack_parameters(
         content = layout.encode_argument(argument, name)
         if len(content) != parameter.size:
             size = count_noun(len(content), "byte")
-            raise LaunchError(f"{name} has {size}; {kernel} takes {parameter.size}: pass another type")
+            raise LaunchError(f"{name} has {size}; {kernel} takes {parameter.size}; pass another type")
         contents[parameter.name] = content
     return contents

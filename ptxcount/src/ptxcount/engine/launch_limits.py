@@ -24,18 +24,17 @@ def check_dimensions(entry: Entry, grid: Index3, block: Index3, chosen_cluster: 
             raise LaunchError(f"{dimension} is {extent}; give three numbers")
         for axis, n, most in zip("xyz", extent, limit, strict=True):
             if not 1 <= n <= most:
-                raise LaunchError(f"{dimension}.{axis} is {n}; 1 to {most} are allowed")
+                raise LaunchError(f"{dimension}.{axis} is {n}; allowed are 1 to {most}")
     threads = prod(block)
     if threads > MAX_THREADS:
         raise LaunchError(f"block {block} has {threads} threads; at most {MAX_THREADS} are allowed")
-    compiled_for = ""
     if entry.max_threads and threads > entry.max_threads:
-        compiled_for = f"at most {entry.max_threads} threads"
-    elif entry.exact_block and block != entry.exact_block:
-        compiled_for = str(entry.exact_block)
-    if compiled_for:
-        reason = f"the kernel was compiled for {compiled_for} (__launch_bounds__, .maxntid, .reqntid)"
-        raise LaunchError(f"block is {block}; {reason}")
+        allowed = f"at most {entry.max_threads} are allowed by __launch_bounds__ (.maxntid)"
+        raise LaunchError(f"block {block} has {threads} threads; {allowed}")
+    if entry.exact_block and block != entry.exact_block:
+        raise LaunchError(
+            f"block is {block}; it must be {entry.exact_block}, for which the kernel was compiled (.reqntid)"
+        )
     cluster = chosen_cluster or entry.cluster or (1, 1, 1)
     if any(extent % n for extent, n in zip(grid, cluster, strict=True)) or not 1 <= prod(cluster) <= MAX_CLUSTER:
         needed = f"it must divide the grid {grid}, and have at most {MAX_CLUSTER} blocks"

@@ -84,7 +84,7 @@ def _iter_breaks(paths: Paths, kept: set[int]) -> Iterator[int]:
 
 
 def _may_be_unrolled(loop: list[Instruction]) -> bool:
-    """Tell if a loop compares a number that it increases with a constant: then ptxas may know when it ends."""
+    """Tell if a loop changes a number by a constant, and compares it with one: then ptxas may know when it ends."""
     steps = [instruction for instruction in loop if instruction.opcode in ("add", "sub") and instruction.writes]
     counters = {name for step in steps if isinstance(step.operands[-1], Immediate) for name in step.writes}
     comparisons = [instruction for instruction in loop if instruction.opcode == "setp" and instruction.writes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from ..counting.transactions import WORD
@@ -93,23 +93,29 @@ def _parse_access(
     value, place = instruction.operands if is_load else instruction.operands[::-1]
     count, element = _VECTORS.get(names[0], 1), TYPES.get(names[-1])
     has_other_modifiers = len(names) != (1 if count == 1 else 2)
-    if has_other_modifiers or element is None or not isinstance(place, Address) or element.size == 1:
+    if has_other_modifiers or element is None or not isinstance(place, Address):
         return None
-    if element.size < WORD and (element.kind == "s" or (is_load and _is_widened_halfword(value, readers))):
+    is_halfword = element.size < WORD
+    if is_halfword and (element.kind == "s" or (is_load and _is_widened_halfword(value, readers))):
+        return None
+    needed = _list_read_elements(value, count, readers) if is_load else [*range(count)]
+    is_partly_used = instruction.is_masked and len(needed) < count
+    if element.size == 1 or (is_partly_used and len(needed) == _NEVER_MERGED):
         return None
     base, shift = sums.find_sum(place.base)
-    offsets = [place.offset + shift + element.size * index for index in range(count)]
-    needed = offsets
-    if is_load and isinstance(value, Group) and len(value.items) == count:
-        read_flags = [isinstance(item, Register) and item.name in readers for item in value.items]
-        needed = [offset for offset, is_read in zip(offsets, read_flags, strict=True) if is_read] or offsets
-    is_partly_used = instruction.is_masked and len(needed) < count
-    if is_partly_used and len(needed) == _NEVER_MERGED:
-        return None
-    is_pair = is_partly_used and needed in (offsets[:2], offsets[2:])
+    offset = place.offset + shift
     return SharedAccess(
-        kind, element.size, base, *sums.find_root(place.base), offsets[0], count, tuple(needed), is_pair
-    )
+        kind, element.size, base, *sums.find_root(place.base), offset, count,
+        needed=tuple(offset + element.size * index for index in needed),
+        is_pair=is_partly_used and needed in ([0, 1], [2, 3]),
+    )  # fmt: skip
+
+
+def _list_read_elements(target: Operand, count: int, readers: Container[str]) -> list[int]:
+    """Return the indices of the loaded elements, of ``count``, whose registers are read; of none, all indices."""
+    items = target.items if isinstance(target, Group) else ()
+    read = [index for index, item in enumerate(items) if isinstance(item, Register) and item.name in readers]
+    return read if read and len(items) == count else [*range(count)]
 
 
 def _is_widened_halfword(target: Operand, readers: Mapping[str, Sequence[Instruction]]) -> bool:

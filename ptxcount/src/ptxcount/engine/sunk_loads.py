@@ -14,7 +14,7 @@ from ..ptx.program import Immediate, Instruction, Operand, Register, iter_leaves
 from .shared_accesses import breaks_loads
 
 _STORES = frozenset(("st", "red", "atom"))
-#: Opcodes of one machine instruction, which ptxas moves if one operand at most is a register.
+#: Opcodes of one machine instruction, which ptxas moves if exactly one operand is a register.
 _MOVED = frozenset((
     "mov", "not", "abs", "brev", "bfind", "clz", "add", "sub", "mul", "mul24", "and", "or", "xor", "shl", "shr", "bfe",
     "min", "max", "cvt",
@@ -74,7 +74,10 @@ def _iter_loads_of(
 
 
 def _is_moved(instruction: Instruction, constants: Set[str]) -> bool:
-    """Tell if an operation needs one register. In machine code a constant 0 is a register, as is a new upper half."""
+    """Tell if ptxas moves an operation: one machine instruction that reads one register.
+
+    In machine code, a constant 0 is a register, and so is the upper half of a widened integer.
+    """
     leaves = [leaf for operand in instruction.operands[1:] for leaf in iter_leaves(operand)]
     registers = [leaf for leaf in leaves if isinstance(leaf, Register) and leaf.name not in constants]
     has_zero = any(isinstance(leaf, Immediate) and leaf.value == 0 for leaf in leaves)

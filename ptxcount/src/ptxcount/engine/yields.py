@@ -109,7 +109,7 @@ class _Loop:
         return decided
 
     def _have_counters(self, guards: set[str]) -> bool:
-        """Tell if guards compare a number that the loop increases with one that it leaves."""
+        """Tell if guards compare a number that the loop adds to, or subtracts from, with one that it leaves as is."""
         written = set[str]().union(*(instruction.writes for instruction in self._code))
         steps = [instruction for instruction in self._code if instruction.opcode in ("add", "sub")]
         counters = {name for step in steps for name in step.writes if len(step.reads & written) == 1}

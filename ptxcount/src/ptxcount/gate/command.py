@@ -146,9 +146,12 @@ def _pin_counts(options: argparse.Namespace) -> int:
 
 
 def _list_changes(lock: pins.Lock, launch_counts: Sequence[LaunchCounts], *, is_complete: bool) -> list[str]:
-    """List the changes since a lock file, except changed counts: new launches, launches that are gone, another nvcc."""
+    """List the changes since a lock file, except changed counts: new launches, launches that are gone, another nvcc.
+
+    Launches are gone only if the counts are complete: otherwise a missing launch may be one that failed.
+    """
     changes = [f"new: {counts.launch.label}" for counts in launch_counts if lock.find_launch(counts) is None]
-    if is_complete:  # otherwise a missing launch may be one that failed
+    if is_complete:
         changes += [f"gone: {label}" for label in lock.list_removed(launch_counts)]
     if lock.nvcc not in ("", nvcc_release()):
         changes.append(f"nvcc: {lock.nvcc} before, {nvcc_release() or 'none'} now")

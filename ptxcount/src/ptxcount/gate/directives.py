@@ -76,7 +76,8 @@ class Directives:
         for limits in self._limits.values():
             for limit in limits:
                 if limit not in self.used_limits:
-                    text = f"{limit.name} <= {limit.number:g} has no effect: no launch has such accesses at its line"
+                    shown = f"{limit.name} <= {limit.number:g}{' x ideal' if limit.relative else ''}"
+                    text = f"{shown} has no effect: no launch has such accesses at its line"
                     text += "; move or remove the limit, or add a launch"
                     yield Diagnostic(limit.file, limit.line, DIRECTIVE, text)
 

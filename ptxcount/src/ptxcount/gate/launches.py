@@ -95,7 +95,7 @@ def read_launches(folder: Path) -> list[Launch]:
     entries = table.get("launch")
     if not isinstance(entries, list) or not entries or {*table} != {"launch"}:
         names = ", ".join(table) or "nothing"
-        raise TableError(f"only tables [[launch]] are allowed, and at least one is needed; found: {names}")
+        raise TableError(f"the file has {names}; it must have only tables [[launch]], at least one")
     lines = [text.count("\n", 0, match.end()) + 1 for match in _HEADER.finditer(text)]
     if len(lines) != len(entries):
         lines = [1] * len(entries)

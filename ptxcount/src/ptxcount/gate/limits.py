@@ -64,28 +64,33 @@ def check_launch(counts: LaunchCounts) -> Iterator[Diagnostic]:
     totals = counts.totals | {name: counts.totals.get(name, 0) for name in _OPTIONAL_COUNTS}
     totals["bank_conflicts"] = _sum_shared(totals, "bank_conflicts")
     for name, limit in counts.launch.limits.items():
-        count, is_per_request = name.removesuffix("_per_request"), name.endswith("_per_request")
+        count = name.removesuffix("_per_request")
         if count not in totals:
             raise LaunchError(f"limit {name!r} names no count; {_suggest_limit(count, name, [*totals])}")
         match = _COUNT.fullmatch(count)
         prefix, amount = match.groups() if match else ("", count)
-        requests = _sum_shared(totals, "requests") if count == "bank_conflicts" else totals.get(f"{prefix}requests")
-        if is_per_request and requests is None:
-            raise LaunchError(f"limit {name!r}: {count} has no value per request; remove _per_request")
-        divisor = (requests or 1) if is_per_request else 1
+        divisor = 1 if count == name else _count_requests(name, prefix, totals)
         lines = [_sum_line(row, prefix, amount) for row in counts.lines]
         ideal = sum(line.ideal for line in lines) / divisor if f"{prefix}ideal_{amount}" in totals else None
         value, allowed = totals[count] / divisor, _resolve_limit(name, limit, ideal)
         if value <= allowed:
             continue
-        text = f"{name} is {value:g}; at most {allowed:g} are allowed"
-        file, line_number = counts.launch.file, 1
+        text, place = f"{name} is {value:g}; {_format_maximum(allowed)}", (counts.launch.file, 1)
         if lines and (match or count == "bank_conflicts"):  # a count of accesses
-            is_relative = isinstance(limit, str)  # then report the line with the largest excess
-            worst = max(lines, key=lambda line: line.amount - (line.ideal if is_relative else 0))
-            file, line_number = worst.file, worst.line
-            text += f"; at this line it is {worst.amount / max(worst.requests, 1):g}" if is_per_request else ""
-        yield Diagnostic(file, line_number, LIMIT, text, launch=counts.launch.label)
+            worst = max(lines, key=lambda line: line.amount - (line.ideal if isinstance(limit, str) else 0))
+            place = worst.file, worst.line
+            text += f"; at this line it is {worst.amount / max(worst.requests, 1):g}" if count != name else ""
+        yield Diagnostic(*place, LIMIT, text, launch=counts.launch.label)
+
+
+def _count_requests(name: str, prefix: str, totals: dict[str, int]) -> int:
+    """Return the requests of a limit ``name`` that ends in ``_per_request``, at least 1."""
+    if name == "bank_conflicts_per_request":
+        return max(_sum_shared(totals, "requests"), 1)
+    if f"{prefix}requests" not in totals:
+        count = name.removesuffix("_per_request")
+        raise LaunchError(f"limit {name!r}: {count} has no value per request; remove _per_request")
+    return max(totals[f"{prefix}requests"], 1)
 
 
 def _sum_shared(totals: dict[str, int], amount: str) -> int:
@@ -98,7 +103,7 @@ def _suggest_limit(count: str, name: str, totals: list[str]) -> str:
     similar = get_close_matches(count, totals, 1)
     if similar:
         return f"did you mean {similar[0] + name.removeprefix(count)!r}?"
-    return f"{', '.join(totals)} are allowed; counts of accesses may end in _per_request"
+    return f"allowed are {', '.join(totals)}; counts of accesses may end in _per_request"
 
 
 def _sum_line(row: dict[str, Any], prefix: str, amount: str) -> _LineSum:
@@ -130,7 +135,8 @@ def _resolve_limit(name: str, limit: Any, ideal: float | None) -> float:
 def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagnostic]:
     """Yield a finding for each limit in the source that an access of this launch exceeds.
 
-    Raises `DirectiveError` for a limit on an unknown count, or relative to an ideal that the count lacks.
+    A limit relative to the ideal applies only to accesses that have an ideal; those to local memory have none. Raises
+    `DirectiveError` for a limit on an unknown count, or relative to an ideal that the count never has.
     """
     for row in counts.lines:
         for limit in directives.find_limits(row["file"], row["line"]):
@@ -138,6 +144,8 @@ def check_lines(counts: LaunchCounts, directives: Directives) -> Iterator[Diagno
             # A limit on bank conflicts also applies to an access to shared memory that has none.
             present_name = "wavefronts" if limit.name == "bank_conflicts" else limit.name
             accesses = [access for access in row["accesses"] if access.get(present_name)]
+            if limit.relative:
+                accesses = [access for access in accesses if access[ideal_name]]
             if accesses:
                 directives.used_limits.add(limit)
             if text := _describe_excess(limit, ideal_name, accesses):
@@ -157,13 +165,17 @@ def _find_ideal(limit: LineLimit) -> str:
     return ideal_name
 
 
+def _format_maximum(number: float) -> str:
+    return f"at most {number:g} {'is' if number == 1 else 'are'} allowed"
+
+
 def _describe_excess(limit: LineLimit, ideal_name: str, accesses: list[dict[str, Any]]) -> str:
     worst_ratio, text = limit.number, ""
     for access in accesses:
         requests, unit_text = (access["requests"], " per request") if limit.name in _PER_REQUEST else (1, "")
         value = access[limit.name] / requests
         unit = access[ideal_name] / requests if limit.relative else 1.0
-        if unit and value / unit > worst_ratio:
+        if value / unit > worst_ratio:
             worst_ratio = value / unit
-            text = f"{limit.name}{unit_text} are {value:g}; at most {limit.number * unit:g} are allowed"
+            text = f"{limit.name}{unit_text} are {value:g}; {_format_maximum(limit.number * unit)}"
     return text

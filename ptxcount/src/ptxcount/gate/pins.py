@@ -192,7 +192,10 @@ def _run_git(revision: str, *words: str) -> bytes:
     except FileNotFoundError:
         raise LaunchError(f"revision {revision} cannot be read without git; install git") from None
     if process.returncode:
-        raise LaunchError(f"git cannot read revision {revision}: {process.stderr.decode(errors='replace').strip()}")
+        problem = process.stderr.decode(errors="replace").strip()
+        raise LaunchError(
+            f"git cannot read revision {revision}: {problem}; give a branch, tag or commit of this repository"
+        )
     return process.stdout
 
 

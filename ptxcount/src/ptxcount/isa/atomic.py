@@ -89,7 +89,7 @@ class _Atomic:
         """
         if space not in _SPACES:
             problem = f"{format_operand(self.address)} is in {space} memory, which has no atomics"
-            raise unsupported(self.instruction, problem)
+            raise unsupported(self.instruction, f"{problem}; global and shared memory have")
         positions = np.nonzero(spread(chunk.active, chunk.shape))
         values = [spread(operand, chunk.shape)[positions] for operand in operands]
         results = [np.zeros(chunk.shape, self.kind.dtype) for _ in range(self.count)]

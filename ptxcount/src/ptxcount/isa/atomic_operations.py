@@ -117,7 +117,7 @@ def find_operation(instruction: Instruction, names: list[str], kind: Type) -> At
     operation = operations.get(f"{key}.{type_name}") or operations.get(key)
     if operation is None:
         allowed = sorted({name.removesuffix(f".{type_name}") for name in operations})
-        problem = f"{instruction.opcode}.{key} does not exist for .{kind.name}" if key else "the operation is missing"
+        problem = f".{key} does not exist for .{kind.name}" if key else "the operation is missing"
         raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(allowed)}")
     return operation
 

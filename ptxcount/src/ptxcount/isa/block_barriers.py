@@ -61,7 +61,7 @@ def _parse_block_barrier(instruction: Instruction) -> Barrier:
         expect_count(instruction, 3, 4)  # `lowering` splits reductions with these numbers of operands
     waits = "sync" in modifiers
     if not waits and "arrive" not in modifiers:
-        raise unsupported(instruction, "it has none of .sync, .arrive, .red.popc, .red.and and .red.or")
+        raise unsupported(instruction, "it needs one of .sync, .arrive, .red.popc, .red.and, .red.or")
     expect_modifiers(instruction, instruction.modifiers, {"sync" if waits else "arrive", "aligned", "cta"})
     expect_count(instruction, *((1, 2) if waits else (2,)))
     number, *threads = (make_reader(instruction, operand, TYPES["u32"]) for operand in instruction.operands)
@@ -97,7 +97,9 @@ def _bind_reduction(instruction: Instruction) -> Step:
     expect_modifiers(instruction, names, {operation, "aligned"})
     result_type = TYPES["u32" if operation == "popc" else "pred"]
     if types != [result_type]:
-        raise unsupported(instruction, f"its type is .{types[0].name}; .{operation} needs .{result_type.name}")
+        raise unsupported(
+            instruction, f"its type is .{types[0].name}; with .{operation}, it must be .{result_type.name}"
+        )
     result, predicate = instruction.operands
 
     def reduce_predicates(chunk: Chunk, predicates: Array) -> list[Array]:

@@ -1,15 +1,12 @@
 """Dispatch: binds each instruction to a step, a function of a chunk of blocks."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
-from ..lanes.symbolic_values import COMPARISONS, SUM_RULES, Value, compare_sums, dense
-from ..lanes.warps import Array
+from ..lanes.symbolic_values import SUM_RULES, Value, dense
 from ..machine.chunk import Chunk
 from ..ptx.program import TYPES, Instruction, Register, Type
 from ..util.errors import PtxError, PtxSyntaxError, UnsupportedInstructionError
@@ -17,6 +14,7 @@ from . import (  # noqa: F401 -- their binders register themselves
     atomic,
     blackwell,
     block_barriers,
+    comparisons,
     extended,
     loads_stores,
     move,
@@ -26,20 +24,16 @@ from . import (  # noqa: F401 -- their binders register themselves
 from .arithmetic import bfloat, floating
 from .arithmetic.directed import OPERATIONS
 from .arithmetic.floating import TINY, apply_relu, clamp01, flush
-from .opcode_registry import BINDERS, FORMS, Step, binds, explain_forms, make_step
+from .opcode_registry import BINDERS, FORMS, Step, explain_forms, make_step
 from .operands import (
     as_array,
-    choose_modifier,
     expect_count,
-    expect_modifiers,
-    find_modifier,
     join_modifiers,
-    split_group,
     split_name,
     unsupported,
 )
 from .ptx_releases import explain_release
-from .table import COMBINATIONS, FLOAT_COMPARISONS, INSTRUCTIONS, INTEGER_COMPARISONS, TRUE, Computation
+from .table import INSTRUCTIONS, Computation
 
 _U32, _PRED = TYPES["u32"], TYPES["pred"]
 #: Modules of binders that are imported on demand, by the beginning of the instruction's name.
@@ -205,82 +199,3 @@ def _apply_options(compute: Callable[..., Any], options: list[str], kind: Type) 
         return result
 
     return compute_clamped
-
-
-@binds("setp", "set")
-def _bind_comparison(instruction: Instruction) -> Step:
-    """Bind ``setp.cmp{.bool}.type p{|q}, a, b{, {!}c}`` and ``set.cmp{.bool}.dtype.type d, a, b{, {!}c}``."""
-    is_set = instruction.opcode == "set"
-    names, types = split_name(instruction, 2 if is_set else 1)
-    kind = types[-1]
-    if kind.kind in ("pred", "int16x2") or kind.size in (1, 16):
-        raise unsupported(instruction, f"it cannot compare .{kind.name}, only numbers of 16, 32 and 64 bits")
-    table: Collection[str] = FLOAT_COMPARISONS if kind.is_float else INTEGER_COMPARISONS
-    comparison = choose_modifier(instruction, table)
-    combination = find_modifier(instruction, COMBINATIONS)
-    expect_modifiers(instruction, names, {comparison, "ftz", *COMBINATIONS})
-    is_pair = kind.name in ("f16x2", "bf16x2")
-    true_bits = _find_true_bits(instruction, types[0], kind, is_pair) if is_set else 1
-    expect_count(instruction, 4 if combination else 3)
-    targets, sources = split_group(instruction.operands[0]), instruction.operands[1:]
-    if len(targets) > (most := 1 if is_set else 2):
-        raise unsupported(instruction, f"it has {len(targets)} results; at most {most} can be written")
-    compare = _make_comparison(comparison, kind, "ftz" in names)
-
-    def compare_values(chunk: Chunk, left: Value, right: Value, *third: Value) -> list[Array]:
-        outcomes = compare(left, right)
-        if len(targets) == 2 and not is_pair:
-            outcomes.append(~outcomes[0])  # q is not p; for pairs, q is the result of the upper halves
-        if combination:
-            outcomes = [COMBINATIONS[combination](outcome, dense(third[0])) for outcome in outcomes]
-        if not is_set:
-            return outcomes[: len(targets)]
-        words = [np.where(outcome, true_bits, 0).astype(f"u{types[0].size}") for outcome in outcomes]
-        return [words[0] | words[1] << np.uint32(16)] if is_pair else words
-
-    writes = [(target, types[0] if is_set else _PRED) for target in targets]
-    reads = list(zip(sources, (kind, kind, _PRED), strict=False))
-    return make_step(instruction, writes, reads, compare_values, sums=True)
-
-
-def _find_true_bits(instruction: Instruction, result_type: Type, kind: Type, is_pair: bool) -> int:
-    true_bits = TRUE.get((result_type.name, is_pair))
-    if true_bits is None:
-        allowed = join_modifiers(name for name, for_pairs in TRUE if for_pairs == is_pair)
-        problem = f"its result is .{result_type.name}; allowed are {allowed} for operands of .{kind.name}"
-        raise unsupported(instruction, problem)
-    return true_bits
-
-
-def _make_comparison(comparison: str, kind: Type, ftz: bool) -> Callable[[Value, Value], list[Array]]:
-    """Return a function of two operands that returns a mask: for pairs two masks, of the lower and the upper halves."""
-    if kind.is_float:
-        compare = FLOAT_COMPARISONS[comparison]
-
-        def compare_floats(left: Value, right: Value) -> list[Array]:
-            left_numbers = _decode_floats(as_array(left, kind), kind)
-            right_numbers = _decode_floats(as_array(right, kind), kind)
-            if ftz:
-                left_numbers, right_numbers = [*map(flush, left_numbers)], [*map(flush, right_numbers)]
-            return [np.asarray(compare(a, b)) for a, b in zip(left_numbers, right_numbers, strict=True)]
-
-        return compare_floats
-    name = INTEGER_COMPARISONS[comparison]
-    unsigned = comparison in ("lo", "ls", "hi", "hs") or kind.kind == "b"
-    compared_type = TYPES[f"u{kind.bits}"] if unsigned else kind
-
-    def compare_integers(left: Value, right: Value) -> list[Array]:
-        result = compare_sums(name, compared_type, left, right)
-        if result is None:
-            result = COMPARISONS[name](as_array(left, compared_type), as_array(right, compared_type))
-        return [result]
-
-    return compare_integers
-
-
-def _decode_floats(words: Array, kind: Type) -> list[Array]:
-    """Return the floats in a register: one, or two of a pair, the lower half first."""
-    if kind.kind == "f":
-        return [words]
-    halves = [words] if kind.size == 2 else [(words & 0xFFFF).astype(np.uint16), (words >> 16).astype(np.uint16)]
-    return [bfloat.decode_bits(half) if kind.kind == "bf16" else half.view(np.float16) for half in halves]

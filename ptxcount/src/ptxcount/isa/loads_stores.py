@@ -114,7 +114,7 @@ def _check_alignment(chunk: Chunk, access: str, place: Value, width: int) -> Non
     if wrong.any():
         row, thread = find_first(wrong)
         address = int(addresses[row, thread])
-        text = f"{access} at {address:#x}: a multiple of {width} is needed"
+        text = f"{access} at {address:#x}; the address must be a multiple of {width}"
         chunk.make_reporter()(MisalignedError, (row, thread), text, address)
 
 
@@ -153,7 +153,7 @@ def _bind_async_copy(instruction: Instruction) -> Step | None:
     if names not in (["async", "shared", "global"], ["async", "shared::cta", "global"]):
         raise unsupported(instruction, "its state spaces must be .shared or .shared::cta, then .global")
     if width not in (4, 8, 16):
-        raise unsupported(instruction, f"the copied size is {width}; it must be 4, 8 or 16")
+        raise unsupported(instruction, f"the copied size is {width}; allowed are 4, 8, 16")
     instruction.units.add(4)  # copies words: see `decode_access`
     return _AsyncCopy(
         width,
@@ -231,7 +231,7 @@ def _bind_stack(instruction: Instruction) -> Step:
     """
     types = [kind.name for kind in split_name(instruction)[1]] or ["u64"]
     if types not in (["u32"], ["u64"]):
-        raise unsupported(instruction, f"its type must be .u32 or .u64, not {join_modifiers(types)}")
+        raise unsupported(instruction, f"its type is {join_modifiers(types)}; allowed are .u32, .u64")
     kind, stack = TYPES[types[0]], (STACK, STACK.type)
     if instruction.opcode == "alloca":
         return _bind_allocation(instruction, kind)

@@ -28,7 +28,7 @@ from ..ptx.program import (
     iter_leaves,
 )
 from ..util.errors import UnsupportedInstructionError
-from ..util.grammar import choose_form, count_noun
+from ..util.grammar import count_noun
 
 Reader = Callable[[Chunk], Value]
 #: Internal registers: the condition code, and the used bytes of a thread's stack.
@@ -77,15 +77,14 @@ def expect_count(instruction: Instruction, *counts: int) -> None:
     """Raise `UnsupportedInstructionError` unless the number of operands is one of ``counts``."""
     if len(instruction.operands) not in counts:
         allowed = " or ".join(map(str, counts))
-        raise unsupported(instruction, f"the number of operands is {len(instruction.operands)}; it must be {allowed}")
+        raise unsupported(instruction, f"it has {count_noun(len(instruction.operands), 'operand')}; it needs {allowed}")
 
 
 def make_count_error(
     instruction: Instruction, owner: str, found: int, noun: str, needed: int
 ) -> UnsupportedInstructionError:
-    """Return the error for a wrong number, such as "the vector has 1 element; 2 are needed" (``owner``, ``noun``)."""
-    text = f"{owner} has {count_noun(found, noun)}; {needed} {choose_form(needed, 'is', 'are')} needed"
-    return unsupported(instruction, text)
+    """Return the error for a wrong number, such as "the vector has 1 element; it needs 2" (``owner``, ``noun``)."""
+    return unsupported(instruction, f"{owner} has {count_noun(found, noun)}; it needs {needed}")
 
 
 def split_name(instruction: Instruction, count: int | None = None) -> tuple[list[str], list[Type]]:
@@ -107,7 +106,7 @@ def parse_integer(instruction: Instruction, operand: Operand, name: str) -> int:
     """
     if isinstance(operand, Immediate) and isinstance(operand.value, int):
         return operand.value
-    raise unsupported(instruction, f"{name} is {format_operand(operand)}; a whole number is needed")
+    raise unsupported(instruction, f"{name} is {format_operand(operand)}; it must be a whole number")
 
 
 def as_array(value: Value, kind: Type) -> Array:
@@ -124,7 +123,9 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if isinstance(operand, Register):
         return _make_register_reader(instruction, operand, kind, wider)
     if kind.size > 8:
-        raise unsupported(instruction, f"a .{kind.name} must be a register, not {_describe_operand(operand)}")
+        raise unsupported(
+            instruction, f"an operand of .{kind.name} is {_describe_operand(operand)}; it must be a register"
+        )
     if isinstance(operand, Special):
         return _make_special_reader(operand.name, np.dtype(f"u{kind.size}"))
     if isinstance(operand, Immediate):
@@ -133,9 +134,9 @@ def make_reader(instruction: Instruction, operand: Operand, kind: Type, wider: b
     if isinstance(operand, Symbol) and operand is not SINK:
         if kind.size < 4 or kind.kind == "f":
             problem = f"{operand.name} is the address of a variable, which .{kind.name} cannot hold"
-            raise unsupported(instruction, problem)
+            raise unsupported(instruction, f"{problem}; use an integer type of 32 or 64 bits")
         return _make_symbol_reader(operand.name, kind, 0)
-    raise unsupported(instruction, f"{format_operand(operand)} cannot be read as .{kind.name}")
+    raise unsupported(instruction, f"an operand is {format_operand(operand)}; it must be one value of .{kind.name}")
 
 
 def make_array_reader(instruction: Instruction, operand: Operand, kind: Type) -> Callable[[Chunk], Array]:
@@ -227,7 +228,7 @@ def bind_destination(instruction: Instruction, operand: Operand, kind: Type, wid
     if operand is SINK:
         return None
     if not isinstance(operand, Register) or operand.negated:
-        raise unsupported(instruction, f"a result cannot go to {_describe_operand(operand)}; a register is needed")
+        raise unsupported(instruction, f"its result is {_describe_operand(operand)}; it must be a register")
     _expect_fit(instruction, operand, kind, wider)
     instruction.writes.add(operand.name)
     return operand
@@ -253,7 +254,9 @@ def split_vector(instruction: Instruction, operand: Operand, count: int) -> tupl
         raise make_count_error(instruction, "the vector", len(operands), "element", count)
     for element in operands:
         if isinstance(element, (Group, Address)):
-            raise unsupported(instruction, f"{_describe_operand(element)} is neither a register nor a number")
+            raise unsupported(
+                instruction, f"an element is {_describe_operand(element)}; it must be a register or a number"
+            )
     return operands
 
 
@@ -264,7 +267,7 @@ def make_address_reader(instruction: Instruction, operand: Operand, space: str |
     `UnsupportedInstructionError` for other registers, and for operands that are no address.
     """
     if not isinstance(operand, Address) or isinstance(operand.base, Special):
-        raise unsupported(instruction, f"it needs an address, not {_describe_operand(operand)}")
+        raise unsupported(instruction, f"an operand is {_describe_operand(operand)}; it must be an address")
     u64 = TYPES["u64"]
     offset = encode_immediate(instruction, Immediate(operand.offset), u64).view(np.int64)
     if operand.base is None:

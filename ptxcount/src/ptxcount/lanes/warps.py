@@ -14,7 +14,7 @@ _SMALL_SIZE = 1 << 12
 
 
 def spread(values: Array, shape: tuple[int, ...]) -> Array:
-    """Broadcast an array: a faster `numpy.broadcast_to`."""
+    """Broadcast an array as `numpy.broadcast_to` does, but faster if the array is contiguous and keeps its axes."""
     if values.shape == shape:
         return values
     if values.ndim != len(shape) or not values.flags.c_contiguous:
@@ -29,7 +29,7 @@ def unsigned(size: int) -> np.dtype[Any]:
 
 
 def choose(mask: Array, chosen: Array, alternative: Array) -> Array:
-    """Select elements of two arrays of one dtype: a faster `numpy.where`. Large arrays are blended bitwise."""
+    """Select elements of two arrays of one dtype. Large ones are blended bitwise, in the same time for each mask."""
     if mask.size < _SMALL_SIZE or chosen.itemsize > 8:
         return np.where(mask, chosen, alternative)
     dtype, bits = chosen.dtype, f"u{chosen.itemsize}"

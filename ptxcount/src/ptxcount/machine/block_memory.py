@@ -55,12 +55,11 @@ class SharedMemory(ClusterAddresses):
         self._reserved, self._copies = reserved, PendingCopies()
 
     def select(self, rows: Array) -> SharedMemory:
-        """Return the memory of the blocks ``rows``."""
+        """Return the memory of the blocks ``rows``; the launch is without clusters."""
         part = copy(self)
         part._shape, part._data = (len(rows), self._shape[1]), self._data[rows]
         part._written = self._written[rows] if len(self._written) > 1 else self._written.copy()
         part.races, part._copies = self.races.select(rows), self._copies.select(rows)
-        part.cluster_races = self.cluster_races and self.cluster_races.select(rows)
         return part
 
     def load(self, address: Value, size: int, count: int, active: Array, report: Report) -> list[Array]:

@@ -284,7 +284,7 @@ class Chunk:
         leak = None if self._tensor is None else self._tensor.find_leak()
         if leak is not None:
             row, columns, source = leak
-            text = f"{columns} columns are still allocated when the block ends; tcgen05.dealloc is needed"
+            text = f"{columns} columns are still allocated when the block ends; use tcgen05.dealloc"
             raise self.make_fault(TensorMemoryError, text, position=(row, 0), source=source)
 
     def find_first_active(self) -> tuple[int, int]:

@@ -55,7 +55,10 @@ class ClusterAddresses:
         return row if rank < 0 else self.find_block(row, rank, report), address & OFFSET_MASK
 
     def find_block(self, row: int, rank: int, report: Report) -> int:
-        """Return the chunk index of the block with this rank in the cluster of the block ``row``."""
+        """Return the chunk index of the block with this rank in the cluster of the block ``row``.
+
+        Report a rank that the cluster lacks.
+        """
         if rank >= self._cluster:
             report(OutOfBoundsError, (row, 0), f"shared memory{self.describe_missing(rank)}", rank)
         return self.find_first_block(row) + rank

@@ -29,17 +29,6 @@ class ClusterRaces:
         self._touched: dict[str, Array] = {}
         self._sources: dict[Source, int] = {}
 
-    def select(self, rows: Array) -> ClusterRaces:
-        """Return the race check of the blocks ``rows``, which are whole clusters."""
-        part = ClusterRaces(len(rows), self._units)
-        part._now, part._ordered, part._sources = self._now, self._ordered[rows], self._sources
-        place = np.full(len(self._ordered), -1, np.int32)
-        place[rows] = np.arange(len(rows), dtype=np.int32)
-        part._touched = {kind: touched.take(rows, axis=1) for kind, touched in self._touched.items()}
-        for touched in part._touched.values():
-            touched[_FAR_BLOCK] = place[touched[_FAR_BLOCK]]
-        return part
-
     def order_blocks(self, rows: Array | None) -> None:
         """Order the blocks ``rows`` after all earlier accesses; None: all blocks."""
         self._ordered[slice(None) if rows is None else rows] = self._now

@@ -41,7 +41,7 @@ class LaunchProgress:
         return idle > self.limit
 
     def note_address(self, instruction: object, address: Value) -> None:
-        """Record progress if addresses are tracked, and that of an instruction differs from its last execution."""
+        """Record progress if addresses are tracked, and an instruction's differ from those of its last execution."""
         if not self._tracks_addresses:
             return
         new, old = dense(address), self._addresses.get(instruction)

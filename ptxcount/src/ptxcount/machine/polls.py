@@ -3,7 +3,7 @@
 Accesses are strong or weak by the PTX ISA, "Memory Consistency Model".
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -16,7 +16,10 @@ _STRONG_STORES = frozenset({"volatile", "relaxed", "release"})
 _SWAPS = frozenset({"cas", "exch"})
 _ACQUIRING = frozenset({"acquire", "acq_rel"})
 #: Opcodes that no pure wait loop contains.
-_WORK = frozenset({"st", "atom", "red", "bar", "barrier", "call", "cp", "trap"})
+_WORK = frozenset({
+    "st", "stmatrix", "sust", "wmma", "atom", "red", "bar", "barrier", "call", "cp", "trap", "brkpt", "ldmatrix", "tex",
+    "tld4", "suld",
+})  # fmt: skip
 #: Opcodes of address arithmetic; their result depends only on the operands.
 _PURE = frozenset({"mov", "cvt", "cvta", "add", "sub", "mul", "mad", "shl", "and"})
 
@@ -48,17 +51,20 @@ def is_strong_store(instruction: Instruction) -> bool:
 def find_polls(code: Sequence[Instruction], flow: Flow) -> dict[int, Poll]:
     """Return the loads of pure wait loops, and the atomics that take a lock, by `id` of the instruction.
 
-    A pure wait loop has no store, atomic, barrier, call, copy, trap or weak load. A strong load decides whether the
-    loop ends. A compiler may move the first iteration before the loop: the same load there belongs to the loop. An
-    atomic that takes a lock is tried again with the same operands; the loop may also contain the critical section. A
-    load belongs only to its innermost loop, an atomic to the innermost one that tries it again.
+    A pure wait loop has no store, atomic, barrier, call, copy, trap or weak load, except for loads of parameters. A
+    strong load decides whether the loop ends. A compiler may move the first iteration before the loop: the same load
+    there belongs to the loop. An atomic that takes a lock is tried again with the same operands; the loop may also
+    contain the critical section. A load belongs only to its innermost loop, an atomic to the innermost one that tries
+    it again.
     """
     polls: dict[int, Poll] = {}
     if not any(is_strong(instruction) or instruction.opcode == "atom" for instruction in code):
         return polls
     loops = sorted(_iter_loops(flow), key=lambda head_loop: len(head_loop[1]), reverse=True)  # innermost loops last
+    writers = Counter(name for instruction in code for name in instruction.writes)
+    rewritten = {name for name, count in writers.items() if count > 1}
     for head, loop in loops:
-        cycle, atomics = _find_retries(code, flow, head, loop)
+        cycle, atomics = _find_retries(code, flow, head, loop, rewritten)
         polls |= {id(atomic): Poll(id(atomic), cycle) for atomic in atomics}  # replaces those of outer loops
         loop_code, deciding = _list_code(code, flow, loop), _find_deciding_registers(code, flow, loop)
         is_pure_wait = not any(map(_is_work, loop_code))
@@ -92,14 +98,15 @@ def find_retried_swaps(code: Sequence[Instruction], flow: Flow) -> set[int]:
 
 
 def _find_retries(
-    code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int]
+    code: Sequence[Instruction], flow: Flow, head: int, loop: frozenset[int], rewritten: Set[str]
 ) -> tuple[frozenset[int], list[Instruction]]:
     """Return the basic blocks on paths from a loop's head back to it that only try atomics again, and these atomics.
 
-    The list of atomics is empty if none of their results decides whether the loop ends.
+    The list of atomics is empty if none of their results decides whether the loop ends. ``rewritten`` are the registers
+    that several instructions of the kernel write.
     """
     loop_code = _list_code(code, flow, loop)
-    varying = _find_varying_registers(loop_code)
+    varying = _find_varying_registers(loop_code, rewritten)
     retries = set[int]()
     for atomic in loop_code:
         operands = atomic.reads - ({atomic.guard.name} if atomic.guard else set())
@@ -119,12 +126,18 @@ def _find_retries(
     return cycle, atomics if is_decisive else []
 
 
-def _find_varying_registers(loop_code: Sequence[Instruction]) -> set[str]:
-    """Return the registers whose values may change from one iteration of a loop to the next."""
+def _find_varying_registers(loop_code: Sequence[Instruction], rewritten: Set[str]) -> set[str]:
+    """Return the registers whose values may change from one iteration of a loop to the next.
+
+    A branch may choose one of several writers, so registers in ``rewritten`` vary if the loop writes them.
+    """
     earlier, varying = set[str](), set[str]().union(*(instruction.writes for instruction in loop_code))
     while varying != earlier:
         earlier = varying
-        changing = [i for i in loop_code if i.opcode not in _PURE or not earlier.isdisjoint(i.reads)]
+        changing = [
+            i for i in loop_code
+            if i.opcode not in _PURE or not earlier.isdisjoint(i.reads) or not rewritten.isdisjoint(i.writes)
+        ]  # fmt: skip
         varying = set[str]().union(*(instruction.writes for instruction in changing))
     return varying
 

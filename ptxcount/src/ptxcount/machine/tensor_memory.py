@@ -57,7 +57,7 @@ class TensorMemory:
     def allocate(self, row: int, count: int, source: Source, report: Report) -> int:
         """Allocate the first free columns of a block; return the address of the columns."""
         if not (_UNIT <= count <= COLUMN_COUNT and count & (count - 1) == 0):
-            text = f"tcgen05.alloc of {count} columns; a power of two from {_UNIT} to {COLUMN_COUNT} is allowed"
+            text = f"tcgen05.alloc of {count} columns; it must be a power of two from {_UNIT} to {COLUMN_COUNT}"
             report(TensorMemoryError, (row, 0), text, count)
         if self._relinquished[row]:
             report(TensorMemoryError, (row, 0), "tcgen05.alloc after tcgen05.relinquish_alloc_permit", count)

@@ -173,7 +173,7 @@ class _Parser:
     def _take_count(self) -> int:
         line, count = self._stream.peek().line, self._stream.take_integer()
         if not 0 < count < 2**32:
-            raise PtxSyntaxError(line, f"an array has {count} elements; the number must be 1 to 4294967295")
+            raise PtxSyntaxError(line, f"an array has {count} elements; allowed are 1 to 4294967295")
         return count
 
     def _parse_initial(self, element: Type) -> _InitialValue:

@@ -76,7 +76,7 @@ class Immediate:
 
 @dataclass(frozen=True)
 class Symbol:
-    """The name of a variable, a parameter or a label."""
+    """The name of a variable, a parameter, a label or a function; or `SINK`."""
 
     name: str
 
@@ -105,7 +105,7 @@ SINK = Symbol("_")
 
 
 def format_operand(operand: Operand) -> str:
-    """Format an operand in PTX syntax, such as ``[%rd1+8]``; a pair or a list of arguments in braces."""
+    """Format an operand in PTX syntax, such as ``[%rd1+8]``. Groups are in braces; literals are as in Python."""
     if isinstance(operand, Address):
         base = format_operand(operand.base) if operand.base else ""
         return f"[{base}{operand.offset:+d}]" if operand.offset or not base else f"[{base}]"
@@ -171,7 +171,7 @@ class Variable:
     space: str
     #: Alignment in bytes.
     align: int
-    #: Size in bytes; None for a dynamic ``extern`` array.
+    #: Size in bytes; None for an array of unknown length.
     size: int | None
     #: Initial bytes; zeros follow.
     initial: bytes = b""

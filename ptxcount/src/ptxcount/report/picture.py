@@ -31,7 +31,7 @@ class Picture:
     best: Grid
 
     def format_text(self) -> str:
-        """Format both grids side by side, in at most eight rows."""
+        """Format both grids side by side, in at most eight rows below a heading."""
         sides = []
         for name, grid in (("now", self.now), ("at best", self.best)):
             unit = self.unit[:-1] if len(grid) == 1 else self.unit

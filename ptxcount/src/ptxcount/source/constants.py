@@ -45,7 +45,7 @@ _OPERATORS: dict[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 
 def remove_comments(text: str) -> str:
-    """Return a C++ text with a space instead of each comment."""
+    """Return a C++ text with a space instead of each comment; ``//`` in a string literal counts as a comment, too."""
     return _COMMENT.sub(" ", text)
 
 

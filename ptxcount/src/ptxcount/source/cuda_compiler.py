@@ -151,8 +151,8 @@ def find_time_limit() -> float:
     """
     limit_text = os.environ.get("NVCC_TIME_LIMIT") or str(TIME_LIMIT)
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", limit_text, re.ASCII) or not float(limit_text):
-        limits = "must be above 0 and below 1000000 seconds, such as 300"
-        raise CompileError(f"NVCC_TIME_LIMIT={limit_text[:60]!r} {limits}")
+        limits = "it must be above 0 and below 1000000 seconds, such as 300"
+        raise CompileError(f"NVCC_TIME_LIMIT is {limit_text[:60]!r}; {limits}")
     return float(limit_text)
 
 

@@ -71,8 +71,8 @@ def _call_host_function(cubin: bytes, parameters: int) -> None:
 def _read_map(fields: Any, array: Any) -> TensorMap:
     """Return the `TensorMap` of these fields over the array; raise `LaunchError` for a form unknown to ptxcount."""
     rank, flags = array.ndim, int(fields["flags"])
-    lengths = (*(fields["lengths"][:rank].astype(int)[::-1] + 1),)
-    strides = (*(fields["pitches"][: rank - 1].astype(int)[::-1] * 16), array.itemsize)
+    lengths = (*(fields["lengths"][:rank].astype(int)[::-1] + 1).tolist(),)
+    strides = (*(fields["pitches"][: rank - 1].astype(int)[::-1] * 16).tolist(), array.itemsize)
     views = [array.transpose(axes) for axes in permutations(range(rank))]
     views = [view for view in views if (view.shape, view.strides) == (lengths, strides)]
     if not views or fields["steps"].any() or flags & ~_KNOWN_FLAGS != _VERSION:

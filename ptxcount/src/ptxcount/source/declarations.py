@@ -45,7 +45,7 @@ class Declaration(NamedTuple):
     max_threads: int = 0
     #: True if the kernel is planar without ``blockDim.y``: a block may loop over the rows of a tile.
     tiled: bool = False
-    #: The code, without comments, string literals and directives.
+    #: The code from the opening brace on, without the last brace, comments, string literals and directives.
     body: str = ""
 
     def __str__(self) -> str:
@@ -162,10 +162,11 @@ def _scan_tokens(text: str, tokens: list[tuple[str, int]]) -> Iterator[Declarati
 def _make_declaration(
     text: str, tokens: list[tuple[str, int]], signature: _Signature, namespaces: list[str], template: list[str]
 ) -> Declaration:
-    """Make the declaration of the kernel with this signature; the body begins after the closing parenthesis."""
+    """Make the declaration of the kernel with this signature."""
     name, start = tokens[signature.name]
     opening, closing = tokens[signature.opening][1], tokens[signature.closing][1]
-    body = text[closing : tokens[_find_closing(tokens, signature.closing + 1)][1]]
+    brace = signature.closing + 1
+    body = text[tokens[brace][1] : tokens[_find_closing(tokens, brace)][1]]
     parameters = [
         _parse_parameter(parameter)
         for parameter in split_list(" ".join(text[opening + 1 : closing].split()))

@@ -46,7 +46,10 @@ def find_entry(ptx: str, name: str | None) -> str:
 def require_entry(entries: Collection[str], entry: str) -> None:
     """Raise `LaunchError` if ``entry`` is not the mangled name of a kernel in ``entries``."""
     if entry not in entries:
-        raise LaunchError(f"there is no kernel {entry!r}; the file has {', '.join(map(demangle, entries)) or 'none'}")
+        remedy = "the file has none; of a template, name an instance, such as scale<float>"
+        if entries:
+            remedy = f"name one of {', '.join(map(demangle, entries))} (--entry)"
+        raise LaunchError(f"there is no kernel {entry!r}; {remedy}")
 
 
 def select_kernels(mangled_names: Collection[str], name: str) -> list[str]:
@@ -90,7 +93,7 @@ def source_name(mangled: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def demangle(mangled: str) -> str:
-    """Demangle a name; return the name unchanged if it is not mangled, or if the C++ library is missing."""
+    """Demangle a name; return it unchanged if it is no valid mangled name, or if the C++ library is missing."""
     if not mangled.startswith("_Z") or (library := _load_library()) is None:
         return mangled
     import ctypes  # noqa: PLC0415 - as in _load_library

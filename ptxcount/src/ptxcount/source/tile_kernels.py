@@ -65,7 +65,7 @@ def _describe_tensor(array: Any, parameter: Variable) -> Any:
     size = -(-(_POINTER + 4 * len(lengths)) // 8) * 8 + 8 * len(dynamic)
     if size != parameter.size:
         raise LaunchError(
-            f"the kernel's tensor has {parameter.size} bytes; an array of {array.ndim} axes takes 8 with a static "
+            f"the kernel's tensor has {parameter.size} bytes; an array of shape {array.shape} takes 8 with a static "
             f"layout, or {size} with a dynamic one; pass a dict of the tensor's members"
         )
     return tensor
@@ -175,7 +175,7 @@ def adapt_tilelang(kernel: Any, entry: str | None, arguments: Sequence[Any] | Ma
         raise LaunchError(f"tilelang generated no kernel {name}; name one as entry: {', '.join(functions)}")
     declarations = {declaration.name: declaration for declaration in find_declarations(kernel.kernel_source)}
     if name not in declarations:
-        raise LaunchError(f"the source from tilelang declares no kernel {name}, only {', '.join(declarations)}")
+        raise LaunchError(f"tilelang's source declares no kernel {name}; name one as entry: {', '.join(declarations)}")
     names = [parameter for _, parameter in declarations[name].parameters]
     ordered = _order_arguments(kernel, name, names, arguments)
     attributes = functions[name].attrs
@@ -221,10 +221,10 @@ def _make_map(array: Any, call: _MapCall) -> TensorMap:
     lengths, strides, box, steps = (tuple(numbers[first : first + rank][::-1]) for first in range(0, 4 * rank, rank))
     _, swizzle, _, fills_nan = numbers[4 * rank :]
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
-        reason = "because tilelang's kernel copies it by a tensor map; pass one"
-        raise LaunchError(f"argument {name} must be a contiguous array, {reason}")
+        problem = f"argument {name} is no C-contiguous array, but tilelang's kernel copies it by a tensor map"
+        raise LaunchError(f"{problem}; pass a copy as an array")
     try:
         view = np.ndarray(lengths, array.dtype, array.reshape(-1).view(np.uint8), 0, strides)
     except (TypeError, ValueError):
-        raise LaunchError(f"argument {name} has the shape {array.shape}; the kernel is for {lengths}") from None
+        raise LaunchError(f"argument {name} has the shape {array.shape}; it must have {lengths}") from None
     return TensorMap(view, box, SWIZZLES[swizzle], steps, bool(fills_nan))

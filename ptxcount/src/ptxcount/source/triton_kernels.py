@@ -26,6 +26,8 @@ _TYPES = {
     "bool": "u1", "bfloat16": "bf16", "float8_e4m3fn": "fp8e4nv", "float8_e4m3b11fnuz": "fp8e4b15",
     "float8_e5m2": "fp8e5",
 }  # fmt: skip
+#: Triton's type of a value that is compiled into the kernel.
+_CONSTANT = "constexpr"
 #: Declaration of a parameter that Triton appends: a pointer to global scratch memory, or to profiling memory.
 _SCRATCH = re.compile(r"\.param\s+\.u64\s+\.ptr\s+\.global\s+\.align\s+1\s+\w+")
 
@@ -73,31 +75,32 @@ def adapt_jit_function(
     values, options = _bind_values(kernel, keywords)
     if block is not None:
         options.setdefault("num_warps", int(np.prod(block)) // 32)
-    # The three inputs of Triton's compiler: types by name; constants and attributes by the path to a parameter.
-    signature: dict[str, str] = {}
-    constants: dict[tuple[int, ...], Any] = {}
-    attributes: dict[tuple[int, ...], list[list[Any]]] = {}
-    passed: list[KernelArgument] = []
-    for place, parameter in enumerate(kernel.params):
-        value = values[parameter.name]
-        kind = "constexpr" if parameter.is_constexpr else _find_type(value, parameter)
-        if kind != "constexpr" and isinstance(parameter.annotation_type, str) and parameter.annotation_type:
-            kind = parameter.annotation_type
-        signature[parameter.name] = kind
-        if kind == "constexpr":
-            constants[(place,)] = value
-            continue
-        passed.append(value if isinstance(value, np.ndarray) or _is_descriptor(value) else _make_scalar(value, kind))
-        if _is_divisible(value, parameter):
-            attributes[(place,)] = [["tt.divisibility", DIVISOR]]
+    types = [_choose_type(values[parameter.name], parameter) for parameter in kernel.params]
+    source = _make_source(kernel, values, types)
+    major, minor = parse_capability(arch)
+    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", 10 * major + minor, 32)
+    compiled = import_tool("triton", kernel).compile(source, target=target, options=options)
+    passed = [
+        _convert_number(values[parameter.name], kind)
+        for parameter, kind in zip(kernel.params, types, strict=True)
+        if kind != _CONSTANT
+    ]
+    return adapt_compiled_triton(compiled, entry, passed, arch)
+
+
+def _make_source(kernel: Any, values: Mapping[str, Any], types: Sequence[str]) -> Any:
+    """Make the input of Triton's compiler: constants and attributes are by the path to a parameter."""
     make_source = import_tool("triton.compiler", kernel).ASTSource
     if hasattr(kernel, "is_gluon") and kernel.is_gluon():
         make_source = import_tool("triton.experimental.gluon._runtime", kernel).GluonASTSource
-    major, minor = parse_capability(arch)
-    target = import_tool("triton.backends.compiler", kernel).GPUTarget("cuda", 10 * major + minor, 32)
-    source = make_source(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
-    compiled = import_tool("triton", kernel).compile(source, target=target, options=options)
-    return adapt_compiled_triton(compiled, entry, passed, arch)
+    constants, attributes = {}, {}
+    for place, (parameter, kind) in enumerate(zip(kernel.params, types, strict=True)):
+        if kind == _CONSTANT:
+            constants[(place,)] = values[parameter.name]
+        elif _is_divisible(values[parameter.name], parameter):
+            attributes[(place,)] = [["tt.divisibility", DIVISOR]]
+    signature = dict(zip((parameter.name for parameter in kernel.params), types, strict=True))
+    return make_source(fn=kernel, signature=signature, constexprs=constants, attrs=attributes)
 
 
 def _name_arguments(kernel: Any, arguments: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
@@ -122,10 +125,19 @@ def _bind_values(kernel: Any, keywords: Mapping[str, Any]) -> tuple[dict[str, An
     return {name: values[name] for name in names}, options
 
 
+def _choose_type(value: Any, parameter: Any) -> str:
+    """Return the type that Triton's launch gives to a value: that of the annotation, if any, else of the value.
+
+    A value of the type `_CONSTANT` is compiled into the kernel.
+    """
+    is_one = _is_integer(value) and value == 1 and not parameter.do_not_specialize
+    if parameter.is_constexpr or value is None or is_one:
+        return _CONSTANT
+    kind, annotation = _find_type(value, parameter), parameter.annotation_type
+    return annotation if annotation and isinstance(annotation, str) else kind
+
+
 def _find_type(value: Any, parameter: Any) -> str:
-    """Return the type that Triton's launch gives to a value; ``constexpr`` if the value is compiled into the kernel."""
-    if value is None or (_is_integer(value) and value == 1 and not parameter.do_not_specialize):
-        return "constexpr"
     if isinstance(value, bool):
         return "u1"
     if isinstance(value, int):
@@ -154,9 +166,9 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _make_scalar(value: Any, kind: str) -> Any:
-    """Convert a Python number to a NumPy scalar of Triton's type ``kind``, such as "i32"; keep a NumPy scalar."""
-    if isinstance(value, np.generic):
+def _convert_number(value: Any, kind: str) -> Any:
+    """Convert a Python number to a NumPy scalar of Triton's type ``kind``, such as "i32"; keep other values."""
+    if isinstance(value, np.generic | np.ndarray) or _is_descriptor(value):
         return value
     dtypes = {"u1": "i1", "i1": "i1", "fp16": "f2", "fp32": "f4", "fp64": "f8"}  # one bit becomes one byte
     return np.dtype(dtypes.get(kind) or f"{kind[0]}{int(kind[1:]) // 8}").type(value)
@@ -202,7 +214,7 @@ def _view_elements(descriptor: Any) -> Any:
     """View a descriptor's elements; raise `LaunchError` unless the base is a contiguous array with these elements."""
     base = view_array(descriptor.base)
     if not isinstance(base, np.ndarray) or not base.flags.c_contiguous:
-        raise LaunchError("the base of a tensor descriptor must be a contiguous array; pass a copy")
+        raise LaunchError("the base of a tensor descriptor is no C-contiguous array; pass a copy")
     strides = [stride * base.itemsize for stride in descriptor.strides]
     try:
         return np.ndarray(tuple(descriptor.shape), base.dtype, base.reshape(-1).view(np.uint8), 0, strides)

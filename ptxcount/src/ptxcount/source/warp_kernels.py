@@ -21,7 +21,12 @@ from .adapted_kernel import AdaptedKernel, import_tool, parse_capability, view_a
 _AXES = 4
 #: Default threads per block of a launch.
 _BLOCK = 256
-_SCALARS = {"int": "int32", "float": "float32", "bool": "bool"}
+#: Bytes of a Warp array descriptor.
+_DESCRIPTOR_BYTES = 56
+#: Python's types that Warp takes for other types than NumPy does.
+_SCALARS = {"int": "int32", "float": "float32"}
+#: Names of NumPy's dtypes of numbers, which Warp has as well.
+_NUMBERS = {dtype.name for dtype in map(np.dtype, "?bhiqBHIQefd")}
 
 
 def adapt_warp(
@@ -57,7 +62,10 @@ def adapt_warp(
         "size": np.uint64(math.prod(lengths)),
         "coord_mult": np.uint64(math.prod(lengths[axes:])),  # threads of a tile share their coordinates
     }
-    adapted = [_adapt_argument(value, parameter.type) for value, parameter in zip(arguments, parameters, strict=True)]
+    adapted = [
+        _adapt_argument(parameter.label, value, parameter.type)
+        for value, parameter in zip(arguments, parameters, strict=True)
+    ]
     blocks = -(-math.prod(lengths) // size)
     names = ["the launch's bounds", *(f"argument {parameter.label}" for parameter in parameters)]
     shared = metadata.get(f"{match[1]}_smem_bytes", 0)
@@ -86,11 +94,14 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
         module.options["block_dim"] = default_block
 
 
-def _adapt_argument(value: Any, kind: Any) -> Any:
+def _adapt_argument(label: str, value: Any, kind: Any) -> Any:
     """Convert an array, a struct, a scalar or a vector to the annotated type ``kind``; keep other values."""
     if getattr(value, "_cls", None) is kind:
         return _adapt_struct(value)
+    if value is None and hasattr(kind, "ndim"):
+        return np.void(bytes(_DESCRIPTOR_BYTES))
     if isinstance(value, np.ndarray) and hasattr(kind, "ndim"):
+        _check_array(label, value, getattr(kind, "dtype", None), kind.ndim)
         unused = [np.int32(0)] * (_AXES - kind.ndim)
         return {
             "data": value,
@@ -100,10 +111,31 @@ def _adapt_argument(value: Any, kind: Any) -> Any:
             "ndim": np.int32(kind.ndim),
         }
     if isinstance(value, int | float) and isinstance(kind, type):
-        name = getattr(kind, "__name__", "")
-        return np.dtype(_SCALARS.get(name, name)).type(value)
+        dtype = np.dtype(_find_dtype_name(kind))
+        if dtype.kind in "iu" and not (value % 1 == 0 and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max):
+            raise LaunchError(f"argument {label} is {value}; it must be a whole number that {dtype} can hold")
+        return dtype.type(value)
+    if isinstance(value, np.ndarray):
+        _check_array(label, value, kind, 0)
     is_vector = isinstance(value, np.ndarray | ctypes.Array)
     return np.void(bytes(np.ascontiguousarray(value))) if is_vector else value
+
+
+def _find_dtype_name(kind: Any) -> str:
+    """Return the name of the NumPy dtype of a scalar, or of the elements of a vector or matrix; else any name."""
+    name = getattr(getattr(kind, "_wp_scalar_type_", kind), "__name__", "")
+    return _SCALARS.get(name, name)
+
+
+def _check_array(label: str, array: Any, element: Any, dimensions: int) -> None:
+    """Raise `LaunchError` for an array of another type than ``element``, a type of Warp, or of other dimensions.
+
+    A vector or matrix as an element has dimensions of its own. Structs are not checked.
+    """
+    name, dimensions = _find_dtype_name(element), dimensions + len(getattr(element, "_shape_", ()))
+    if name in _NUMBERS and (array.dtype != name or array.ndim != dimensions):
+        given = f"argument {label} is an array of {array.dtype} and shape {array.shape}"
+        raise LaunchError(f"{given}; it must have {name} and {count_noun(dimensions, 'dimension')}")
 
 
 def _adapt_struct(value: Any) -> dict[str, Any]:
@@ -113,6 +145,6 @@ def _adapt_struct(value: Any) -> dict[str, Any]:
     for label, variable in value._cls.vars.items():
         member, attribute = members[label], view_array(getattr(value, label))
         if isinstance(attribute, np.ndarray) or hasattr(attribute, "_cls"):
-            member = _adapt_argument(attribute, variable.type)
+            member = _adapt_argument(label, attribute, variable.type)
         adapted[label] = [*member.flat] if isinstance(member, np.ndarray) else member
     return adapted

@@ -89,7 +89,7 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 def shift_left(a: Array, amount: Array) -> Array:
-    """Shift left; larger amounts are clamped to the width."""
+    """Shift left; an amount of at least the width gives 0."""
     places = np.minimum(amount, _count_bits(a) - 1).astype(a.dtype)
     if amount.size == 1:
         return a << places if amount.item() < _count_bits(a) else np.zeros_like(a)
@@ -97,7 +97,7 @@ def shift_left(a: Array, amount: Array) -> Array:
 
 
 def shift_right(a: Array, amount: Array) -> Array:
-    """Shift right, arithmetically for signed types; larger amounts are clamped to the width."""
+    """Shift right, arithmetically for signed types; an amount of at least the width leaves only copies of the sign."""
     places = np.minimum(amount, _count_bits(a) - 1).astype(a.dtype)
     if amount.size == 1 and (a.dtype.kind == "i" or amount.item() < _count_bits(a)):
         return np.asarray(a >> places)

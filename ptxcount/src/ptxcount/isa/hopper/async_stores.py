@@ -89,7 +89,7 @@ def _bind_fill(instruction: Instruction) -> Step:
     target, size, value = instruction.operands
     expect_modifiers(instruction, instruction.modifiers, {"bulk", "weak", "shared::cta"})
     if value != Immediate(0):
-        raise unsupported(instruction, f"the value is {format_operand(value)}; only 0 is allowed")
+        raise unsupported(instruction, f"the value is {format_operand(value)}; it must be 0")
     place = make_shared_reader(instruction, target)
     readers = [place, make_reader(instruction, size, TYPES["u64"])]
 
@@ -99,7 +99,7 @@ def _bind_fill(instruction: Instruction) -> Step:
             for row in rows:
                 owner, offset = chunk.shared.find_owner(row, start, report)
                 if start % 8 or count % 8:
-                    text = f"{count_noun(count, 'byte')} at shared address {offset}: multiples of 8 are needed"
+                    text = f"{count_noun(count, 'byte')} at shared address {offset}; both must be multiples of 8"
                     report(MisalignedError, (row, 0), text, offset)
                 chunk.shared.view_bytes(owner, offset, count, report, is_written=True)[:] = 0
         chunk.has_written, chunk.spins = True, 0

@@ -51,7 +51,7 @@ def _make_operand_readers(instruction: Instruction, names: list[str], spaces: li
         address_operand: Operand = operand
         if "tensor" in names and space == "global":
             if not isinstance(operand, Group) or not isinstance(operand.items[0], Address):
-                problem = f"{format_operand(operand)} must be [tensor map, {{coordinates}}]"
+                problem = f"an operand is {format_operand(operand)}; it must be [tensor map, {{coordinates}}]"
                 raise unsupported(instruction, problem)
             address_operand = operand.items[0]
             for axis, coordinate in enumerate(split_group(operand.items[1])):  # may be negative
@@ -77,7 +77,7 @@ def _parse_form(instruction: Instruction) -> tuple[list[str], list[str], str]:
     operations = [name for name in names if name not in _KNOWN]
     if len(spaces) != 2:
         given = f"its state spaces are {join_modifiers(spaces)}"
-        raise unsupported(instruction, f"{given}; those of the target and of the source are needed")
+        raise unsupported(instruction, f"{given}; they must be those of the target and of the source")
     if operations and "reduce" not in names:
         raise unsupported(instruction, f".{operations[0]} is no modifier of a copy without .reduce")
     if "reduce" in names and len(operations) != 1:

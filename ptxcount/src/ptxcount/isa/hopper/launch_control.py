@@ -35,7 +35,7 @@ def _bind_request(instruction: Instruction) -> Step:
             for row in rows:
                 (owner, response), (_, barrier) = (shared.find_owner(row, place, report) for place in places)
                 if response % _RESPONSE:
-                    text = f"a response at shared address {response}: a multiple of {_RESPONSE} is needed"
+                    text = f"a response at shared address {response}; it must be a multiple of {_RESPONSE}"
                     report(MisalignedError, (row, 0), text, response)
                 blocks = [owner]
                 if _ALL in instruction.modifiers:

@@ -73,19 +73,19 @@ def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFie
         changes = {"address": value}
     elif name == "rank":
         if value > 4:
-            raise ValueError(f"rank is {value}; it is the number of dimensions minus 1: 0 to 4 are allowed")
+            raise ValueError(f"rank is {value}; allowed are 0 to 4, the number of dimensions minus 1")
         sizes = {attribute: value if attribute == "pitches" else value + 1 for attribute in _AXES.values()}
         padded = {attribute: (*getattr(fields, attribute), *(0,) * 5) for attribute in sizes}  # new axes have zeros
         changes = {attribute: padded[attribute][:size] for attribute, size in sizes.items()}
     elif name in _CHOICES:
         attribute, choices = _CHOICES[name]
         if value >= len(choices):
-            raise ValueError(f"{name} is {value}; 0 to {len(choices) - 1} are supported")
+            raise ValueError(f"{name} is {value}; allowed are 0 to {len(choices) - 1}")
         changes = {attribute: choices[value]}
     else:
         numbers = [*getattr(fields, _AXES[name])]
         if axis >= len(numbers):
-            raise ValueError(f"{name} has the ordinal {axis}; this tensor allows 0 to {len(numbers) - 1}")
+            raise ValueError(f"{name} has the ordinal {axis}; allowed are 0 to {len(numbers) - 1} for this tensor")
         numbers[axis] = value
         changes = {_AXES[name]: (*numbers,)}
     return replace(fields, **changes)

@@ -64,9 +64,9 @@ class MapFields:
         """Return the first field that the driver API refuses, with the value; empty if none is known."""
         rank, shape, size = len(self.extents), self.extents[::-1], self.dtype.itemsize
         if not 1 <= rank <= 5:
-            return f"the tensor has {rank} dimensions; 1 to 5 are allowed"
+            return f"the tensor has {rank} dimensions; allowed are 1 to 5"
         if size not in (1, 2, 4, 8):
-            return f"elements have {size} bytes; 1, 2, 4 or 8 are allowed"
+            return f"elements have {size} bytes; allowed are 1, 2, 4, 8"
         if not all(1 <= extent <= 1 << 32 for extent in shape):
             return f"the tensor has the shape {shape}; each axis must have 1 to 2**32 elements"
         if self.interleave and rank < 3:
@@ -124,7 +124,7 @@ class MapFields:
             return f"no pixel of {shape} lies between the corners {column.lower[::-1]} and {column.upper[::-1]}"
         for name, count, limit in (("channels", column.channels, 256), ("pixels", column.pixels, 1024)):
             if not 1 <= count <= limit:
-                return f"the column has {count} {name}; 1 to {limit} are allowed"
+                return f"the column has {count} {name}; allowed are 1 to {limit}"
         return ""
 
     def find_bounds(self, column: Column) -> list[tuple[int, int]]:
@@ -139,7 +139,7 @@ class MapFields:
         most = (1 << _IM2COL_BITS[len(self.extents)]) - 1
         for offset in offsets:
             if offset > most:
-                return f"im2col offsets are {(*offsets,)}; 0 to {most} are allowed (an H200 drops higher bits)"
+                return f"im2col offsets are {(*offsets,)}; allowed are 0 to {most} (an H200 drops higher bits)"
         bounds = self.find_bounds(self.column)
         if all(low <= place <= high for place, (low, high) in zip(start[1:], bounds, strict=False)):
             return ""

@@ -59,13 +59,13 @@ class BulkCopy:
         self._report: Report = report_for_thread
         size = numbers.get("size", 0)
         if size % _PIECE:
-            text = f"a copy of {count_noun(size, 'byte')}: a multiple of {_PIECE} is needed"
+            text = f"a copy of {count_noun(size, 'byte')}; it must be a multiple of {_PIECE}"
             text += f"; an H200 stores {size // _PIECE * _PIECE} of them" if is_store else ""
             report_for_thread(MisalignedError, (0, 0), text, size)
         self._shared_start = chunk.shared.find_owner(self._row, numbers["from" if is_store else "to"], self._report)[1]
         alignment = 16 if "size" in numbers else 128
         if self._shared_start % alignment:
-            text = f"shared address {self._shared_start}: a multiple of {alignment} is needed"
+            text = f"shared address {self._shared_start}; it must be a multiple of {alignment}"
             report_for_thread(MisalignedError, (0, 0), text, self._shared_start)
         place = numbers["to" if is_store else "from"]
         self._fields: MapFields | None = None
@@ -88,7 +88,9 @@ class BulkCopy:
         problem = fields.find_problem()
         is_column = any(name.startswith("im2col") for name in chunk.instruction.modifiers)
         if not problem and is_column != bool(fields.column):
-            problem = f"the tensor map is for {'im2col' if fields.column else 'tile'} mode, but the copy is not"
+            modes = ("tile", "Tensor"), ("im2col", "Im2col")
+            (mode, kind), (given_mode, _) = modes if not is_column else modes[::-1]
+            problem = f"the tensor map is for {given_mode} mode; pass a ptxcount.{kind}Map to a copy in {mode} mode"
         if problem:
             raise LaunchError(f"{self._source}: {problem}")
         if fields.interleave:
@@ -237,7 +239,8 @@ def _find_wrong_count(fields: MapFields, start: Sequence[int], shifts: Sequence[
         needed = "a copy of four rows needs a tensor map of 2 dimensions, and 5 coordinates"
         return f"a copy with a {has}; {needed if of_rows else f'it needs {rank}'}"
     if len(shifts) not in (0, rank - 2):
-        return f"the number of im2col offsets is {len(shifts)}; a tensor map of {rank} dimensions needs {rank - 2}"
+        has = f"tensor map of {count_noun(rank, 'dimension')} has {count_noun(len(shifts), 'im2col offset')}"
+        return f"a copy with a {has}; it needs {rank - 2}"
     if of_rows and fields.box[1] != 1:
         return f"the box of the tensor map has {fields.box[1]} rows; a copy of four rows needs a box of one row"
     return ""

@@ -25,8 +25,8 @@ class EncodedMap(ArrayDescriptor):
         if problem:
             raise LaunchError(problem)
         if self.array.strides[-1:] != (self.array.dtype.itemsize,):
-            given = f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes"
-            raise LaunchError(f"{given}; elements of a row must be contiguous")
+            given = f"the array of shape {self.array.shape} with strides of {self.array.strides} bytes"
+            raise LaunchError(f"{given} has no contiguous rows; pass a copy")
 
     def _fill_steps(self, steps: Sequence[int]) -> tuple[int, ...]:
         """Return element strides, x first; default 1."""

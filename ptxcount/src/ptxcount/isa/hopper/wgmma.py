@@ -6,7 +6,7 @@ is in registers. In each warp, metadata have the lanes of ``mma.sp`` (CUTLASS 4,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
-from ...ptx.program import TYPES, Instruction, Operand
+from ...ptx.program import TYPES, Instruction, Operand, Type
 from ..opcode_registry import Step, binds, make_step
 from ..operands import (
     expect_count,
@@ -110,10 +110,25 @@ class _SharedFactor(NamedTuple):
         return ELEMENTS[self.name].decode(factors)
 
 
-def _select_rows(a: Array) -> Array:
-    """Return the 16 rows of A that each warp multiplies, from (blocks, warps, 64, k)."""
-    first_rows = 16 * (np.arange(a.shape[1]) % _WARPS)
-    return np.stack([a[:, warp, first : first + 16] for warp, first in enumerate(first_rows)], axis=1)
+class _LeftFactor(NamedTuple):
+    """The factor A: in registers or, if these are None, in shared memory; and the metadata of a sparse A."""
+
+    registers: RegisterMatrix | None
+    shared: _SharedFactor
+    metadata: Metadata | None
+    #: The descriptor or the registers, then the words of metadata, with their types.
+    operands: list[tuple[Operand, Type]]
+
+    def take_numbers(self, chunk: Chunk, values: Iterator[Array]) -> Array:
+        """Take the next values, those of the operands; return the rows of each warp, (blocks, warps, 16, k)."""
+        if self.registers:
+            numbers = self.registers.take_numbers(chunk, values)
+        else:
+            numbers = self.shared.load_numbers(chunk, next(values))
+            first_rows = 16 * (np.arange(numbers.shape[1]) % _WARPS)
+            rows = [numbers[:, warp, first : first + 16] for warp, first in enumerate(first_rows)]
+            numbers = np.stack(rows, axis=1)
+        return self.metadata.expand(chunk, numbers, reshape_to_lanes(chunk, next(values))) if self.metadata else numbers
 
 
 def _parse_constants(instruction: Instruction, constants: Sequence[Operand]) -> tuple[int, bool, bool]:
@@ -121,7 +136,7 @@ def _parse_constants(instruction: Instruction, constants: Sequence[Operand]) -> 
     numbers = [parse_integer(instruction, constant, "a sign or transpose") for constant in constants]
     signs, transposes = numbers[:2], numbers[2:]  # one transpose, that of B, if A is in registers
     if not ({*signs} <= {-1, 1} and {*transposes} <= {0, 1}):
-        needed = "two signs, 1 or -1, and then transposes, 0 or 1, are needed"
+        needed = "they must be two signs, 1 or -1, and then transposes, 0 or 1"
         raise unsupported(instruction, f"its last operands are {', '.join(map(str, numbers))}; {needed}")
     a_transposed, b_transposed = [False] * (2 - len(transposes)) + [bool(number) for number in transposes]
     return prod(signs), a_transposed, b_transposed
@@ -134,9 +149,9 @@ def _parse_form(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     if shape.m != 16 * _WARPS:
         raise unsupported(instruction, f"m is {shape.m}; it must be {16 * _WARPS}")
     if len(types) != 3:
-        raise unsupported(instruction, f"its types are {join_modifiers(types)}; those of d, a and b are needed")
+        raise unsupported(instruction, f"its types are {join_modifiers(types)}; they must be those of d, a and b")
     if ELEMENTS[types[1]].bits < 8:
-        raise unsupported(instruction, f"elements of a are .{types[1]}; at least 8 bits are needed")
+        raise unsupported(instruction, f"elements of a are .{types[1]}; they must have at least 8 bits")
     return shape, types, names
 
 
@@ -150,36 +165,41 @@ def _bind_product(instruction: Instruction) -> Step:
     if not _ORDERING.isdisjoint(instruction.modifiers):
         return lambda chunk: None
     shape, (d_type, a_type, b_type), names = _parse_form(instruction)
-    is_sparse = "sp" in names
-    metadata_count = 2 if is_sparse else 0  # the metadata, and the selector
+    metadata_count = 2 if "sp" in names else 0  # the metadata, and the selector
     expect_count(instruction, *(count + metadata_count for count in (4, 6, 7, 8)))
     d, a, b, *rest = instruction.operands
     metadata_operands, (scale, *constants) = rest[:metadata_count], rest[metadata_count:]
-    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, metadata_operands[1]) if is_sparse else None
     sign, a_transposed, b_transposed = _parse_constants(instruction, constants)
-    warp_shape = Shape(16, shape.n, shape.k // 2 if is_sparse else shape.k)
+    warp_shape = Shape(16, shape.n, shape.k // 2 if metadata_operands else shape.k)
     target = RegisterMatrix.parse(instruction, d, "d", warp_shape, d_type)
-    has_register_a = len(split_group(a)) > 1
-    register_a = RegisterMatrix.parse(instruction, a, "a", warp_shape, a_type) if has_register_a else None
-    shared_a = _SharedFactor((shape.m, warp_shape.k), a_type, a_transposed)
-    shared_b = _SharedFactor((shape.n, shape.k), b_type, b_transposed)
+    left = _parse_left(instruction, a, metadata_operands, shape, warp_shape, a_type, transposed=a_transposed)
+    right = _SharedFactor((shape.n, shape.k), b_type, b_transposed)
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
         remaining = iter(values)
         previous = target.take_numbers(chunk, remaining)
-        scales, b_descriptors = next(remaining), next(remaining)
-        if register_a:
-            a = register_a.take_numbers(chunk, remaining)
-        else:
-            a = _select_rows(shared_a.load_numbers(chunk, next(remaining)))
-        if metadata:
-            a = metadata.expand(chunk, a, reshape_to_lanes(chunk, next(remaining)))
-        b = shared_b.load_numbers(chunk, b_descriptors).swapaxes(2, 3)
-        accumulates = reshape_to_lanes(chunk, scales)[:, :, :1, None]
-        sums = sign * (a @ b) + np.where(accumulates, previous, 0)
+        accumulates = reshape_to_lanes(chunk, next(remaining))[:, :, :1, None]
+        factors = right.load_numbers(chunk, next(remaining)).swapaxes(2, 3)
+        products = left.take_numbers(chunk, remaining) @ factors
+        sums = sign * products + np.where(accumulates, previous, 0)
         return target.encode_numbers(chunk, sums, saturate="satfinite" in names)
 
-    reads = [*target.typed_registers, (scale, _PRED), (b, _U64)]
-    reads += register_a.typed_registers if register_a else [(a, _U64)]
-    reads += [(words, _U32) for words in metadata_operands[:1]]
+    reads = [*target.typed_registers, (scale, _PRED), (b, _U64), *left.operands]
     return make_step(instruction, target.typed_registers, reads, multiply)
+
+
+def _parse_left(
+    instruction: Instruction, operand: Operand, metadata_operands: list[Operand], shape: Shape, warp_shape: Shape,
+    name: str, *, transposed: bool,
+) -> _LeftFactor:  # fmt: skip
+    """Parse A: registers or a descriptor, and the metadata and their selector, if A is sparse."""
+    shared, registers, metadata = _SharedFactor((shape.m, warp_shape.k), name, transposed), None, None
+    operands: list[tuple[Operand, Type]] = [(operand, _U64)]
+    if len(split_group(operand)) > 1:
+        registers = RegisterMatrix.parse(instruction, operand, "a", warp_shape, name)
+        operands = registers.typed_registers
+    if metadata_operands:
+        words, selector = metadata_operands
+        metadata = Metadata.locate(instruction, shape.k, ELEMENTS[name].bits, selector)
+        operands.append((words, _U32))
+    return _LeftFactor(registers, shared, metadata, operands)

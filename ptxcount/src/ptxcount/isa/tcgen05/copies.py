@@ -62,13 +62,8 @@ def _bind_copy(instruction: Instruction) -> Step:
 
     With ``.b8x16``, elements of 4 or 6 bits in shared memory become bytes in tensor memory.
     """
-    packed_bits = next((PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."), 0)
-    packed_names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed_bits else set()
-    shape = frozenset(instruction.modifiers[1:]).difference(GROUP_SIZES, packed_names)
-    copy = _COPIES.get(shape)
-    if copy is None:
-        allowed = join_modifiers(".".join(sorted(known)) for known in _COPIES)
-        raise unsupported(instruction, f"its shape is {join_modifiers(sorted(shape))}; allowed are {allowed}")
+    copy, packed_bits = _parse_shape(instruction)
+    row_count, word_count = copy.lanes.shape[1], copy.width // 4
     expect_count(instruction, 2)
     group_size = read_group_size(instruction)
     target, source = instruction.operands
@@ -82,22 +77,36 @@ def _bind_copy(instruction: Instruction) -> Step:
         for (place, descriptor_bits), rows in iter_threads(chunk, readers):
             with report_descriptors(chunk):
                 descriptor = decode_shared(descriptor_bits)
-            base, first_column = split_address(place)
-            row_count, word_count = copy.lanes.shape[1], copy.width // 4
             places = descriptor.locate_elements(row_count, word_count, 4, transposed=False)
+            first_lane, first_column = split_address(place)
             columns = first_column + np.arange(word_count)
             note_uncounted(chunk, len(rows))
             for block in (block for row in rows for block in find_cta_group(chunk, row, group_size)):
                 words = chunk.shared.gather_elements(block, places, 4, report)
-                if packed_bits:  # 16 elements, then padding, in each 16 bytes
-                    units = words.view(np.uint8).reshape(len(words), -1, 16)
-                    elements = split_row(units[..., : 2 * packed_bits], packed_bits)
-                    words = elements.reshape(len(words), -1).view(np.uint32)
-                for lanes in base + copy.lanes:
+                if packed_bits:
+                    words = _unpack_rows(words, packed_bits)
+                for lanes in first_lane + copy.lanes:
                     chunk.tensor.store(np.array(block), lanes[:, None], columns, words, report, is_asynchronous=True)
         chunk.has_written, chunk.spins = True, 0
 
     return copy_rows
+
+
+def _parse_shape(instruction: Instruction) -> tuple[_CopyShape, int]:
+    """Return the shape of a copy, and the bits of its packed elements in shared memory; 0 if they are not packed."""
+    packed_bits = next((PACKED[form] for form in PACKED if f".{form}." in f"{instruction.name}."), 0)
+    packed_names = {"b8x16", "b6x16_p32", "b4x16_p64"} if packed_bits else set()
+    shape = frozenset(instruction.modifiers[1:]).difference(GROUP_SIZES, packed_names)
+    if shape not in _COPIES:
+        allowed = join_modifiers(".".join(sorted(known)) for known in _COPIES)
+        raise unsupported(instruction, f"its shape is {join_modifiers(sorted(shape))}; allowed are {allowed}")
+    return _COPIES[shape], packed_bits
+
+
+def _unpack_rows(words: Array, bits: int) -> Array:
+    """Expand packed elements of the rows ``words`` to bytes. Each 16 bytes have 16 elements, then padding."""
+    units = words.view(np.uint8).reshape(len(words), -1, 16)
+    return split_row(units[..., : 2 * bits], bits).reshape(len(words), -1).view(np.uint32)
 
 
 #: Columns that move: an element of 32 bytes.
@@ -124,9 +133,11 @@ def _bind_shift(instruction: Instruction) -> Step:
         for (place,), rows in iter_threads(chunk, readers):
             lane, column = split_address(place)
             if lane % LANES:
-                raise chunk.make_fault(TensorMemoryError, f"address with lane {lane}; a multiple of {LANES} is needed")
+                raise chunk.make_fault(
+                    TensorMemoryError, f"the address has lane {lane}; it must be a multiple of {LANES}"
+                )
             if lane:
-                raise unsupported(instruction, f"address with lane {lane}; only lane 0 is supported")
+                raise unsupported(instruction, f"the address has lane {lane}; ptxcount supports only lane 0")
             groups = np.array([find_cta_group(chunk, row, group_size) for row in rows])
             blocks = groups.reshape(-1, 1, 1)
             columns = column + np.arange(_COLUMNS)

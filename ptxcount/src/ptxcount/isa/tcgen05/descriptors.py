@@ -107,7 +107,7 @@ class InstructionDescriptor(NamedTuple):
         for axis, size, allowed in (("M", rows, allowed_rows), ("N", columns, allowed_columns)):
             if size not in allowed:
                 shape = f"{rows} x {columns} is no shape of a product with .cta_group::{group_size}"
-                raise ValueError(f"{shape}; {axis} must be one of {', '.join(map(str, allowed))}")
+                raise ValueError(f"{shape}; allowed {axis} are {', '.join(map(str, allowed))}")
         is_long = not kind.padded and _extract(bits, 31) == 1
         if is_long and (is_sparse or DATA_PATHS[rows, group_size, is_stationary].rows != 128):
             form = "sparse factors" if is_sparse else f"{rows} rows with .cta_group::{group_size}"
@@ -189,7 +189,9 @@ def decode_shared(bits: int) -> Descriptor:
         allowed = ", ".join(map(str, sorted(_SWIZZLES)))
         raise ValueError(f"bits 61 to 63 of {name}, the swizzle, are {swizzle_mode}; allowed are {allowed}")
     if base_offset and pattern.swizzle:  # without a swizzle, the base offset has no meaning
-        raise NotImplementedError(f"bits 49 to 51 of {name}, the base offset, are {base_offset}; only 0 is supported")
+        raise NotImplementedError(
+            f"bits 49 to 51 of {name}, the base offset, are {base_offset}; ptxcount supports only 0"
+        )
     if _extract(bits, 52):
-        raise NotImplementedError(f"bit 52 of {name} is 1, an absolute stride; only 0 is supported")
+        raise NotImplementedError(f"bit 52 of {name} is 1, an absolute stride; ptxcount supports only 0")
     return pattern._replace(start=start, leading=leading, stride=stride)

@@ -97,7 +97,7 @@ def _parse_shift(instruction: Instruction, operands: Sequence[Operand]) -> int:
         return 0
     shift = parse_integer(instruction, operands[0], "scale-input-d")
     if not 0 <= shift <= _MAX_SHIFT:
-        raise unsupported(instruction, f"scale-input-d is {shift}; 0 to {_MAX_SHIFT} are allowed")
+        raise unsupported(instruction, f"scale-input-d is {shift}; allowed are 0 to {_MAX_SHIFT}")
     return shift
 
 

@@ -11,7 +11,7 @@ from ...lanes.warps import LANES, Array, by_thread, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction
 from ..opcode_registry import Step, binds, make_step, op
-from ..operands import choose_modifier, expect_count, join_modifiers, make_count_error, split_group, unsupported
+from ..operands import Reader, choose_modifier, expect_count, join_modifiers, make_count_error, split_group, unsupported
 from ..spaces import make_shared_reader
 from ..warp_collectives import reshape_to_lanes, reshape_to_threads
 from .elements import pack_elements, unpack_elements
@@ -79,7 +79,7 @@ def _parse_tile(instruction: Instruction) -> tuple[_Tile, int, int]:
         raise unsupported(instruction, f"{problem}; allowed are {join_modifiers(allowed)}")
     count, bits = int(number[1]), PACKED.get(kind, tile.bits)
     if tile.rows * count > LANES:
-        raise unsupported(instruction, f".{shape}.{number} does not exist; .x1 and .x2 are allowed")
+        raise unsupported(instruction, f".{shape}.{number} does not exist; allowed are .x1, .x2")
     return tile, count, bits
 
 
@@ -93,39 +93,54 @@ def _bind_rows(instruction: Instruction) -> Step:
     registers = split_group(data)
     if len(registers) != count * len(tile.parts):
         raise make_count_error(instruction, "the vector", len(registers), "register", count * len(tile.parts))
-    read_address = make_shared_reader(instruction, address)
     instruction.units.add(4)
-    word_count = ROW // 4 * min(bits, 8) // 8  # words of a row; the rest is padding
+    rows = _MatrixRows(tile, count, bits, make_shared_reader(instruction, address))
+    operands = [(register, _B32) for register in registers]
+    if loads:
+        return make_step(instruction, operands, [], rows.load)
+    return make_step(instruction, [], operands, rows.store)
 
-    def load(chunk: Chunk) -> list[Array]:
-        place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
+
+class _MatrixRows(NamedTuple):
+    """Rows of matrices in shared memory; a lane has the address of each row."""
+
+    tile: _Tile
+    #: Number of matrices, and bits of an element in memory.
+    number: int
+    bits: int
+    read_address: Reader
+
+    def load(self, chunk: Chunk) -> list[Array]:
+        """Load the matrices; return the value of each register."""
+        tile, bits = self.tile, self.bits
+        place, mask = self.read_address(chunk), mask_first_lanes(chunk, tile.rows * self.number)
+        word_count = ROW // 4 * min(bits, 8) // 8  # words of a row; the rest is padding
         words = chunk.shared.load(place, 4, word_count, mask, chunk.make_reporter())
+        chunk.record("shared", "load", ROW, place, active=mask, is_matrix=True)
         lanes = np.ascontiguousarray(np.stack([reshape_to_lanes(chunk, word) for word in words], axis=-1))
         rows = lanes.view(f"u{tile.bits // 8}") if bits >= 8 else split_row(lanes.view(np.uint8), bits)
-        chunk.record("shared", "load", ROW, place, active=mask, is_matrix=True)
-        squares = [rows[:, :, tile.rows * square : tile.rows * (square + 1)] for square in range(count)]
+        matrices = [rows[:, :, tile.rows * k : tile.rows * (k + 1)] for k in range(self.number)]
         return [
-            reshape_to_threads(chunk, pack_elements(extract_part(part, square), tile.bits))
-            for square in squares
+            reshape_to_threads(chunk, pack_elements(extract_part(part, matrix), tile.bits))
+            for matrix in matrices
             for part in tile.parts
         ]
 
-    def store(chunk: Chunk, *words_of_squares: Array) -> list[Array]:
-        place, mask = read_address(chunk), mask_first_lanes(chunk, tile.rows * count)
-        squares = []
-        for words in words_of_squares:
+    def store(self, chunk: Chunk, *registers: Array) -> list[Array]:
+        """Store the matrices in registers, one register each."""
+        tile = self.tile
+        place, mask = self.read_address(chunk), mask_first_lanes(chunk, tile.rows * self.number)
+        matrices = []
+        for words in registers:
             elements = unpack_elements(reshape_to_lanes(chunk, words), tile.bits, 32 // tile.bits)
-            squares.append(assemble_matrices(list(tile.parts), [elements], (tile.rows, 8 * ROW // tile.bits)))
+            matrices.append(assemble_matrices(list(tile.parts), [elements], (tile.rows, 8 * ROW // tile.bits)))
         # Repeated to 32 rows, one for each lane.
-        rows = np.concatenate(np.broadcast_arrays(*squares * (4 // count)), axis=2)
-        words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
-        values = [spread(by_thread(np.ascontiguousarray(words[..., k]), chunk.shape[1]), chunk.shape) for k in range(4)]
-        chunk.shared.store(place, 4, values, mask, chunk.make_reporter())
+        rows = np.concatenate(np.broadcast_arrays(*matrices * (4 // self.number)), axis=2)
+        row_words = np.ascontiguousarray(rows.astype(f"u{tile.bits // 8}")).view(np.uint32)
+        by_word = [by_thread(np.ascontiguousarray(row_words[..., k]), chunk.shape[1]) for k in range(ROW // 4)]
+        chunk.shared.store(place, 4, [spread(words, chunk.shape) for words in by_word], mask, chunk.make_reporter())
         chunk.record("shared", "store", ROW, place, active=mask)
         return []
-
-    operands = [(register, _B32) for register in registers]
-    return make_step(instruction, operands, [], load) if loads else make_step(instruction, [], operands, store)
 
 
 def split_row(content: Array, bits: int) -> Array:

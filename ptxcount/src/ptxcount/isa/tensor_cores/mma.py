@@ -118,7 +118,7 @@ def parse_shape(instruction: Instruction) -> tuple[Shape, list[str], set[str]]:
     """
     shapes = [match for name in instruction.modifiers if (match := _SHAPE.fullmatch(name))]
     if len(shapes) != 1:
-        raise unsupported(instruction, "it must have one shape, such as m16n8k16")
+        raise unsupported(instruction, "it needs one shape, such as .m16n8k16")
     m, n, k = (int(number) for number in shapes[0].groups())
     elements = [name for name in instruction.modifiers if name in ELEMENTS]
     return Shape(m, n, k), elements, {*instruction.modifiers} - {*elements, shapes[0].group()}
@@ -136,7 +136,7 @@ def _check_types(instruction: Instruction, shape: Shape, types: Sequence[str], k
     if narrow and not kind:
         raise unsupported(instruction, f".{min(narrow)} needs one of {join_modifiers(_KINDS)}")
     if shape == QUADS and types[1] not in ("f16", "f64"):
-        raise unsupported(instruction, f".m8n8k4 needs factors of f16 or f64, not {types[1]}")
+        raise unsupported(instruction, f"the factors of .m8n8k4 are .{types[1]}; allowed are .f16, .f64")
 
 
 def _parse_orders(instruction: Instruction, shape: Shape) -> tuple[bool, bool]:
@@ -144,7 +144,7 @@ def _parse_orders(instruction: Instruction, shape: Shape) -> tuple[bool, bool]:
     orders = [name for name in instruction.modifiers if name in ("row", "col")]
     transposed = orders[:1] == ["col"], orders[1:] == ["row"]
     if shape != QUADS and any(transposed) and instruction.opcode == "mma":
-        raise unsupported(instruction, f"its layouts are {join_modifiers(orders)}; .row, .col are needed")
+        raise unsupported(instruction, f"its layouts are {join_modifiers(orders)}; they must be .row, .col")
     return transposed
 
 

@@ -91,7 +91,7 @@ class Metadata(NamedTuple):
         most = 4 // quad_lanes
         number = parse_integer(instruction, selector, "the sparsity selector")
         if number not in range(most):
-            raise unsupported(instruction, f"the sparsity selector is {number}; 0 to {most - 1} are allowed")
+            raise unsupported(instruction, f"the sparsity selector is {number}; it must be below {most}")
         is_second_row, first_lane = _ROWS // 8, number * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
             return cls(first_lane + word_of_row, bit + 16 * is_second_row, unit, ordered)

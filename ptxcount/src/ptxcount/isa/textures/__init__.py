@@ -77,8 +77,8 @@ class Surface(ArrayDescriptor):
             needed = f"a {name} has 1 to 3 dimensions, and at least one number, of 8, 16 or 32 bits"
             raise LaunchError(f"the array is {self.array.dtype}{list(self.array.shape)}; {needed}")
         if not self.array.flags.c_contiguous:
-            strides = f"the array of shape {self.array.shape} has strides of {self.array.strides} bytes"
-            raise LaunchError(f"{strides}, but must be C-contiguous; pass a copy")
+            given = f"the array of shape {self.array.shape} with strides of {self.array.strides} bytes"
+            raise LaunchError(f"{given} is not C-contiguous; pass a copy")
         if self.layout:
             _require_choice("layout", self.layout, LAYOUTS)
 

@@ -39,7 +39,7 @@ _VECTORS, _CLAMP_MODES = {"v2": 2, "v4": 4}, ("trap", "clamp", "zero")
 def _split_handle(instruction: Instruction, operand: Operand, count: int) -> tuple[Address, tuple[Operand, ...]]:
     """Return the handle and the first ``count`` coordinates of ``[handle, {x, y}]``; PTX pads these to 1, 2 or 4."""
     if not isinstance(operand, Group) or len(operand.items) != 2 or not isinstance(operand.items[0], Address):
-        raise unsupported(instruction, f"{format_operand(operand)} must be [handle, {{coordinates}}]")
+        raise unsupported(instruction, f"an operand is {format_operand(operand)}; it must be [handle, {{coordinates}}]")
     coordinates = split_group(operand.items[1])
     if len(coordinates) < count:
         raise make_count_error(instruction, "it", len(coordinates), "coordinate", count)
@@ -57,7 +57,7 @@ def _iter_bound(chunk: Chunk, handles: Array, kind: type[Surface], geometry: str
         bound = chunk.context.descriptors.get(handle)
         if bound is None or type(bound.descriptor) is not kind:
             remedy = f"pass a ptxcount.{kind.__name__} ({object_name}: on the command line)"
-            raise LaunchError(f"{instruction.source}: {handle:#x} is not a {object_name}; {remedy}")
+            raise LaunchError(f"{instruction.source}: the operand {handle:#x} is not a {object_name}; {remedy}")
         if len(bound.descriptor.extents) != count + (1 if layered else 0):
             problem = f"the {object_name} has the shape {bound.descriptor.extents}; {instruction.name} needs {needed}"
             raise LaunchError(f"{instruction.source}: {problem}")
@@ -201,7 +201,7 @@ def _bind_surface(instruction: Instruction) -> Step:
     vector, clamp_mode = (find_modifier(instruction, allowed) for allowed in (_VECTORS, _CLAMP_MODES))
     expect_modifiers(instruction, names, {"b", geometry, *_VECTORS, *_CLAMP_MODES}, {"b"})
     if kind.kind != "b":
-        raise unsupported(instruction, f"its type is .{kind.name}; .b8, .b16, .b32 or .b64 is needed")
+        raise unsupported(instruction, f"its type is .{kind.name}; allowed are .b8, .b16, .b32, .b64")
     count, layered = GEOMETRIES[geometry]
     expect_count(instruction, 2)
     registers, place = instruction.operands if loads else instruction.operands[::-1]
