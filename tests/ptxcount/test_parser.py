@@ -76,6 +76,16 @@ def test_initial_values_are_those_of_ptxas(declaration: str, words: list[int], s
     assert (variable.initial, variable.size, variable.problem) == (np.array(words, np.uint32).tobytes(), size, "")
 
 
+@pytest.mark.parametrize("kind", ["b8", "u16", "s32", "u64", "f32"])
+def test_table_of_decimal_integers_as_number_by_number(kind: str) -> None:
+    """Decimal integers alone are read without tokens; a number in base 16 needs tokens."""
+    tables = [f".global .{kind} x[4] = {{255,\n70000 , {number},0}};\n" for number in ("4294967297", "0x100000001")]
+    first, second = (parse(table).variables["x"] for table in tables)
+    assert (first.initial, first.problem) == (second.initial, second.problem)
+    with pytest.raises(PtxSyntaxError, match="PTX line 3: expected a directive, found 'wrong'"):
+        parse(f"{tables[0]}wrong")
+
+
 INVALID_PTX = [
     ("hello world", "line 1: expected a directive, found 'hello'"),
     (".version 8.0\n#include <x>", "line 2: unexpected character '#'"),

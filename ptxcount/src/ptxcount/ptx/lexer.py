@@ -24,6 +24,8 @@ _TOKEN = re.compile(
 )
 #: Braces, and the tokens in which braces are text.
 _BRACES = re.compile(r"""\{|\}|//[^\n]*|/\*.*?\*/|"[^"\n]*\"""", re.DOTALL)
+#: Decimal integers below 10**19 up to a closing brace.
+_INTEGERS = re.compile(r"\s*(?:0|[1-9]\d{0,18})(?:\s*,\s*(?:0|[1-9]\d{0,18}))*\s*\}", re.ASCII)
 _Item = TypeVar("_Item")
 _FILE = re.compile(r"""\.file\s+(\d+)\s+"([^"\n]*)\"""", re.ASCII)
 
@@ -144,6 +146,17 @@ class Stream:
         if not isinstance(value, int):
             raise PtxSyntaxError(line, f"expected an integer, found {value}")
         return value
+
+    def take_integers(self) -> list[int]:
+        """Take a list of decimal integers in braces, such as ``{1, 2}``, without tokens; return [] for another text."""
+        if self.peek().text != "{" or self._at < len(self._tokens) - 1:
+            return []
+        match = _INTEGERS.match(self._text, self._position, self._stop)
+        if match is None:
+            return []
+        self._position, self._line = match.end(), self._line + match[0].count("\n")
+        self._at += 1
+        return [int(word) for word in match[0].rstrip("}").split(",")]
 
     def parse_list(self, parse: Callable[[], _Item]) -> list[_Item]:
         """Parse items that are separated by commas."""

@@ -178,6 +178,8 @@ class _Parser:
 
     def _parse_initial(self, element: Type) -> _InitialValue:
         stream, initial = self._stream, _InitialValue()
+        if element.kind in ("b", "s", "u") and element.size <= 8:  # libraries have tables of 100,000 numbers
+            initial.content += np.array(stream.take_integers(), np.uint64).astype(f"u{element.size}").tobytes()
         while (token := stream.peek()).text != ";":
             if token.kind == "end":
                 stream.fail("';'")
