@@ -21,6 +21,7 @@ from ..ptx.parser import parse_cached
 from ..ptx.program import SINK, Entry, Instruction, Program, Register, Special, Symbol, Variable, iter_leaves
 from ..source.names import require_entry
 from ..util.errors import Source, UnsupportedInstructionError
+from ..util.garbage import pause_collection
 from .lowering import lower_calls
 from .merging import MergeableGroup, find_mergeable
 from .narrowed_loads import find_narrowed_loads
@@ -94,6 +95,7 @@ def load_executable(ptx_text: str, entry: str) -> Executable:
     return prepare_executable(parse_cached(ptx_text), entry)
 
 
+@pause_collection()
 def prepare_executable(program: Program, entry: str) -> Executable:
     """Prepare one kernel of a parsed module; raise the errors of `load_executable`."""
     require_entry(program.entries, entry)
