@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Guess: Conbench's comparison calls it an improvement if a bandwidth rises, in GB/s as in B/s.
-# What happens: in B/s and i/s alone. Of each other unit less is better: from 1000 to 2000 GB/s is a change of -100 % and
-# a regression, and half of the GFLOP/s is an improvement. So is half of an occupancy in %.
+# What happens: in B/s and i/s alone. Of each other unit less is better: from 1000 to 2000 GB/s is a change of -100 %
+# and a regression, and half of the GFLOP/s is an improvement. So is half of an occupancy in %.
 # A count that goes from 0 to 64 has a change of 0, and is no regression.
 # Version: conbench 2023.4.10. Its comparison runs without the server's other modules. Seen on 1 December 2026.
 # Why it matters: any text is accepted as a unit, and kernels' rates are given in GB/s, TFLOP/s or %. The answers of
