@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Guess: __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) in a kernel acquires, as clang's loads and compare-and-swaps do,
-# and __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST) and __sync_fetch_and_add() order the accesses around them.
+# Guess, written after the first sign: __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) in a kernel acquires, as clang's
+# loads and compare-and-swaps do, and __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST) and __sync_fetch_and_add() order
+# the accesses around them.
 # What happens: exchanges, additions, minima, maxima and bitwise operations have no order: `atom.global.exch.b32`, which
 # is relaxed and of the GPU's scope, with no fence and no invalidation of L1. Loads, stores and compare-and-swap keep
 # their order and the scope of the system. So does the loop that an addition of 16 bits becomes.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Guess: clang compiles `__cluster_dims__(2, 1, 1)` of a kernel to `.reqnctapercluster 2, 1, 1`, as nvcc does, or warns
-# that it ignores the attribute, as of `__maxnreg__`. Its manual describes the attribute; for sm_80 it is an error.
+# Guess, written after the first sign: clang compiles `__cluster_dims__(2, 1, 1)` of a kernel to `.reqnctapercluster 2,
+# 1, 1`, as nvcc does, or warns that it ignores the attribute, as of `__maxnreg__`. Its manual describes the attribute;
+# for sm_80 it is an error.
 # What happens: for sm_90 and sm_100 nothing is written and nothing is said, with -Wall, too. The third argument of
 # __launch_bounds__ is kept: `.maxclusterrank`.
 # Version: Debian's clang 22.1.8 (on Debian 12), headers of CUDA 13.5.37, nvcc 13.5.37. Seen on 1 December 2026.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Guess: `output[i].xyz = value;` of OpenCL C stores three components of a float4 and reads nothing of it, and
-# `output[i].x = a; output[i].y = b;` stores two.
+# Guess, written after the first sign: `output[i].xyz = value;` of OpenCL C stores three components of a float4 and
+# reads nothing of it, and `output[i].x = a; output[i].y = b;` stores two.
 # What happens: the other components are loaded first, and all 16 bytes are stored: w is written back as it was. So it is
 # for x alone, if its value is the x of a float4; from an array of floats it is one store of 4 bytes. vstore3() and
 # vstore2() to the same addresses store what they are given.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Guess: clang runs `#pragma omp target teams loop` on all threads of the GPU, as `distribute parallel for`, whatever the
-# iterations do. `loop` says that they are independent.
+# Guess, written after the first sign: clang runs `#pragma omp target teams loop` on all threads of the GPU, as
+# `distribute parallel for`, whatever the iterations do. `loop` says that they are independent.
 # What happens: not if an iteration calls a function, fabsf() or sqrtf() or one's own of the same file. Then thread 0 of
 # each team runs all of the team's iterations, one after the other; the others exit. No warning is given, and
 # `distribute parallel for` of the same body uses all. With -fopenmp-assume-no-nested-parallelism so does `loop`.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Guess: Conbench's comparison calls it an improvement if a bandwidth rises, in GB/s as in B/s.
+# Guess, written after the first sign: Conbench's comparison calls it an improvement if a bandwidth rises, in GB/s as in
+# B/s.
 # What happens: in B/s and i/s alone. Of each other unit less is better: from 1000 to 2000 GB/s is a change of -100 %
 # and a regression, and half of the GFLOP/s is an improvement. So is half of an occupancy in %.
 # A count that goes from 0 to 64 has a change of 0, and is no regression.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Guess: vloada_half4() of OpenCL C is one load of 8 bytes, as its address must be a multiple of 8, and vstorea_half4()
-# is one store of 8.
+# Guess, written after the first sign: vloada_half4() of OpenCL C is one load of 8 bytes, as its address must be a
+# multiple of 8, and vstorea_half4() is one store of 8.
 # What happens: four of 2 bytes each, 8 bytes apart, as vload_half4() is. vloada_half16() is 16 of 2 bytes, 32 bytes
 # apart. A load of a ushort4 is one of 8 bytes, and one of a ushort16 two of 16.
 # Version: libclc 22 and clang 22.1.8 of Debian (on Debian 12), ptxas and nvdisasm 13.5.37, sm_90. Seen on 1 December

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Guess: `batch.pointers[blockIdx.y][i]`, where a kernel takes a struct of pointers by value, reads one pointer from the
-# constant bank, as `batch.scales[blockIdx.y]` of floats reads one float.
+# Guess, written after the first sign: `batch.pointers[blockIdx.y][i]`, where a kernel takes a struct of pointers by
+# value, reads one pointer from the constant bank, as `batch.scales[blockIdx.y]` of floats reads one float.
 # What happens: each thread copies the whole array to local memory first, and loads one pointer from there: 16 STL.64 and
 # an LDL.64 for 16 pointers. `const` changes nothing. With `const __grid_constant__` nothing is copied, nor of 64
 # pointers. An array of floats is copied if a loop reads it, and its number of turns is known at run time only.

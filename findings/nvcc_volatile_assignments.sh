@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Guess: an assignment to a volatile element whose value nobody uses is one store, wherever it stands: in
-# `p[i] = 1, p[j] = 2;`, in `c ? p[i] = 1 : p[j] = 2;` and in the last part of a for. So the C++ standard says, and clang
-# does. CUB's ThreadStore<STORE_VOLATILE>() of a float4 stores, and reads nothing.
+# Guess, written after the first sign: an assignment to a volatile element whose value nobody uses is one store,
+# wherever it stands: in `p[i] = 1, p[j] = 2;`, in `c ? p[i] = 1 : p[j] = 2;` and in the last part of a for. So the C++
+# standard says, and clang does. CUB's ThreadStore<STORE_VOLATILE>() of a float4 stores, and reads nothing.
 # What happens: nvcc loads the element again after its store, if the assignment is the last of a comma or in a
 # conditional. A statement of its own, or a cast to void, is a store alone. CUB folds assignments over a comma: its
 # volatile store of a float4 is two stores of 8 bytes and a volatile load of the last 8; of an int3 it loads 4.

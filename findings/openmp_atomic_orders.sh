@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Guess: `#pragma omp atomic capture acq_rel` orders a target region's accesses before and after it, and
-# `atomic update release` those before it: a count so updated announces the data that was stored before.
+# Guess, written after the first sign: `#pragma omp atomic capture acq_rel` orders a target region's accesses before and
+# after it, and `atomic update release` those before it: a count so updated announces the data that was stored before.
 # What happens: with GCC a capture is between two fences of the system, and an update is behind one. With clang a capture
 # is a relaxed `atom.global.add.u32` without a fence, with seq_cst, too. An update's fence, __kmpc_flush, comes behind it,
 # where it cannot help. clang's `atomic read acquire` and `atomic write release` are ordered.

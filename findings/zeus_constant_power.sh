@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Guess: PowerMonitor.get_energy() of Zeus integrates the power that it polls: 300 W for ten seconds are 3000 J.
+# Guess, written after the first sign: PowerMonitor.get_energy() of Zeus integrates the power that it polls: 300 W for
+# ten seconds are 3000 J.
 # What happens: 0 J. A reading that equals the one before is not stored, and the trapezoids span what is left. Constant
 # power leaves one reading, or none in the window. 300 W for 8 of ten seconds, and 60 W before and after, are 1620 J where
 # 2520 are right: each change becomes a ramp, as long as the power before it.
