@@ -26,6 +26,22 @@ MACHINE = "nvidia-h200"
 STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
 
 
+@pytest.mark.parametrize(
+    ("origin", "paths"),
+    [
+        ("blur.cu", {"blur.cu"}),
+        ("imaging/blur.cu", {"imaging"}),
+        ("imaging.py", {"imaging.py", "imaging"}),  # imaging.py, or imaging/__init__.py
+    ],
+)
+def test_sources_without_a_package_are_measured(origin: str, paths: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = SimpleNamespace(kernels=lambda: {"blur": SimpleNamespace(origin=Path(origin))})
+    monkeypatch.setattr(commits.registry, "current_suite", lambda: suite)
+    monkeypatch.setattr(commits.settings, "package_name", lambda: "")
+    found = commits.find_measured_paths.__wrapped__()
+    assert {*found} == {f":(glob)**/{path}{below}" for path in paths for below in ("", "/**")}
+
+
 @pytest.mark.history
 @pytest.mark.parametrize(("base", "head"), STEPS)
 def test_verdicts_are_those_of_the_review(base: str, head: str) -> None:

@@ -20,8 +20,9 @@ def find_measured_paths() -> tuple[str, ...]:
     if settings.package_name():
         return (settings.package_name(),)
     origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
-    folders = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
-    return tuple(f":(glob)**/{pattern}" for folder in sorted(folders) for pattern in (folder, f"{folder}/**")) or (".",)
+    names = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
+    names |= {origin.stem for origin in origins if origin.suffix == ".py"}  # a package, not a module
+    return tuple(f":(glob)**/{pattern}" for name in sorted(names) for pattern in (name, f"{name}/**")) or (".",)
 
 
 def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
