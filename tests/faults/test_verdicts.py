@@ -50,6 +50,6 @@ def test_damaged_file_hides_no_regression(
     assert messages[0].isprintable()
     path = tmp_path / "results" / file
     path = path.parent.resolve() / path.name
-    unreadable = f"cannot compare: the results cannot be read: {path}"
+    unreadable = f"cannot compare: {path}"
     assert messages[0].startswith(line.format(file=path, unreadable=unreadable))
     assert len(messages) == 1 + (file == RESULT), "without its results, HEAD cannot be compared"

@@ -103,7 +103,7 @@ COUNT, ASV, RUN = "kernelwatch count x n=1 float32", "asv run HEAD^!", "kernelwa
         ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name your suite in ", (COUNT, ASV)),
         (
             "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
-            "FILE:3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
+            "FILE:3: ArgumentError: params needs a list of values for each of param_names, n; given: (4,)",
             (COUNT,),
         ),
     ],

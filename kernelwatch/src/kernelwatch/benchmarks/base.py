@@ -86,7 +86,8 @@ class Benchmark:
         are_lists = all(isinstance(values, Iterable) and not isinstance(values, str) for values in cls.params)
         if len(cls.params) != len(cls.param_names) or not are_lists:
             names = ", ".join(cls.param_names)
-            raise ArgumentError(f"params needs a list of values for each of param_names, {names}; it is {cls.params!r}")
+            problem = f"params needs a list of values for each of param_names, {names}"
+            raise ArgumentError(f"{problem}; given: {cls.params!r}")
         return {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
 
     @classmethod

@@ -118,7 +118,7 @@ def _find_machine(client: Client) -> tuple[str, list[str]]:
         time.sleep(0.1)
     machines = sorted({*by_worker.values()})
     if machines[1:]:
-        raise FleetError(f"the workers have different kinds of GPUs, {', '.join(machines)}: use one scheduler per kind")
+        raise FleetError(f"the workers have different kinds of GPUs, {', '.join(machines)}; use one scheduler per kind")
     return machines[0], [*by_worker]
 
 

@@ -48,7 +48,13 @@ def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
     try:
         return eval(code, {}, dict(variables))  # only allowed nodes
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise ArgumentError(f"{text!r} has no value for these arguments: {error}") from None
+        used = {name: variables[name] for name in find_names(text)}
+        raise ArgumentError(f"{text!r} has no value{format_extents(used)}: {error}") from None
+
+
+def format_extents(extents: Mapping[str, Any]) -> str:
+    """Return the end of a phrase, such as " for n=5, m=9"; empty without extents."""
+    return f" for {', '.join(f'{name}={extent}' for name, extent in extents.items())}" if extents else ""
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:

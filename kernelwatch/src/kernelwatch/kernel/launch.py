@@ -48,7 +48,8 @@ def _parse_argument(name: str, text: str) -> int | float:
     try:
         return _parse_number(text)
     except ValueError:
-        problem = f"write the dtype without a name: {text}" if name == "dtype" else f"{text!r} is not a number"
+        wrong_number = f"{text!r} is not a number; give one such as 64"
+        problem = f"write the dtype without a name: {text}" if name == "dtype" else wrong_number
         raise ArgumentError(f"{name}={text}: {problem}") from None
 
 
@@ -80,7 +81,7 @@ class Launch:
         arguments: dict[str, int | float] = {}
         for name, value in (word.split("=", 1) for word in arguments_and_dtype if "=" in word):
             if name in arguments:
-                raise ArgumentError(f"{text!r}: {name} is given twice")
+                raise ArgumentError(f"{text!r}: {name} is given twice; give it once")
             arguments[name] = _parse_argument(name, value)
         return cls(kernel, dtypes[0] if dtypes else DTYPE, flags or FLAGS, arguments)
 

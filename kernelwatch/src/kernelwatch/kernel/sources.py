@@ -193,7 +193,7 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     except KernelwatchError:
         raise
     except Exception as error:  # the package's code may raise any error: only this kernel fails
-        raise CompileError(f"{source!r} raised {type(error).__name__}: {error}") from error
+        raise CompileError(f"{source!r} raises {type(error).__name__}: {error}") from error
     if isinstance(text, tuple):  # numba.cuda.compile returns PTX and the type of the result
         text = text[0]
     if not isinstance(text, str):

@@ -35,12 +35,12 @@ def list_notes(
 ) -> Iterator[str]:
     """Yield notes on the runs: one commit twice, uncommitted files, differing facts, several GPUs, reused times."""
     if base.commit == head.commit and not sides.is_of_compilers:
-        yield f"base and head are the same commit, {base.commit[:8]}: give another BASE"
+        yield f"base and head are the same commit, {base.commit[:8]}; give another BASE"
     command = sides.measure_command
     for side in (base, head):
         uncommitted = {benchmark.last_run.uncommitted for benchmark in side.benchmarks.values()}
         for files in sorted(uncommitted - {""}):
-            yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; measure it again"
+            yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; commit them, and measure again"
     yield from (f"{fact}; to measure both alike: {command}" for fact in _list_differing_facts(sides, base, head))
     multi_gpu = [pair for pair in times if len(pair.gpus) > 1]
     if multi_gpu:

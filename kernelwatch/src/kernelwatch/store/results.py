@@ -57,8 +57,8 @@ class History:
         self.results = folder = folders.results_folder(root, config)
         if machine not in (machines := folders.list_machines(folder)):
             raise FileNotFoundError(
-                f"{folder} has no results of the machine {machine!r} (machines with results: "
-                f"{', '.join(machines) or 'none'}); to measure here, run: asv run --record-samples HEAD^!"
+                f"{folder} has no results of {machine}, only of {', '.join(machines) or 'no machine'}; "
+                "to measure here, run: asv run --record-samples HEAD^!"
             )
         self.machine = machine
         #: Folder of the results and records of this machine; read only.

@@ -147,7 +147,12 @@ def _load_suite() -> Suite | KernelwatchError:
         return error
     if isinstance(suite := getattr(imported, name, None), Suite):
         return suite
-    problem = f"{setting!r} is not a suite" if imported else f"there is no module {module}"
+    if imported is None:
+        problem = f"there is no module {module}"
+    elif hasattr(imported, name):
+        problem = f"{setting!r} is not a suite"
+    else:
+        problem = f"{module} has no {name}; declare a kernel there"
     return (SuiteError if settings.has_suite() else NoSuiteError)(
         f"{problem}; name your suite in {ROOT / 'pyproject.toml'}, "
         'as [tool.kernelwatch] suite = "package.module:SUITE", '
