@@ -21,7 +21,7 @@ from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import launch_facts
 from kernelwatch.suite.benchmark_names import TIMED, classify_benchmark
-from kernelwatch.workflow.steps import MeasuredValues, find_step, review_step
+from kernelwatch.workflow.steps import HistoryStep, MeasuredValues, find_step, review_step
 
 #: Fields of a group with its numbers of configurations.
 COUNTS = ("slower", "faster", "undecided", "rose", "fell", "acknowledged", "noted", "broken", "failed", "repaired")
@@ -52,35 +52,50 @@ def describe_change(
     full_step = find_step(history, head, load_measured)
     if full_step is None:
         return None
-    shared = {
-        (base, environment): select_configurations(
-            names, load_measured(base)[environment], load_measured(head)[environment]
-        )
-        for (base, environment), names in full_step.shared.items()
-    }
-    step = dataclasses.replace(full_step, shared={pair: names for pair, names in shared.items() if names})
     # The ancestor with which the commit shares most configurations.
     base, _ = max(full_step.shared, key=lambda pair: len(full_step.shared[pair]), default=(None, None))
-    reviews, problems = review_step(history, step, root)
+    reviews, problems = review_step(history, _reduce_step(full_step, load_measured), root)
     rows = [row for review in reviews for row in review.rows]
     groups = [{**group, "machine": history.machine} for group in _describe_groups(reviews)]
     # Two versions of a generator of PTX are two compilers: such configurations have values, but are no pairs.
     unpaired = {configuration.name for review in reviews for configuration in review.unpaired[ONLY_BASE]}
-    # Run git only for commits with changes, because most commits have none.
-    bases = {base, *(group["base"] for group in groups)} if groups else set()
-    kernels = {group["kernel"] for group in groups}
     return {
         "machine": history.machine,
         "head": head,
         "base": base,
-        "new": step.new,
+        "new": full_step.new,
         "timed": sum(classify_benchmark(name) == TIMED for names in full_step.shared.values() for name in names),
         "notes": list(dict.fromkeys((*problems, *(note for review in reviews for note in review.notes)))),
-        "source": commits.find_changed_lines(repository, base, head, kernels) if base and groups else [],
-        "between": {ancestor: commits.describe_range(repository, ancestor, head) for ancestor in sorted(bases)},
+        **_describe_source(repository, base, head, groups),
         "groups": groups,
         "compared": pack_compared(history, list_compared(rows, groups)),
         "compared_kernels": _list_kernels(history, set().union(*full_step.shared.values()) - unpaired),
+    }
+
+
+def _reduce_step(step: HistoryStep, load_measured: Callable[[str], MeasuredValues]) -> HistoryStep:
+    """Return a step with only the configurations that a review must judge."""
+    head_values = load_measured(step.head)
+    selected = {
+        (base, environment): select_configurations(names, load_measured(base)[environment], head_values[environment])
+        for (base, environment), names in step.shared.items()
+    }
+    return dataclasses.replace(step, shared={pair: names for pair, names in selected.items() if names})
+
+
+def _describe_source(
+    repository: Path, base: str | None, head: str, groups: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the changed lines since `base`, and the commits since the base of each group; both empty without groups.
+
+    So git runs only for commits with changes, and most commits have none.
+    """
+    if not groups or base is None:
+        return {"source": [], "between": {}}
+    bases = sorted({base, *(group["base"] for group in groups)})
+    return {
+        "source": commits.find_changed_lines(repository, base, head, {group["kernel"] for group in groups}),
+        "between": {ancestor: commits.describe_range(repository, ancestor, head) for ancestor in bases},
     }
 
 
