@@ -87,11 +87,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
     ]
-    numbers = {
-        parameter.name: _DTYPES[strip_qualifiers(parameter.kind)]
-        for parameter in parameters
-        if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
-    }
+    numbers = _find_numbers(parameters)
     integers = [number for number, dtype in numbers.items() if "int" in dtype]
     over = _choose_axes([integer for integer in integers if integer not in uses.iteration_counts])
     shape = _choose_shape(uses, over, is_square=uses.declaration.planar and not integers)
@@ -110,10 +106,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    if constants := uses.find_constants():
-        todo += [f"the values of {constant}" for constant in constants]
-        ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
-        keywords.append(f"constants={{{', '.join(ones)}}}")
+    keywords += _declare_constants(uses, todo)
     axes = _choose_values(uses, over, shape, numbers)
     dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
     if dtypes not in ([], ["float32"]):
@@ -128,6 +121,20 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         f"    param_names, params = {_format_value(tuple(axes))}, {_format_value(tuple(axes.values()))}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _find_numbers(parameters: Iterable[KernelParameter]) -> dict[str, str]:
+    """Return name -> dtype of each parameter that is a number."""
+    kinds = {parameter.name: strip_qualifiers(parameter.kind) for parameter in parameters if not _is_array(parameter)}
+    return {name: _DTYPES[kind] for name, kind in kinds.items() if kind in _DTYPES}
+
+
+def _declare_constants(uses: KernelUses, todo: list[str]) -> list[str]:
+    """Return the text of `constants=`, as the only item; empty without constants. Append the guesses to `todo`."""
+    constants = uses.find_constants()
+    todo += [f"the values of {constant}" for constant in constants]
+    ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
+    return [f"constants={{{', '.join(ones)}}}"] if ones else []
 
 
 def _guess_geometry(
