@@ -161,7 +161,7 @@ class SuiteRun:
                 raise UserError("no benchmark is selected; correct --bench")
             self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
-                log.warning("this machine has no GPU: time_* and track_control benchmarks are skipped, all others run")
+                log.warning("no GPU can be used: time_* and track_control benchmarks are skipped, all others run")
             if (returns := self.options.get("_returns")) is not None:
                 returns.update(machine_params=vars(self.machine), environments=asv_environments, benchmarks=benchmarks)
             for commit, environment in product(commits, asv_environments):
