@@ -83,7 +83,7 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
     """Return `launch_key` -> stored costs of the source lines, from the records of all machines.
 
     A record of the current version of the counter is preferred, then a record with accesses. Of one version's records,
-    the first is used, or else the first with the same text and with accesses.
+    the first is used. If it lacks accesses, the first with the same text and with accesses replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
     for folder in reading.list_paths(results):

@@ -72,7 +72,7 @@ def measure_commit(commit: str, bundle: bytes, bench: str) -> bytes:
     Returns
     -------
     bytes
-        MeasuredFiles as MessagePack, so that the driver need not import the worker's packages.
+        MeasuredFiles as MessagePack, so that the process of `backfill` need not import the worker's packages.
 
     Raises
     ------

@@ -253,8 +253,8 @@ class Kernel(KernelCode):
     ) -> Geometry:
         """Return the launch geometry.
 
-        Raises ArgumentError if grid or block is empty, the grid is too large, or a side of `over` has no tile. Raises
-        UnknownDtypeError if a mapping has no value for the dtype, and the exceptions of `check_extents`.
+        Raises ArgumentError if a setting has no valid value, UnknownDtypeError if a mapping has none for the dtype, and
+        the exceptions of `check_extents`.
         """
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)

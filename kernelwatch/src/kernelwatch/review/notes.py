@@ -104,7 +104,10 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
-    """Yield a text for each fact of _FACTS that differs between the last runs of a benchmark at base and head."""
+    """Yield a text for each fact of _FACTS that differs between the last runs of a benchmark at base and head.
+
+    A fact that a run did not record is no difference.
+    """
     for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue

@@ -16,7 +16,7 @@ _MAX_LISTED = 50
 
 @cache
 def find_measured_paths() -> tuple[str, ...]:
-    """Return git's pathspecs of files that can change machine code: the package, the kernels' folders, or all."""
+    """Return git's pathspecs of files that can change machine code: the package, or where the kernels are, or all."""
     if settings.package_name():
         return (settings.package_name(),)
     origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
