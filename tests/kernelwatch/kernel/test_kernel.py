@@ -1,5 +1,6 @@
 """Declared kernels: dtypes, bounds, geometry, references, and errors."""
 
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,12 @@ def _grid(**shape: Any) -> Geometry:
     return Kernel("k", [outputs("o", "w h")], file="k.cu", over=("w", "h"), **shape).compute_geometry("int8", w=5, h=9)
 
 
+def _declare(**settings: Any) -> Kernel:
+    return Kernel(
+        **{"name": "k", "arguments": [outputs("o", "n")], "block": 32, "over": ["n"], "file": "k", **settings}
+    )
+
+
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
@@ -186,6 +193,19 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _grid(block=8, grid=("w", 1, 1, 1)), ArgumentError, r"at most three sides, x, y and z; given: \[5, 1, 1"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
      ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
+    *(
+        (partial(_declare, **{setting: "n"}), ArgumentError, f"k: {setting}= needs a list; given: 'n'")
+        for setting in ("arguments", "over", "options", "dtypes", "include", "read")
+    ),
+    *(
+        (partial(_declare, name=name), ArgumentError, "is not a name of a kernel; write one without spaces and commas")
+        for name in ("", "a b", "a,b", "-a")
+    ),
+    *(
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"cannot be called '{name}'; write a")
+        for name in ("dtype", "copy", "a b", "a=b", "")
+    ),
+    (lambda: _declare(arguments=[outputs("o", "n"), 3]), ArgumentError, r"or scalar\(\); given: 3$"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
      "sums does not support int32, only int8, int16"),

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
+from kernelwatch.kernel.declaration import RESERVED
 from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.scaffold.find_kernels import KernelCandidate, KernelParameter
 from kernelwatch.scaffold.parse_launches import HostLaunch
@@ -28,9 +29,6 @@ _LENGTHS = (
 #: Guessed length of a one-dimensional array, and of each side of a matrix. The second pair is for kernels whose threads
 #: check bounds: its lengths are not multiples of a block.
 _SIZES, _BOUNDED_SIZES = (4096, 256), (4088, 248)
-
-#: Names that arguments must not have: axes that are not arguments, and parameters of grid functions.
-_RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
 
 def find_problem(kernel: KernelCandidate) -> str:
@@ -201,7 +199,7 @@ def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rename_reserved(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
+    return f"{name}_" if keyword.iskeyword(name) or name in RESERVED else name
 
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:
