@@ -210,7 +210,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         for ulp in (-1, "1", {"float32": None})
     ),
     *(
-        (partial(read_parameters, {axis: value}), ArgumentError, f"'{value}' does not fit the axis '{axis}'.* {number}$")
+        (partial(read_parameters, {axis: value}), ArgumentError, f"'{value}' does not fit the axis '{axis}'.*{number}$")
         for axis, value, number in (("n x m", "3x", "64x64"), ("n x m", "3", "64x64"), ("n", "a", "64"))
     ),
     (lambda: _declare(reference="np.ones"), ArgumentError, "reference= needs a function or a Kernel; given: 'np.ones'"),
