@@ -40,6 +40,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_header_compiles_with_a_prelude(options: dict[str, Any], checkout: Path) -> None:
+    """The kernel is in line 2 of the header, whatever comes before the header."""
     kernel = _kernel(**options)
     text = kernel.compile_ptx("float32", arch="sm_90")
     assert ".loc\t1 2 " in text

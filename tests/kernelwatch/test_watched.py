@@ -62,6 +62,9 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
         ({"n": [4]}, {"name": "Taken"}, "class Taken: another benchmark is called Taken; rename"),
         ({"n": [4]}, {"name": "Late"}, "class Late: another benchmark is called IsolatedLate; rename"),
         ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axis m; allowed are n, dtype, flags"),
+        ({"n": [4]}, {"timed": {"n": 8}}, "own: `timed` needs a list of values for each axis; given: {'n': 8}"),
+        ({"n": []}, {}, r"params needs a list of values for each of param_names, n; given: \(\[\],\)"),
+        ({"n": [4]}, {"archs": "sm_90"}, "class Own: archs needs a list; given: 'sm_90'"),
     ],
 )
 def test_watch_refuses_wrong_axes_and_names(
@@ -72,6 +75,14 @@ def test_watch_refuses_wrong_axes_and_names(
     monkeypatch.setattr(watched, "_FIRST_PLACES", {})
     with pytest.raises(ArgumentError, match=message):
         watched.watch(Kernel("own", [outputs("out", "n")], 32, over=("n",), text="x"), axes, **options)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"kernel": "own"}], ids=str)
+def test_watched_class_needs_a_kernel(attributes: dict[str, str]) -> None:
+    with pytest.raises(
+        ArgumentError, match=f"class Own: kernel needs a Kernel; given: '{attributes.get('kernel', '')}'$"
+    ):
+        type("Own", (watched.Watched,), attributes)
 
 
 def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +113,9 @@ COUNT, ASV, RUN = "kernelwatch count x n=1 float32", "asv run HEAD^!", "kernelwa
         ("__import__('json').loads('')", "FILE:3: JSONDecodeError: Expecting value", (COUNT,)),
         ("SUITE = None", "'benchmarks.kernels:SUITE' is not a suite; name your suite in ", (COUNT, ASV)),
         (
-            "import kernelwatch as kw; kw.watch(Kernel('a', [kw.outputs('o', 'n')], 1, over='n', text='x'), {'n': 4})",
-            "FILE:3: ArgumentError: params needs a list of values for each of param_names, n; it is (4,)",
+            "import kernelwatch as kw; k = Kernel('a', [kw.outputs('o', 'n')], 1, over=['n'], text='x'); "
+            "kw.watch(k, {'n': 4})",
+            "FILE:3: ArgumentError: params needs a list of values for each of param_names, n; given: (4,)",
             (COUNT,),
         ),
     ],

@@ -12,7 +12,8 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import describe_change, list_compared, rank_row, select_configurations
+from kernelwatch.show.site.changes import describe_change, rank_row, select_configurations
+from kernelwatch.show.site.compared import list_compared
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import classify_benchmark
@@ -24,6 +25,22 @@ from tests.commits import begin, commit
 MACHINE = "nvidia-h200"
 #: Pairs of neighbours among the machine's stored commits.
 STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
+
+
+@pytest.mark.parametrize(
+    ("origin", "paths"),
+    [
+        ("blur.cu", {"blur.cu"}),
+        ("imaging/blur.cu", {"imaging"}),
+        ("imaging.py", {"imaging.py", "imaging"}),  # imaging.py, or imaging/__init__.py
+    ],
+)
+def test_sources_without_a_package_are_measured(origin: str, paths: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = SimpleNamespace(kernels=lambda: {"blur": SimpleNamespace(origin=Path(origin))})
+    monkeypatch.setattr(commits.registry, "current_suite", lambda: suite)
+    monkeypatch.setattr(commits.settings, "package_name", lambda: "")
+    found = commits.find_measured_paths.__wrapped__()
+    assert {*found} == {f":(glob)**/{path}{below}" for path in paths for below in ("", "/**")}
 
 
 @pytest.mark.history

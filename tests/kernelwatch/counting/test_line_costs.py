@@ -39,6 +39,7 @@ def test_keys_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> No
         "block": {"block": 32, "grid": (1,)},
         "grid": {"grid": (2,)},
         "source": {"text": "/"},
+        **{f"option {option}": {"options": [option]} for option in ("-DN=4", "-DN=8")},
         **{f"scalar {value}": {"arguments": [out, scalar("n", value=value)]} for value in (1, 32, "2*n")},
         **{f"constant {value}": {"constants": {"table": np.array([value], "f4")}} for value in (0, 1)},
         "values of an input": {"arguments": [out, inputs("x", "n", values=np.zeros), "n"]},
@@ -54,9 +55,10 @@ def test_keys_depend_on_source_and_launch(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_stored_keys_of_line_costs_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without own values and constants, the key is the hash of source, launch, grid and block."""
+    """Without own options, values and constants, the key is the hash of source, launch, grid and block."""
     stored_key = fingerprint.hash_facts("//", "copy n=64 float32 -O3", (1, 1, 1), (64, 1, 1))
     assert _compute_key(monkeypatch, 64) == stored_key
+    assert _compute_key(monkeypatch, 64, options=["-DT={T}", "-DELEMENT={bits}"]) == stored_key
 
 
 @pytest.mark.parametrize("body", LINES)

@@ -238,19 +238,19 @@ def test_wrong_declarations_are_reported() -> None:
 
 
 def test_unusable_sources_of_ptx_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CompileError, match="raised ZeroDivisionError: "):
+    with pytest.raises(CompileError, match="raises ZeroDivisionError: "):
         launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=lambda: str(1 // 0)), "float32", n=32)
     for absent in ("math:nothing", "nowhere:ptx"):
         with pytest.raises(UnknownKernelError, match=f"'{absent}' cannot be imported: "):
             launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx=absent), "float32", n=32)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "fails_on_import.py").write_text("raise OSError('no library')\n")
-    with pytest.raises(CompileError, match="raised OSError: no library"):
+    with pytest.raises(CompileError, match="raises OSError: no library"):
         launch_counts.count_launch(Kernel("made", WHOLE, 32, grid=(1,), ptx="fails_on_import:x"), "float32", n=32)
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
-    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but 2 are declared; declare all, .*"),
+    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but the declaration has 2; declare all, .*"),
     ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes, but the argument has 8; .*"),
     ((*WHOLE[:2], inputs("n", "4")), {}, "copy: n: the entry point takes 4 bytes, but .* 8; declare a scalar"),
     (WHOLE, {"absent": np.ones(2, "f4")}, "constants= names absent, but 0 variables of .* match; it has .*; name one"),

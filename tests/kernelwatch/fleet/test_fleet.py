@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from kernelwatch.cli import fleet as command
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.fleet import task
 from kernelwatch.fleet.task import MeasuredFiles
 from kernelwatch.instrument import machine
@@ -48,6 +49,8 @@ def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     }
     for words, hashes in revisions.items():
         assert command.list_revisions(words.split()) == hashes
+    with pytest.raises(KernelwatchError, match=r"bad revision 'nope'; give revisions, or ranges such as v1\.0\.\.main"):
+        command.list_revisions(["HEAD", "nope"])
 
 
 @pytest.fixture(scope="module")
@@ -176,7 +179,7 @@ def test_existing_results_stay_unchanged(name: str, is_refused: bool, tmp_path: 
     ("present", "message"),
     [
         ([{}], "no worker connected within 0 s; to start workers, see docs/fleet.md of kernelwatch"),
-        ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y: use one scheduler per kind"),
+        ([{"a": "gpu-x", "b": "gpu-y"}], "different kinds of GPUs, gpu-x, gpu-y; use one scheduler per kind"),
         ([{"tls://127.0.0.1:1": "gpu"}, {}], ""),  # the only worker is gone at the second look
     ],
 )

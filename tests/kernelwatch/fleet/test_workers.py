@@ -141,7 +141,7 @@ def test_missing_key_is_named(tmp_path: Path) -> None:
     from kernelwatch.fleet.workers import FleetError, make_security
 
     (tmp_path / "cert.pem").touch()
-    with pytest.raises(FleetError, match=r"has no key\.pem \("):
+    with pytest.raises(FleetError, match=r"has no key\.pem; to make both, see docs/fleet"):
         make_security("tls://127.0.0.1:1", tmp_path)
 
 

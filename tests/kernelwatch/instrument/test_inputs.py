@@ -72,14 +72,14 @@ def test_values_cover_their_range(values: str, dtype: str, limit: int | None, en
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (np.zeros(3), r"the shape \(3,\); the array has the shape \(4,\)"),
+        (np.zeros(3), r"the shape \(3,\), not \(4,\)"),
         ([[1], [1, 2]], "no array of float32: setting an array element with a sequence"),
         (["a"] * 4, "no array of float32: could not convert string to float"),
     ],
 )
 def test_values_that_do_not_fit_are_refused(returned: Any, message: str) -> None:
     argument = ArrayArgument("a", (4,), np.dtype("float32"), "in", lambda: returned)
-    with pytest.raises(ArgumentError, match=f"^a: the function in values= returned {message}"):
+    with pytest.raises(ArgumentError, match=f"^a: the function in values= returns {message}"):
         inputs.make_content(argument)
 
 

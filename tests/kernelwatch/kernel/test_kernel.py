@@ -1,5 +1,6 @@
 """Declared kernels: dtypes, bounds, geometry, references, and errors."""
 
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from kernelwatch.errors import ArgumentError, KernelwatchError, UnknownDtypeErro
 from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import ScalarArgument, to_dtype
 from kernelwatch.kernel.geometry import Geometry
-from kernelwatch.kernel.launch import split_flags
+from kernelwatch.kernel.launch import read_parameters, split_flags
 from kernelwatch.kernel.ptx_module import find_entry
 from kernelwatch.kernel.sources import make_text
 from kernelwatch.suite import registry
@@ -158,6 +159,12 @@ def _grid(**shape: Any) -> Geometry:
     return Kernel("k", [outputs("o", "w h")], file="k.cu", over=("w", "h"), **shape).compute_geometry("int8", w=5, h=9)
 
 
+def _declare(**settings: Any) -> Kernel:
+    return Kernel(
+        **{"name": "k", "arguments": [outputs("o", "n")], "block": 32, "over": ["n"], "file": "k", **settings}
+    )
+
+
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
@@ -168,7 +175,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _bind_length("n-5"), ArgumentError, r"is \(0,\) for n=5; lengths must be positive integers"),
     (lambda: _bind_length(lambda n: (n / 2,)), ArgumentError, r"is \(2.5,\) for n=5; lengths must be"),
     (lambda: _bind_length(lambda n: n - 5), ArgumentError, r"is \(0,\) for n=5; lengths must be positive integers"),
-    (lambda: _bind_length("n//(n-5)"), ArgumentError, "has no value for these arguments: integer division"),
+    (lambda: _bind_length("n//(n-5)"), ArgumentError, "has no value for n=5: integer division"),
     (lambda: inputs("i", "n", index="n-5").bind("int8", {"n": 5}), ArgumentError, "index='n-5' is 0 for n=5; it must"),
     (lambda: to_dtype("(2,"), UnknownDtypeError, "is not a NumPy dtype"),
     (lambda: ScalarArgument("s", (1, 2)).to_numpy(np.dtype("u4")), ArgumentError, "does not fit uint32"),
@@ -178,18 +185,43 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _grid(block=0), ArgumentError, r"k: tile, by default the block, is \(0, 1, 1\); each side of over="),
     (lambda: _grid(block=(8, 8), tile=8), ArgumentError, r"k: tile, .* is \(8,\); each side of over= \(w, h\) need"),
     (lambda: _grid(block=(8, 8, 1, 2)), ArgumentError, r"at most three sides, x, y and z; given: \[8, 8, 1, 2\]"),
+    (lambda: _grid(block=8, dynamic_shared="w-6"), ArgumentError, "must give finite numbers of at least 0; given: -1"),
     (lambda: _grid(block=8, grid=lambda w, h: w / 2), ArgumentError, r"and grid must give integers; given: 2\.5"),
     (lambda: _grid(block=lambda w: None), ArgumentError, r"block, tile and grid must give integers; given: None"),
     (lambda: _grid(block=lambda w: "w"), ArgumentError, r"block, tile and grid must give integers; given: 'w'"),
-    (lambda: _grid(block=(8, 8), dynamic_shared=lambda w: None), ArgumentError, r"bytes .* numbers; given: None"),
+    (lambda: _grid(block=(8, 8), dynamic_shared=lambda w: None), ArgumentError, r"numbers of at least 0; given: None"),
     (lambda: _grid(block=8, grid=("w", 1, 1, 1)), ArgumentError, r"at most three sides, x, y and z; given: \[5, 1, 1"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
      ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
+    *(
+        (partial(_declare, **{setting: "n"}), ArgumentError, f"k: {setting}= needs a list; given: 'n'")
+        for setting in ("arguments", "over", "options", "dtypes", "include", "read")
+    ),
+    *(
+        (partial(_declare, name=name), ArgumentError, "is not a name of a kernel; write one without spaces and commas")
+        for name in ("", "a b", "a,b", "-a")
+    ),
+    *(
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"cannot be called '{name}'; write a")
+        for name in ("dtype", "copy", "a b", "a=b", "")
+    ),
+    *(
+        (partial(outputs, "o", "n", ulp=ulp), ArgumentError, "o: ulp must be a number of at least 0, or a mapping from")
+        for ulp in (-1, "1", {"float32": None})
+    ),
+    *(
+        (partial(read_parameters, {axis: value}), ArgumentError, f"'{value}' does not fit the axis '{axis}'.*{number}$")
+        for axis, value, number in (("n x m", "3x", "64x64"), ("n x m", "3", "64x64"), ("n", "a", "64"))
+    ),
+    (lambda: _declare(reference="np.ones"), ArgumentError, "reference= needs a function or a Kernel; given: 'np.ones'"),
+    (lambda: _declare(reference=_declare(arguments=[outputs("p", "n")])), ArgumentError,
+     "k: the kernel in reference= takes the array p; allowed are o"),
+    (lambda: _declare(arguments=[outputs("o", "n"), 3]), ArgumentError, r"or scalar\(\); given: 3$"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,
      "sums does not support int32, only int8, int16"),
     (lambda: find_entry(TWO_KERNELS, "scale"), UnknownKernelError,
-     "no kernel scale; compiled kernels: a, b; .* in earlier=; a template needs its arguments, as in scale<float>"),
+     "no kernel scale; allowed are a, b; correct entry= .*; a template needs its arguments, as in scale<float>"),
     (lambda: find_entry(TWO_KERNELS, "scale<int>"), UnknownKernelError, "no kernel scale<int>; .* in earlier=$"),
     (lambda: _sums().nvcc_options("bool"), UnknownDtypeError, r"the dtype bool has no C\+\+ type; allowed are int8"),
     (lambda: KERNELS["offset_copy"].nvcc_options("S3"), UnknownDtypeError, r"of 3 bytes has no C\+\+ type"),

@@ -124,7 +124,7 @@ def test_faulty_file_accepts_nothing(text: str, message: str, base: str, tmp_pat
         assert changes.acknowledgements == ()
         (problem,) = changes.problems
         assert problem.startswith(f"{where}: ")
-        assert problem.endswith(": all of its entries are ignored")
+        assert problem.endswith("; all of its entries are ignored")
         assert message in problem
         assert "\n" not in problem
 

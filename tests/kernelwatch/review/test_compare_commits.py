@@ -56,7 +56,7 @@ def test_results_folder_is_found(
     monkeypatch.setenv(RESULTS, str(folder) if variable else "")
     words = [BASE, HEAD] if command is main else []
     assert command(words, tmp_path) == 2
-    message = f"{folder} has no results; measure: asv run --record-samples HEAD^!\n"
+    message = f"{folder} has no results; run: asv run --record-samples HEAD^!\n"
     assert capsys.readouterr().err.partition(": ")[2] == message
     (tmp_path / "results").rename(folder)
     assert command(words, tmp_path) == 1
@@ -111,7 +111,7 @@ def test_results_with_other_axes_are_left_out(
     ("named", "text", "message"),
     [
         (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*\n"),
-        (True, "SUTIE = 1", "cannot compare: 'own_suite:SUITE' is not a suite; name your suite in "),
+        (True, "SUTIE = 1", "cannot compare: own_suite has no SUITE; declare a kernel there, or name your suite in "),
         (True, None, "cannot compare: there is no module own_suite; name your suite in "),
         (False, None, ""),
     ],

@@ -94,10 +94,10 @@ KEPT: list[tuple[list[dict[str, str]], str]] = [
     ([{"reason": text} for text in ("byte 256 of 256", "byte 0x40 of 64", "trap")], "byte 256 of 256; trap"),
     (
         [{"reason": "another's", "benchmark": COUNT}],
-        f"no reason was recorded; asv run --show-stderr --bench {TIME} cccccccc^!",
+        f"no reason was recorded; to see it, run: asv run --show-stderr --bench {TIME} cccccccc^!",
     ),
-    ([{"reason": "before", "commit": BASE}], "no reason was recorded; asv run"),
-    ([], "no reason was recorded; asv run"),
+    ([{"reason": "before", "commit": BASE}], "no reason was recorded; to see it, run: asv run"),
+    ([], "no reason was recorded; to see it, run: asv run"),
 ]
 
 

@@ -59,7 +59,7 @@ def review(base: CommitMeasurements, head: CommitMeasurements, describe: Describ
 
 
 ACCEPTED = SourceChanges((Acknowledgement("k", "time", "accepted"),))
-BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn: all of its entries are ignored",))
+BROKEN_FILE = SourceChanges(problems=("acknowledged.toml: is torn; all of its entries are ignored",))
 HOST_LAUNCH = SourceChanges(launch_files=("main.cu",))
 HOST_NOTE = (
     "launches (<<<...>>>) changed in main.cu; if grid, block or shared memory changed, change the suite's classes, too"

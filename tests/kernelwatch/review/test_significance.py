@@ -39,7 +39,7 @@ def make_samples(base: int, head: int, shift: float, decimals: int) -> tuple[Sam
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_p_value_as_in_scipy(case: tuple[int, int, float, int], stats: Any) -> None:
     base, head = make_samples(*case)
-    method = "exact" if max(map(len, (base, head))) <= 20 else "asymptotic"
+    method = "exact" if max(map(len, (base, head))) <= significance._MAX_EXACT_SAMPLES else "asymptotic"
     expected = stats.mannwhitneyu(base, head, method=method).pvalue
     assert compute_p_value(base, head) == pytest.approx(float(expected), rel=1e-13)
     assert compute_p_value(head, base) == compute_p_value(base, head)

@@ -161,6 +161,8 @@ def test_incomplete_benchmark_classes_are_left_out() -> None:
         attributes = {"__module__": where, **(axes if name != "Bare" else {})}
         setattr(module, name, type(name, (kw.Counted,), attributes))
     assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Two", "One"]
+    with pytest.raises(ArgumentError, match="exactly one class of Compiled; given: 0"):
+        kw.suite_of(dict, module)
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])
@@ -179,5 +181,5 @@ def test_only_time_and_copy_ratio_share_a_measurement() -> None:
 
 @pytest.mark.parametrize("params", [(4096,), ("4096",), ((1,), (2,)), ((1,), 2)])
 def test_axes_need_lists_of_values(params: Any) -> None:
-    with pytest.raises(ArgumentError, match=r"params needs a list of values for each of param_names, n; it is \("):
+    with pytest.raises(ArgumentError, match=r"params needs a list of values for each of param_names, n; given: \("):
         type("One", (kw.Counted,), {"kernel": "k", "param_names": ("n",), "params": params})

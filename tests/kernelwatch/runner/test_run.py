@@ -80,10 +80,10 @@ def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -
         "· track_control: 4 n/a",
         "· track_compiled: 8 measured",
         "· track_counted: 36 measured",
-        "· 8 n/a: this machine has no GPU: times are skipped (libcuda.so.1 of NVIDIA's driver is missing)",
+        "· 8 n/a: no GPU can be used: libcuda.so.1 of NVIDIA's driver is missing",
     ]
     assert done.stdout.splitlines() == [
-        "· this machine has no GPU: time_* and track_control benchmarks are skipped, all others run",
+        "· no GPU can be used: time_* and track_control benchmarks are skipped, all others run",
         *(f"· project {commits[2][:8]} <main~2>: 48 benchmarks", *summary),
         *(f"· project {commits[1][:8]} <main~3>: 48 benchmarks", *summary),
     ]

@@ -144,7 +144,7 @@ def test_only_selected_numbers_are_measured(selected: str, measure: Measure) -> 
     (configuration,), other_messages = measure(rounds=1, benchmarks=(selected,), indices=[1])
     assert (set(configuration.numbers), configuration.index) == ({selected}, 1)
     assert configuration.round_sizes == [MIN_SAMPLES]
-    assert len(other_messages) == 1
+    assert [type(message) for message in other_messages] == [RoundStart]
 
 
 #: Factors of the first two measurements to the stored time (0: the output is wrong), and the number of reused

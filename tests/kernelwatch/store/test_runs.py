@@ -154,6 +154,6 @@ def test_each_series_has_its_gpu(tmp_path: Path) -> None:
 
 
 def test_unknown_machine_is_an_error() -> None:
-    message = "'nope' .machines with results: no-gpu-x86_64, .*nvidia-h200.; .* run: asv run"
+    message = "no results of nope, only of no-gpu-x86_64, .*nvidia-h200; .* run: asv run"
     with pytest.raises(FileNotFoundError, match=message):
         History("nope", ROOT)

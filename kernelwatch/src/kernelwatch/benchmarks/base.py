@@ -83,11 +83,14 @@ class Benchmark:
     @classmethod
     def read_axes(cls) -> dict[str, tuple[Any, ...]]:
         """Return axis -> its values. Raises ArgumentError unless `params` has a list for each of `param_names`."""
-        are_lists = all(isinstance(values, Iterable) and not isinstance(values, str) for values in cls.params)
-        if len(cls.params) != len(cls.param_names) or not are_lists:
+        if isinstance(cls.param_names, str):
+            raise ArgumentError(f"param_names needs a list; given: {cls.param_names!r}")
+        axes = dict(zip(cls.param_names, map(list_values, cls.params), strict=False))
+        if not len(axes) == len(cls.params) == len(cls.param_names) or not all(axes.values()):
             names = ", ".join(cls.param_names)
-            raise ArgumentError(f"params needs a list of values for each of param_names, {names}; it is {cls.params!r}")
-        return {name: tuple(values) for name, values in zip(cls.param_names, cls.params, strict=True)}
+            problem = f"params needs a list of values for each of param_names, {names}"
+            raise ArgumentError(f"{problem}; given: {cls.params!r}")
+        return axes
 
     @classmethod
     def _copy_method(cls, name: str, method: Any) -> FunctionType:
@@ -106,6 +109,11 @@ class Benchmark:
     def name_params(self, params: Sequence[Any]) -> dict[str, Any]:
         """Return parameter -> value of a configuration, from its values in the order of `param_names`."""
         return dict(zip(self.param_names, params, strict=True))
+
+
+def list_values(values: object) -> tuple[Any, ...]:
+    """Return the values of an axis; empty if they are not a list or another iterable."""
+    return tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else ()
 
 
 def measures(title: str, unit: str = "") -> Callable[[F], F]:

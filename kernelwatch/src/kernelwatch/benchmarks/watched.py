@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any, ClassVar, cast
 
 import kernelwatch.benchmarks as kw
+from kernelwatch.benchmarks.base import list_values
 from kernelwatch.config import settings
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel.kernel import Kernel
@@ -69,7 +70,11 @@ class Watched(kw.CountedWithShared):
         all kernels. Define them in the module of the class statement; if `watch` passes its caller's `frame`, the
         caller does this.
         """
-        kernel, name, caller = cast(Kernel, cls.kernel), cls.__name__, frame or sys._getframe(1)
+        kernel, name, caller = cast(Any, cls.kernel), cls.__name__, frame or sys._getframe(1)
+        if not isinstance(kernel, Kernel):
+            raise ArgumentError(f"class {name}: kernel needs a Kernel; given: {kernel!r}")
+        if isinstance(cls.archs, str):
+            raise ArgumentError(f"class {name}: archs needs a list; given: {cls.archs!r}")
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
@@ -83,7 +88,9 @@ class Watched(kw.CountedWithShared):
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
         if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):
             raise ArgumentError(f"{kernel.name}: `timed` has the axis {unknown}; allowed are {', '.join(axes)}")
-        timed_axes = axes | {axis: tuple(values) for axis, values in cls.timed.items()}
+        timed_axes = axes | {axis: list_values(values) for axis, values in cls.timed.items()}
+        if not all(timed_axes.values()):
+            raise ArgumentError(f"{kernel.name}: `timed` needs a list of values for each axis; given: {cls.timed!r}")
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
         # As in other benchmarks, `kernel` is the kernel's name from here on.

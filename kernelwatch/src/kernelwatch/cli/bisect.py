@@ -86,7 +86,7 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
             raise CannotCompareError(f"{matches}; give the full name of one, such as {configuration.name!r}")
         commit = git.find_commit(Path.cwd(), "BISECT_HEAD")
         if commit is None:
-            advice = "run git bisect start --no-checkout --first-parent BAD GOOD"
+            advice = "run: git bisect start --no-checkout --first-parent BAD GOOD"
             raise CannotCompareError(f"git bisect does not run in {Path.cwd()}, or it checks out commits; {advice}")
         with open_numbers([configuration], options.machine, root) as commit_numbers:
             value = commit_numbers.find_value(commit, configuration)

@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import Any
 
 from kernelwatch.config.project_root import ROOT
+from kernelwatch.errors import KernelwatchError
 from kernelwatch.fleet import INSTALL
 from kernelwatch.store import git
 
 
 def list_revisions(words: Sequence[str]) -> list[str]:
-    """Return the hashes of the commits that git revisions and ranges name, oldest first."""
+    """Return the hashes of the commits that git revisions and ranges name, oldest first.
+
+    Raises KernelwatchError if git cannot list them, as for an unknown revision.
+    """
     # A range switches --no-walk off for all words of a command, so each word is listed alone.
     excluded = [word for word in words if word.startswith("^")]
-    listed = [git.text(ROOT, "rev-list", "--no-walk", "--end-of-options", word, *excluded, "--") for word in words]
+    try:
+        listed = [git.text(ROOT, "rev-list", "--no-walk", "--end-of-options", word, *excluded, "--") for word in words]
+    except git.GitError as error:
+        advice = "give revisions, or ranges such as v1.0..main, of names that git knows"
+        raise KernelwatchError(f"{error}; {advice}") from None
     commits = " ".join(listed).split()
     return git.text(ROOT, "rev-list", "--reverse", "--no-walk", *commits, "--").split() if commits else []
 

@@ -93,7 +93,7 @@ def _print_unwatched(classes: Mapping[str, str], text: str) -> None:
 def _plan_files(root: Path, classes: Sequence[str], library: str) -> dict[str, str]:
     """Return the files to write: name -> text. Without a URL of the `library`, there are no workflows.
 
-    Raises ValueError if a name would make a workflow invalid.
+    Raises ValueError if `_choose_branch` finds none, or a name would make a workflow invalid.
     """
     path = root / project_root.CONFIG_FILE
     has_configuration = library and path.exists()

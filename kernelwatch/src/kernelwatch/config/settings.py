@@ -44,7 +44,7 @@ def _load_settings() -> Settings:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError as error:
-        raise KernelwatchError(f"{path}: not TOML: {error}") from None
+        raise KernelwatchError(f"{path}: is not TOML: {error}") from None
     try:
         own_settings = msgspec.convert(document, _Document).tool.kernelwatch
     except msgspec.ValidationError as error:

@@ -47,9 +47,10 @@ def select_launches(classes: Container[str] | None = None) -> list[Launch]:
 
 
 def launch_key(launch: Launch) -> str:
-    """Return the hash of a launch's source, geometry, values, and what determines the contents of its arrays.
+    """Return the hash of a launch's source, options, geometry and values, and of what its arrays contain.
 
-    Launches with the same hash have the same costs of source lines, if one version of the counter counted both.
+    Launches with the same hash have the same costs of source lines, if one version of the counter and one release of
+    nvcc counted both. Options with {T} or {bits} are not hashed.
     """
     kernel = registry.find_kernel(launch.kernel)
     shape = kernel.compute_geometry(launch.dtype, **launch.arguments)
@@ -58,7 +59,12 @@ def launch_key(launch: Launch) -> str:
 
 
 def _iter_values(kernel: Kernel, launch: Launch) -> Iterator[list[str]]:
-    """Yield name and value of each scalar, array and variable whose value the launch's text does not determine."""
+    """Yield the fixed options, then name and value of each scalar, array and variable.
+
+    Values that the launch's text determines are left out.
+    """
+    if kernel.fixed_options:
+        yield ["options", *kernel.fixed_options]
     for argument in kernel.bind_arguments(launch.dtype, **launch.arguments):
         if isinstance(argument, ScalarArgument):
             if launch.arguments.get(argument.name) != argument.value:
@@ -77,7 +83,7 @@ def read_lines(results: Path) -> dict[str, CostsLine]:
     """Return `launch_key` -> stored costs of the source lines, from the records of all machines.
 
     A record of the current version of the counter is preferred, then a record with accesses. Of one version's records,
-    the first is used, or else the first with the same text and with accesses.
+    the first is used. If it lacks accesses, the first with the same text and with accesses replaces it.
     """
     by_key: dict[tuple[str, str], CostsLine] = {}
     for folder in reading.list_paths(results):

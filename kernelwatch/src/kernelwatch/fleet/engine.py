@@ -57,23 +57,7 @@ def backfill(
         count = count_noun(len(commits), "commit")
         report(f"{machine}: nothing to measure: {count} {choose_form(len(commits), 'has', 'have')} results")
         return True
-    share = -(-len(missing) // len(workers))
-    # A task's result instead of scattered data, because Dask recomputes it if its worker is lost.
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
-        bundle = client.submit(bytes, task.bundle_repository(repository), pure=False)
-    submit_options = {"pure": False, "retries": MAX_TRIES - 1, "allow_other_workers": True}
-    futures = {
-        client.submit(
-            task.measure_commit,
-            commit,
-            bundle,
-            bench,
-            workers=[workers[index // share]],
-            priority=-(index % share),  # each worker's commits in their order
-            **submit_options,
-        ): commit
-        for index, commit in enumerate(missing)
-    }
+    futures = _submit_commits(client, repository, missing, workers, bench)
     began, failed = time.monotonic(), 0
     while futures:
         try:
@@ -84,19 +68,35 @@ def backfill(
             report(f"{count_noun(len(futures), 'commit')} left, but no worker is connected; start one, and retry")
             return False
         for future in done:
-            commit = futures.pop(future)
-            message = f"{machine}: {commit[:8]}"
+            message = f"{machine}: {futures.pop(future)[:8]}"
             try:
                 outcome = msgspec.msgpack.decode(future.result(), type=MeasuredFiles)
                 store_files(outcome, results)
             except (Exception, CancelledError) as error:  # noqa: BLE001 -- a worker or a run may fail for any reason
                 failed += 1
                 report(f"{message} failed: {type(error).__name__}: {one_line(error)}")
-                continue
-            seconds_left = (time.monotonic() - began) / (len(missing) - len(futures)) * len(futures)
-            measured = f"by {outcome.worker} in {outcome.seconds:.0f} s"
-            report(f"{message} {measured}; {len(futures)} left, about {seconds_left:.0f} s")
+            else:
+                seconds_left = (time.monotonic() - began) / (len(missing) - len(futures)) * len(futures)
+                measured = f"by {outcome.worker} in {outcome.seconds:.0f} s"
+                report(f"{message} {measured}; {len(futures)} left, about {seconds_left:.0f} s")
     return not failed
+
+
+def _submit_commits(
+    client: Client, repository: Path, commits: Sequence[str], workers: Sequence[str], bench: str
+) -> dict[Any, str]:
+    """Submit a task for each commit, neighbours to one worker in their order; return future -> commit."""
+    # A task's result instead of scattered data, because Dask recomputes it if its worker is lost.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}):
+        bundle = client.submit(bytes, task.bundle_repository(repository), pure=False)
+    share = -(-len(commits) // len(workers))
+    options: dict[str, Any] = {"pure": False, "retries": MAX_TRIES - 1, "allow_other_workers": True}
+    futures = {}
+    for index, commit in enumerate(commits):
+        worker, place = divmod(index, share)
+        arguments = (task.measure_commit, commit, bundle, bench)
+        futures[client.submit(*arguments, workers=[workers[worker]], priority=-place, **options)] = commit
+    return futures
 
 
 def _machines_by_worker(client: Client) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _find_machine(client: Client) -> tuple[str, list[str]]:
         time.sleep(0.1)
     machines = sorted({*by_worker.values()})
     if machines[1:]:
-        raise FleetError(f"the workers have different kinds of GPUs, {', '.join(machines)}: use one scheduler per kind")
+        raise FleetError(f"the workers have different kinds of GPUs, {', '.join(machines)}; use one scheduler per kind")
     return machines[0], [*by_worker]
 
 

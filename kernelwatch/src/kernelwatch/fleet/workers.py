@@ -129,13 +129,13 @@ def make_security(address: str, tls_folder: Path | None) -> Security:
     """
     if not address.startswith("tls://"):
         raise FleetError(
-            f"{address} is not encrypted: anyone who can connect to it can run programs on all hosts of the fleet. "
-            "Start the scheduler at tls://HOST:PORT (docs/fleet.md)"
+            f"{address} is not encrypted, so anyone who can connect to it can run programs on all hosts of the fleet; "
+            "start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
     if tls_folder is None:
-        raise FleetError(f"{address} needs a certificate: give the folder of {CERTIFICATE} and {KEY} as --tls FOLDER")
+        raise FleetError(f"{address} needs a certificate; give the folder of {CERTIFICATE} and {KEY} as --tls FOLDER")
     if missing := [name for name in (CERTIFICATE, KEY) if not (tls_folder / name).is_file()]:
-        raise FleetError(f"{tls_folder} has no {' and no '.join(missing)} (docs/fleet.md has the command)")
+        raise FleetError(f"{tls_folder} has no {' and no '.join(missing)}; to make both, see docs/fleet.md")
     paths = {"cert": str(tls_folder / CERTIFICATE), "key": str(tls_folder / KEY)}
     roles = ("client", "scheduler", "worker")
     files = {f"tls_{role}_{file_kind}": path for role in roles for file_kind, path in paths.items()}

@@ -49,7 +49,7 @@ def check_job_output(
     """Compare every input of a rotation with the uploaded bytes, and every output with the reference.
 
     The job must have been launched on each set. The reference has the bytes of an output and its guard, or float64
-    elements for an output with a tolerance. If `expected` is None, only the guard of each output is checked.
+    elements for an output with a tolerance. If `expected` is None, only guards of outputs are checked, not their bytes.
 
     Parameters
     ----------

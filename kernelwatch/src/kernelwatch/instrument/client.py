@@ -116,7 +116,8 @@ class Channel:
         if len(mapped_memory) > _MAX_MAPPED:
             del mapped_memory[next(iter(mapped_memory))]
         if len(memory) < length:
-            raise MeasuringError(f"the reference has {len(memory)} bytes, not {length}")
+            problem = f"internal error: the reference has {len(memory)} bytes, not {length}"
+            raise MeasuringError(f"{problem}; please report it")
         return lambda start, into: parallel_copy.copy_array(memory[start : start + len(into)], into)
 
 

@@ -112,7 +112,8 @@ def allocate(*sizes: int) -> list[Any]:
             raise cuda.MemoryError
         return [cuda.mem_alloc(size) for size in sizes]
     except cuda.MemoryError:
-        raise NotImplementedError(f"needs {sum(sizes)} bytes of GPU memory, but {free} are free") from None
+        problem = f"needs {sum(sizes)} bytes of GPU memory, but {free} are free"
+        raise NotImplementedError(f"{problem}; use smaller arguments") from None
 
 
 def l2_bytes() -> int:

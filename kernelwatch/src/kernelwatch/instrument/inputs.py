@@ -125,12 +125,11 @@ def make_content(argument: ArrayArgument) -> NDArray[Any]:
         try:
             values = np.array(np.asarray(result), dtype=argument.dtype, order="C")
         except (TypeError, ValueError, OverflowError) as error:
-            problem = f"the function in values= returned no array of {argument.dtype}: {error}"
+            problem = f"the function in values= returns no array of {argument.dtype}: {error}"
             raise ArgumentError(f"{argument.name}: {problem}") from None
         if values.shape != argument.shape:
             raise ArgumentError(
-                f"{argument.name}: the function in values= returned the shape {values.shape}; "
-                f"the array has the shape {argument.shape}"
+                f"{argument.name}: the function in values= returns the shape {values.shape}, not {argument.shape}"
             )
         return values
     if argument.values == "zeros":

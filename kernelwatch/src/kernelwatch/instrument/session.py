@@ -146,7 +146,8 @@ class Session:
         has_small_grid = any(map(fits_in_one_wave, jobs))
         in_separate = bool(job.l2_fetch_bytes) or (has_small_grid and not job.isolated)
         if job.in_l2 and job.set_bytes > device.l2_bytes():
-            raise NotImplementedError(f"needs {job.set_bytes} bytes of L2 cache, but the GPU has {device.l2_bytes()}")
+            problem = f"needs {job.set_bytes} bytes of L2 cache, but the GPU has {device.l2_bytes()}"
+            raise NotImplementedError(f"{problem}; use smaller arguments")
         last = self._last
         if last is None or not last.can_serve(job, in_separate_context=in_separate):
             self.release_buffers()

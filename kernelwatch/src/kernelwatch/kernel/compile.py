@@ -42,13 +42,18 @@ class KernelCode:
     def origin(self) -> Path:
         """The file that defines the source: `file`, or the module of a text or function, such as imaging/kernels.py.
 
-        For a text in the declaration itself, it is `source`.
+        A package counts as a module: imaging.py. For a text in the declaration itself, it is `source`.
         """
         text_source = self._text or self._ptx
         if self.file or (isinstance(text_source, str) and not sources.is_object_reference(text_source)):
             return self.source
         module = text_source.partition(":")[0] if isinstance(text_source, str) else text_source.__module__
         return Path(*module.split(".")).with_suffix(".py")
+
+    @property
+    def fixed_options(self) -> list[str]:
+        """The options of nvcc that are the same for all dtypes: those without {T} and {bits}."""
+        return [option for option in self._options if "{T}" not in option and "{bits}" not in option]
 
     @property
     def is_generated(self) -> bool:

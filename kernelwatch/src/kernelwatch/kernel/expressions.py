@@ -48,7 +48,13 @@ def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
     try:
         return eval(code, {}, dict(variables))  # only allowed nodes
     except (ArithmeticError, TypeError, ValueError) as error:
-        raise ArgumentError(f"{text!r} has no value for these arguments: {error}") from None
+        used = {name: variables[name] for name in find_names(text)}
+        raise ArgumentError(f"{text!r} has no value{format_extents(used)}: {error}") from None
+
+
+def format_extents(extents: Mapping[str, Any]) -> str:
+    """Return the end of a phrase, such as " for n=5, m=9"; empty without extents."""
+    return f" for {', '.join(f'{name}={extent}' for name, extent in extents.items())}" if extents else ""
 
 
 def list_parameters(function: Callable[..., Any]) -> list[str]:
@@ -86,6 +92,10 @@ def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]
     except (KernelwatchError, MemoryError):
         raise
     except Exception as error:
-        code = getattr(function, "__code__", None)
-        place = f"the function at {code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
-        raise ArgumentError(f"{place} raises {type(error).__name__}: {error}") from error
+        raise ArgumentError(f"{locate_function(function)} raises {type(error).__name__}: {error}") from error
+
+
+def locate_function(function: object) -> str:
+    """Return a phrase with file and line of a function; for other objects, their representation."""
+    code = getattr(function, "__code__", None)
+    return repr(function) if code is None else f"the function at {code.co_filename}:{code.co_firstlineno}"

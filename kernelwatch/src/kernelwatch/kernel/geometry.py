@@ -166,12 +166,17 @@ def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
 
 
 def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
-    """Return a length for the extents of a launch, rounded down. Raises ArgumentError if it is not a finite number."""
+    """Return a length for the extents of a launch, rounded down.
+
+    Raises ArgumentError if it is not a finite number of at least 0.
+    """
     number = _evaluate(value, extents)
-    try:
-        return int(number)
-    except (TypeError, ValueError, OverflowError):
-        raise ArgumentError(f"dynamic_shared, useful_bytes and flops must give numbers; given: {number!r}") from None
+    with suppress(TypeError, ValueError, OverflowError):
+        if number >= 0:
+            return int(number)
+    raise ArgumentError(
+        f"dynamic_shared, useful_bytes and flops must give finite numbers of at least 0; given: {number!r}"
+    )
 
 
 def _evaluate(value: LengthLike, extents: Mapping[str, Any]) -> Any:

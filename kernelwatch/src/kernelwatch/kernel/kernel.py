@@ -16,8 +16,9 @@ from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownDtype
 from kernelwatch.kernel import earlier_forms, expressions, geometry
 from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
 from kernelwatch.kernel.compile import KernelCode
+from kernelwatch.kernel.declaration import check_settings
 from kernelwatch.kernel.geometry import Geometry, LengthLike, select_by_itemsize
-from kernelwatch.kernel.launch import DTYPE, lacks_value
+from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
 from kernelwatch.kernel.references import call_reference
 from kernelwatch.kernel.sources import TextSource
@@ -116,32 +117,16 @@ class Kernel(KernelCode):
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
-        sources = [setting for setting in ("file", "text", "ptx") if settings[setting]]
-        if len(sources) != 1:
-            listed = ", ".join(sources) or "none"
-            raise ArgumentError(f"{name}: give exactly one of file, text and ptx; given: {listed}")
-        if lacks_value(options):
-            raise ArgumentError(f"{name}: options= ends with {options[-1]}, which needs a value, as in -Xptxas -O3")
+        check_settings(name, settings)
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude
         self._options, self._include = tuple(options), tuple(include)
-        if not over and grid is None:
-            raise ArgumentError(f"{name}: the grid is missing; give over= (lengths) or grid= (blocks)")
         self.reference = reference
         self.declared = to_parameters(arguments)
-        # A scalar may appear several times, such as the length of a square matrix.
-        names = list(dict.fromkeys(argument for argument in arguments if isinstance(argument, str)))
-        names += [argument.name for argument in arguments if not isinstance(argument, str)]
-        if len(set(names)) < len(names):
-            raise ArgumentError(f"{name}: two arguments have the same name; given: {', '.join(names)}")
         self.over, self.read, self.where, self.constants = tuple(over), tuple(read), where, dict(constants or {})
         self.block, self.tile, self.grid = block, tile, grid
         self.dynamic_shared: Any = dynamic_shared
         self._useful_bytes, self._flops = useful_bytes, flops
-        if not self._output_names:
-            raise ArgumentError(
-                f"{name}: there is no output; use outputs or in_and_out to declare the array that the kernel writes"
-            )
         self.earlier: list[Kernel] = []
         for change in earlier:
             settings |= {"where": "", **change}
@@ -253,8 +238,8 @@ class Kernel(KernelCode):
     ) -> Geometry:
         """Return the launch geometry.
 
-        Raises ArgumentError if grid or block is empty, the grid is too large, or a side of `over` has no tile. Raises
-        UnknownDtypeError if a mapping has no value for the dtype, and the exceptions of `check_extents`.
+        Raises ArgumentError if a setting has no valid value, UnknownDtypeError if a mapping has none for the dtype, and
+        the exceptions of `check_extents`.
         """
         extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
         block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)

@@ -7,6 +7,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,12 @@ class ArrayParameter:
     def __post_init__(self) -> None:
         if isinstance(self.values, str) and self.values not in ("", *VALUE_KINDS):
             raise ArgumentError(
-                f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; it is {self.values!r}"
+                f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; given: {self.values!r}"
             )
+        tolerances = self.ulp.values() if isinstance(self.ulp, Mapping) else [self.ulp or 0.0]
+        if not all(isinstance(ulp, Real) and ulp >= 0 for ulp in tolerances):
+            allowed = "a number of at least 0, or a mapping from dtypes to such numbers"
+            raise ArgumentError(f"{self.name}: ulp must be {allowed}; given: {self.ulp!r}")
 
     def extent_names(self) -> list[str]:
         """Return the names of the extents in the array's shape and `index`."""
@@ -89,7 +94,7 @@ class ArrayParameter:
         else:
             lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
         if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
-            shape_text = f"{tuple(lengths)}{_format_extents(extents)}"
+            shape_text = f"{tuple(lengths)}{expressions.format_extents(extents)}"
             raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
         shape = tuple(map(int, lengths))
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
@@ -103,14 +108,10 @@ class ArrayParameter:
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None
         if limit is not None and limit < 1:
-            limit_text = f"{limit}{_format_extents(extents)}"
+            limit_text = f"{limit}{expressions.format_extents(extents)}"
             raise ArgumentError(f"{self.name}: index={self.index!r} is {limit_text}; it must be at least 1")
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
-
-
-def _format_extents(extents: Mapping[str, Any]) -> str:
-    return f" for {', '.join(f'{name}={extent}' for name, extent in extents.items())}" if extents else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,9 +80,11 @@ def find_entry(text: str, name: str) -> str:
         raise UnknownKernelError(str(error)) from None
     entries = parse_ptx(text).entries
     if entry not in entries:
-        listed = ", ".join(dict.fromkeys(map(names.source_name, entries))) or "none"
-        advice = "" if "<" in name else f"; a template needs its arguments, as in {name}<float>"
+        compiled = ", ".join(dict.fromkeys(map(names.source_name, entries)))
+        allowed = f"allowed are {compiled}" if compiled else "nothing was compiled"
+        template = "" if "<" in name else f"; a template needs its arguments, as in {name}<float>"
         raise UnknownKernelError(
-            f"there is no kernel {name}; compiled kernels: {listed}; declare its earlier names in earlier={advice}"
+            f"there is no kernel {name}; {allowed}; correct entry= of Kernel, or declare earlier names in earlier="
+            f"{template}"
         )
     return entry

@@ -35,33 +35,41 @@ def list_notes(
 ) -> Iterator[str]:
     """Yield notes on the runs: one commit twice, uncommitted files, differing facts, several GPUs, reused times."""
     if base.commit == head.commit and not sides.is_of_compilers:
-        yield f"base and head are the same commit, {base.commit[:8]}: give another BASE"
-    command = sides.measure_command
-    for side in (base, head):
-        uncommitted = {benchmark.last_run.uncommitted for benchmark in side.benchmarks.values()}
-        for files in sorted(uncommitted - {""}):
-            yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; measure it again"
-    yield from (f"{fact}; to measure both alike: {command}" for fact in _list_differing_facts(sides, base, head))
+        yield f"base and head are the same commit, {base.commit[:8]}; give another BASE"
+    yield from (note for side in (base, head) for note in _list_uncommitted(side))
+    differing = _list_differing_facts(sides, base, head)
+    yield from (f"{fact}; to measure both alike: {sides.measure_command}" for fact in differing)
+    yield from _list_gpu_notes(times, thresholds, sides.measure_command)
+    if equal := sum(is_one_measurement(base, head, pair) for pair in times):
+        yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"
+
+
+def _list_uncommitted(side: CommitMeasurements) -> Iterator[str]:
+    for files in sorted({benchmark.last_run.uncommitted for benchmark in side.benchmarks.values()} - {""}):
+        yield f"{side.commit[:8]} was measured with uncommitted changes in {files}; commit them, and measure again"
+
+
+def _list_gpu_notes(times: Sequence[Pair], thresholds: Thresholds, command: str) -> Iterator[str]:
+    """Yield notes on times that several GPUs measured: how many there are, and the threshold that controls give."""
     multi_gpu = [pair for pair in times if len(pair.gpus) > 1]
-    if multi_gpu:
-        measured = "may have measured" if any(None in pair.gpus for pair in multi_gpu) else "measured"
-        numbers = [len({pair.benchmark for pair in pairs}) for pairs in (multi_gpu, times)]
-        are = "may be" if thresholds.controls else "are"
-        yield (
-            f"several GPUs of one model {measured} {numbers[0]} of {numbers[1]} timed benchmarks: changes up to "
-            f"{THRESHOLD_BETWEEN_GPUS * 100:g} % {are} SAME there; for smaller ones, measure both on one GPU: {command}"
-        )
-    if multi_gpu and thresholds.controls:
+    if not multi_gpu:
+        return
+    measured = "may have measured" if any(None in pair.gpus for pair in multi_gpu) else "measured"
+    count, total = (len({pair.benchmark for pair in pairs}) for pairs in (multi_gpu, times))
+    are = "may be" if thresholds.controls else "are"
+    largest_same = f"{THRESHOLD_BETWEEN_GPUS * 100:g} %"
+    yield (
+        f"several GPUs of one model {measured} {count} of {total} timed benchmarks: changes up to {largest_same} {are} "
+        f"SAME there; for smaller ones, measure both on one GPU: {command}"
+    )
+    if thresholds.controls:
         number, largest, remeasured = thresholds.controls
         origin = f"; for {remeasured}, the run of head measured base's code" if remeasured else ""
         yield (
             f"{number} times of equal machine code (at least {LONG_LAUNCH * 1e6:g} µs, at most {MAX_COPIES:g} times "
             f"the copy{origin}) differ by up to {largest * 100:.2g} % between GPUs: such times are SAME up to "
-            f"{thresholds.between_gpus * 100:.3g} % (twice that, at least 1 %), others up to "
-            f"{THRESHOLD_BETWEEN_GPUS * 100:g} %"
+            f"{thresholds.between_gpus * 100:.3g} % (twice that, at least 1 %), others up to {largest_same}"
         )
-    if equal := sum(is_one_measurement(base, head, pair) for pair in times):
-        yield f"{equal} of {len(times)} times: {REUSED} (docs/method.md)"
 
 
 def list_changed_launches(rows: Iterable[Row], command: str) -> Iterator[str]:
@@ -96,7 +104,10 @@ def list_more_instructions(rows: Iterable[Row]) -> Iterator[str]:
 
 
 def _list_differing_facts(sides: ReviewSides, base: CommitMeasurements, head: CommitMeasurements) -> Iterator[str]:
-    """Yield a text for each fact of _FACTS that differs between the last runs of a benchmark at base and head."""
+    """Yield a text for each fact of _FACTS that differs between the last runs of a benchmark at base and head.
+
+    A fact that a run did not record is no difference.
+    """
     for fact, (field, types) in _FACTS.items():
         if fact == "compiler" and sides.is_of_compilers:
             continue

@@ -147,7 +147,7 @@ def _find_cause(side: CommitMeasurements, benchmark: str, kernel: str) -> str:
     """Return the recorded reasons of a kernel's failures at a commit; without any, a command that prints them."""
     if reasons := side.benchmarks[benchmark].failures:
         return _join_reasons(reasons, kernel)
-    return f"no reason was recorded; asv run --show-stderr --bench {benchmark} {side.commit[:8]}^! prints it"
+    return f"no reason was recorded; to see it, run: asv run --show-stderr --bench {benchmark} {side.commit[:8]}^!"
 
 
 def _join_reasons(reasons: Sequence[str], kernel: str) -> str:

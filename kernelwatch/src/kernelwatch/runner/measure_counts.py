@@ -1,7 +1,7 @@
 """Counted and compiled numbers of a commit, computed in the commit's process."""
 
 import multiprocessing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -65,41 +65,54 @@ def list_configurations(task: Task, kind: registry.Kind) -> list[SelectedConfigu
     return selected
 
 
+class _LaunchCounts:
+    """Counts launches of configurations in a pool of processes, and keeps the outcomes by the text of the launch."""
+
+    def __init__(self, selected: Sequence[SelectedConfiguration], pool: ProcessPoolExecutor) -> None:
+        self._launches = {id(configuration): launch for configuration, launch, _ in selected}
+        self._pool = pool
+        self._outcomes: dict[str, CountOutcome] = {}
+
+    def count(self, configurations: Iterable[RunConfiguration]) -> None:
+        launches = (self._launches[id(configuration)] for configuration in configurations)
+        uncounted = [launch for launch in launches if str(launch) not in self._outcomes]
+        self._outcomes.update(map_groups(self._pool, launch_counts.count_launches, uncounted))
+
+    def find_outcome(self, configuration: RunConfiguration) -> CountOutcome:
+        return self._outcomes[str(self._launches[id(configuration)])]
+
+    def find_numbers(self, configuration: RunConfiguration) -> dict[str, float]:
+        """Return benchmark -> number of a counted configuration; empty if it was skipped or failed."""
+        metrics = self.find_outcome(configuration).metrics
+        names = _metric_names(configuration.group)
+        return {benchmark: metrics[metric] for benchmark, metric in names.items() if metric in metrics}
+
+    def measure_ratios(self, checks: Sequence[Check]) -> list[float | None]:
+        """Count the launches of checks; return the ratio of the current to the stored numbers of each."""
+        self.count(check.configuration for check in checks)
+        return [_worst_ratio(self.find_numbers(check.configuration), check.stored.values) for check in checks]
+
+
 def count_launches(task: Task, send: Sender) -> None:
     """Count the task's launches, except those whose stored numbers are reused; send all outcomes."""
     selected = list_configurations(task, registry.Kind.COUNTED)
     if not selected:
         return
-    launches = {id(configuration): launch for configuration, launch, _ in selected}
-    outcomes: dict[str, CountOutcome] = {}  # text of a launch -> its outcome
-
-    def find_numbers(configuration: RunConfiguration) -> dict[str, float]:
-        metrics = outcomes[str(launches[id(configuration)])].metrics
-        names = _metric_names(configuration.group)
-        return {benchmark: metrics[metric] for benchmark, metric in names.items() if metric in metrics}
-
+    configurations = [configuration for configuration, _, _ in selected]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("fork")) as pool:
-
-        def count_checks(checks: Sequence[Check]) -> list[float | None]:
-            checked_launches = [launches[id(check.configuration)] for check in checks]
-            outcomes.update(map_groups(pool, launch_counts.count_launches, checked_launches))
-            return [_worst_ratio(find_numbers(check.configuration), check.stored.values) for check in checks]
-
-        fingerprints = map_groups(pool, launch_counts.hash_launches, launches.values())
+        fingerprints = map_groups(pool, launch_counts.hash_launches, (launch for _, launch, _ in selected))
         for configuration, launch, _ in selected:
             fingerprint = fingerprints.get(str(launch))
             configuration.fingerprint = f"{fingerprint}-{task.versions[configuration.group]}" if fingerprint else ""
-        configurations = [configuration for configuration, _, _ in selected]
-        for difference in reuse.reuse_stored(configurations, task, count_checks):
+        counts = _LaunchCounts(selected, pool)
+        for difference in reuse.reuse_stored(configurations, task, counts.measure_ratios):
             send(difference)
         unmeasured = [configuration for configuration in configurations if not configuration.numbers]
-        new_launches = (launches[id(configuration)] for configuration in unmeasured)
-        uncounted = (launch for launch in new_launches if str(launch) not in outcomes)
-        outcomes.update(map_groups(pool, launch_counts.count_launches, uncounted))
+        counts.count(unmeasured)
     for configuration in unmeasured:
-        outcome = outcomes[str(launches[id(configuration)])]
+        outcome = counts.find_outcome(configuration)
         configuration.skipped, configuration.failed = outcome.missing, outcome.failure
-        configuration.numbers = find_numbers(configuration)
+        configuration.numbers = counts.find_numbers(configuration)
     for configuration in configurations:
         send(configuration)
 

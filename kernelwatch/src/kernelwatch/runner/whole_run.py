@@ -43,8 +43,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
     Raises UserError if an option, the compiler or a commit cannot be used.
     """
-    if options.get("interleave_rounds") and options.get("dry_run"):
-        raise UserError("--interleave-rounds and --dry-run cannot be used together; leave one out")
+    revision_range.check_options(options)
     compiler.choose_compiler(conf)
     if problem := cache.find_problem():
         log.warning(problem)
@@ -161,7 +160,7 @@ class SuiteRun:
                 raise UserError("no benchmark is selected; correct --bench")
             self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
-                log.warning("this machine has no GPU: time_* and track_control benchmarks are skipped, all others run")
+                log.warning("no GPU can be used: time_* and track_control benchmarks are skipped, all others run")
             if (returns := self.options.get("_returns")) is not None:
                 returns.update(machine_params=vars(self.machine), environments=asv_environments, benchmarks=benchmarks)
             for commit, environment in product(commits, asv_environments):

@@ -132,7 +132,7 @@ def _iter_python_units(file: str, text: str) -> Iterator[CompilationUnit | str]:
             yield CompilationUnit(file, str(node.value), node.lineno, f"{module}:{names[id(node)]}")
         elif kernel_names:
             advice = "assign the string to a name in the module, or return it from a function; see text= of Kernel"
-            yield f"{file}:{node.lineno}: {kernel_names} in a string without a name: {advice}"
+            yield f"{file}:{node.lineno}: {kernel_names} in a string without a name; {advice}"
 
 
 def _compile_unit(unit: CompilationUnit, root: Path, options: Sequence[str]) -> tuple[CompilationUnit, str]:

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
+from kernelwatch.kernel.declaration import RESERVED
 from kernelwatch.kernel.dtypes import CPP
 from kernelwatch.scaffold.find_kernels import KernelCandidate, KernelParameter
 from kernelwatch.scaffold.parse_launches import HostLaunch
@@ -28,9 +29,6 @@ _LENGTHS = (
 #: Guessed length of a one-dimensional array, and of each side of a matrix. The second pair is for kernels whose threads
 #: check bounds: its lengths are not multiples of a block.
 _SIZES, _BOUNDED_SIZES = (4096, 256), (4088, 248)
-
-#: Names that arguments must not have: axes that are not arguments, and parameters of grid functions.
-_RESERVED = ("kernel", "dtype", "flags", "arch", "copy", "sides", "multiprocessors")
 
 
 def find_problem(kernel: KernelCandidate) -> str:
@@ -87,11 +85,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         parameter if _is_array(parameter) else parameter._replace(name=_rename_reserved(parameter.name))
         for parameter in kernel.parameters
     ]
-    numbers = {
-        parameter.name: _DTYPES[strip_qualifiers(parameter.kind)]
-        for parameter in parameters
-        if not _is_array(parameter) and strip_qualifiers(parameter.kind) in _DTYPES
-    }
+    numbers = _find_numbers(parameters)
     integers = [number for number, dtype in numbers.items() if "int" in dtype]
     over = _choose_axes([integer for integer in integers if integer not in uses.iteration_counts])
     shape = _choose_shape(uses, over, is_square=uses.declaration.planar and not integers)
@@ -110,10 +104,7 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    if constants := uses.find_constants():
-        todo += [f"the values of {constant}" for constant in constants]
-        ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
-        keywords.append(f"constants={{{', '.join(ones)}}}")
+    keywords += _declare_constants(uses, todo)
     axes = _choose_values(uses, over, shape, numbers)
     dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
     if dtypes not in ([], ["float32"]):
@@ -128,6 +119,20 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         f"    param_names, params = {_format_value(tuple(axes))}, {_format_value(tuple(axes.values()))}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _find_numbers(parameters: Iterable[KernelParameter]) -> dict[str, str]:
+    """Return name -> dtype of each parameter that is a number."""
+    kinds = {parameter.name: strip_qualifiers(parameter.kind) for parameter in parameters if not _is_array(parameter)}
+    return {name: _DTYPES[kind] for name, kind in kinds.items() if kind in _DTYPES}
+
+
+def _declare_constants(uses: KernelUses, todo: list[str]) -> list[str]:
+    """Return the text of `constants=`, as the only item; empty without constants. Append the guesses to `todo`."""
+    constants = uses.find_constants()
+    todo += [f"the values of {constant}" for constant in constants]
+    ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
+    return [f"constants={{{', '.join(ones)}}}"] if ones else []
 
 
 def _guess_geometry(
@@ -194,7 +199,7 @@ def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
 
 
 def _rename_reserved(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
+    return f"{name}_" if keyword.iskeyword(name) or name in RESERVED else name
 
 
 def _split_element(parameter: KernelParameter, uses: KernelUses) -> tuple[str, int, str | None]:

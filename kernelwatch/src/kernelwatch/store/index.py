@@ -77,7 +77,7 @@ def _read_document(path: Path) -> models.Document | None:
 
 
 def stamp_file(path: Path) -> Stamp:
-    """Return the values that change whenever a file is written; zeros for a missing file."""
+    """Return the size, time and inode of a file; zeros for a missing one."""
     try:
         status = path.stat()
     except OSError:

@@ -57,8 +57,8 @@ class History:
         self.results = folder = folders.results_folder(root, config)
         if machine not in (machines := folders.list_machines(folder)):
             raise FileNotFoundError(
-                f"{folder} has no results of the machine {machine!r} (machines with results: "
-                f"{', '.join(machines) or 'none'}); to measure here, run: asv run --record-samples HEAD^!"
+                f"{folder} has no results of {machine}, only of {', '.join(machines) or 'no machine'}; "
+                "to measure here, run: asv run --record-samples HEAD^!"
             )
         self.machine = machine
         #: Folder of the results and records of this machine; read only.
@@ -226,7 +226,7 @@ class History:
         return self._origins[commit_hash].get(measurement_group(benchmark), {})
 
     def find_value(self, results: Document, benchmark: str, params: Mapping[str, str]) -> float | None:
-        """Return the value of the first configuration with these parameters; None if there is no such value."""
+        """Return the value of the first configuration with these parameters; None if it, or its value, is missing."""
         values = (
             point.value for point in self.iter_points(results, benchmark) if params.items() <= point.params.items()
         )
@@ -236,8 +236,8 @@ class History:
         """Return the records of the runs that measured a commit, oldest first.
 
         The runs are those of the compiler of `results`, or all if no record names this compiler. With `benchmark`,
-        return only the runs whose numbers of the benchmark are stored. There are several if GPUs shared the work, and
-        none if `explain_absence` returns a reason.
+        return only the runs whose numbers of the benchmark are stored, or all if asv stored no start of the benchmark.
+        There are several if GPUs shared the work, and none if `explain_absence` returns a reason.
         """
         if benchmark and self.explain_absence(results, benchmark):
             return []

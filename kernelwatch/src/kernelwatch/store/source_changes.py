@@ -61,7 +61,7 @@ def parse_acknowledgements(text: bytes, where: object) -> Sequence[Acknowledgeme
     """
     try:
         if len(text) > _MAX_BYTES:
-            raise ValueError(f"it has {len(text)} bytes; at most {_MAX_BYTES} are allowed")
+            raise ValueError(f"has {len(text)} bytes; at most {_MAX_BYTES} are allowed")
         return msgspec.toml.decode(text, type=_AcknowledgedDocument).regression
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ValueError(f"{where}: {' '.join(str(error).split())}") from None
@@ -85,7 +85,7 @@ def load_changes(root: Path, base: str, head: str) -> SourceChanges:
             new = parse_acknowledgements(path.read_bytes() if path.exists() else b"", path)
         problems = list[str]()
     except (OSError, ValueError) as error:
-        old, new, problems = (), (), [f"{error}: all of its entries are ignored"]
+        old, new, problems = (), (), [f"{error}; all of its entries are ignored"]
     if base_commit is None or head_commit is None:
         return SourceChanges(problems=tuple(problems))
     return SourceChanges(

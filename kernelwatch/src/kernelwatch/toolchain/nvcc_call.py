@@ -34,11 +34,11 @@ def find_pycuda_problem() -> str | None:
     try:
         library = ctypes.CDLL("libcuda.so.1")  # before PyCUDA does, which would warn of mismatched versions
     except OSError:
-        return "this machine has no GPU: times are skipped (libcuda.so.1 of NVIDIA's driver is missing)"
+        return "no GPU can be used: libcuda.so.1 of NVIDIA's driver is missing"
     try:
         import pycuda.driver  # noqa: F401, PLC0415 -- the rest works without PyCUDA
     except ModuleNotFoundError as error:
-        return f"PyCUDA is not installed ({error}); run `kernelwatch pycuda-wheel`, which builds it if necessary"
+        return f"PyCUDA is not installed ({error}); run: kernelwatch pycuda-wheel"
     except ImportError as error:
         version = ctypes.c_int()  # 1000 major + 10 minor
         library.cuDriverGetVersion(ctypes.byref(version))

@@ -127,7 +127,8 @@ def _install_wheels(release: str, folder: Path) -> None:
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         last_lines = " ".join(done.stderr.splitlines()[-_PIP_LINES:]) or f"pip ended with {done.returncode}"
-        raise KernelwatchError(f"nvcc of CUDA {release} cannot be installed: {last_lines}")
+        advice = f"correct {VARIABLE}, or set NVCC to an installed nvcc"
+        raise KernelwatchError(f"nvcc of CUDA {release} cannot be installed: {last_lines}; {advice}")
     expected = folder / "nvidia" / "cu13" / "nvvm" / "bin" / "cicc"
     if not expected.exists():  # 13.0.0: nvcc does not find its own front end
         expected.parent.mkdir(exist_ok=True)

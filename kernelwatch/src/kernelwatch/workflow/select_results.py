@@ -152,18 +152,18 @@ def load_histories(machine: str | None, root: Path) -> list[History]:
     try:
         machines = folders.list_machines(folder := folders.results_folder(root))
         if not machines:
-            raise CannotCompareError(f"{folder} has no results; measure: asv run --record-samples HEAD^!")
+            raise CannotCompareError(f"{folder} has no results; run: asv run --record-samples HEAD^!")
         if machine is not None and machine not in machines:
             raise CannotCompareError(
                 f"{folder} has no results of {machine}, only of {', '.join(machines)}; choose one (--machine NAME, "
-                "MACHINE=NAME), or measure here: asv run --record-samples HEAD^!"
+                "MACHINE=NAME); to measure here, run: asv run --record-samples HEAD^!"
             )
         return [
             History(name, root, compiler=compilers.find_requested_compiler())
             for name in ([machine] if machine else machines)
         ]
     except UnreadableError as error:
-        raise CannotCompareError(f"the results cannot be read: {error}") from None
+        raise CannotCompareError(str(error)) from None
 
 
 def _list_measured(histories: Sequence[History]) -> list[str]:

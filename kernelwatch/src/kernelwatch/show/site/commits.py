@@ -16,12 +16,13 @@ _MAX_LISTED = 50
 
 @cache
 def find_measured_paths() -> tuple[str, ...]:
-    """Return git's pathspecs of files that can change machine code: the package, the kernels' folders, or all."""
+    """Return git's pathspecs of files that can change machine code: the package, or where the kernels are, or all."""
     if settings.package_name():
         return (settings.package_name(),)
     origins = [kernel.origin for kernel in registry.current_suite().kernels().values()]
-    folders = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
-    return tuple(f":(glob)**/{pattern}" for folder in sorted(folders) for pattern in (folder, f"{folder}/**")) or (".",)
+    names = {origin.parts[0] if origin.parts[1:] else origin.name for origin in origins}
+    names |= {origin.stem for origin in origins if origin.suffix == ".py"}  # a package, not a module
+    return tuple(f":(glob)**/{pattern}" for name in sorted(names) for pattern in (name, f"{name}/**")) or (".",)
 
 
 def describe_commits(repository: Path, commits: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -86,8 +87,6 @@ def _find_definitions(repository: Path, commits: Iterable[str], kernels: Iterabl
     """Return the files that define any of `kernels` at any of `commits`, with `__global__` in the line of the name."""
     entries = [_find_entry_name(kernel) for kernel in kernels]
     patterns = [argument for entry in entries for argument in ("-e", entry)]
-    if not patterns:
-        return []
     text = _run_git(
         repository, "grep", "--word-regexp", "--fixed-strings", *patterns, *commits, "--", *find_measured_paths()
     )

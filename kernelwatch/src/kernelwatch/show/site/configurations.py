@@ -9,9 +9,13 @@ from kernelwatch.errors import KernelwatchError
 from kernelwatch.kernel.launch import read_parameters
 from kernelwatch.store.results import History
 from kernelwatch.suite import launch_facts, registry
+from kernelwatch.suite.sweep import Sweep
 
 #: Axes that benchmarks of any kernel may have. In `describe_benchmark`, they are neither in `own` nor `along`.
 COMMON_AXES = ("dtype", "flags", "arch")
+
+#: Sweep of benchmarks that the suite does not have.
+_NO_SWEEP = Sweep("", "", {})
 
 
 def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
@@ -32,35 +36,39 @@ def describe_benchmark(history: History, benchmark: str) -> dict[str, Any]:
     - `note`, `in_l2`, `isolated`: attributes of `Benchmark`; `fetched` is its `l2_fetch_bytes`.
     """
     axes = history.find_axes(benchmark)
-    kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, None))
+    kind, sweep = registry.current_suite().benchmarks.get(benchmark, (None, _NO_SWEEP))
     lines = next((axis for axis in axes if is_kernel_axis(axis, axes)), "dtype" if "dtype" in axes else None)
     own_axes = [axis for axis in axes if axis not in (*COMMON_AXES, lines)]
     title = history.get_title(benchmark)
     shared = {
         "axes": axes,
-        "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()} if sweep else {},
-        "note": sweep.note if sweep else "",
+        "chosen": {axis: str(value) for axis, value in sweep.summary_point().items()},
+        "note": sweep.note,
         "family": re.sub(r"(, counted)?:.*$", "", title),
         "kind": kind and kind.value,
         "type": history.get_type(benchmark),
         "lines": lines,
         "own": own_axes,
         "along": max(own_axes, key=lambda axis: len(axes[axis]), default=None),
-        "kernel": sweep.kernel if sweep else "",
-        "plain_copy": bool(sweep and sweep is registry.current_suite().copy),
-        "in_l2": bool(sweep and sweep.in_l2),
-        "isolated": bool(sweep and sweep.isolated),
-        "fetched": sweep.l2_fetch_bytes if sweep else 0,
+        "kernel": sweep.kernel,
+        "plain_copy": sweep is registry.current_suite().copy,
+        "in_l2": sweep.in_l2,
+        "isolated": sweep.isolated,
+        "fetched": sweep.l2_fetch_bytes,
     }
-    fields: dict[str, Any] = {"title": title, "unit": history.get_unit(benchmark), "shared": shared}
-    if shared["type"] == "time":
-        all_params = list_combinations(axes)
-        fields["useful_bytes"] = [launch_facts.find_useful_bytes(benchmark, params) for params in all_params]
-        flops = [launch_facts.find_flops(benchmark, params) for params in all_params]
-        fields["flops"] = flops if any(flops) else None
-        pairs = zip(flops, fields["useful_bytes"], strict=True)
-        fields["computes"] = any((flops or 0) > (moved or 0) for flops, moved in pairs)
-    return fields
+    work = _describe_work(benchmark, axes) if shared["type"] == "time" else {}
+    return {"title": title, "unit": history.get_unit(benchmark), "shared": shared, **work}
+
+
+def _describe_work(benchmark: str, axes: dict[str, list[str]]) -> dict[str, Any]:
+    all_params = list_combinations(axes)
+    useful_bytes = [launch_facts.find_useful_bytes(benchmark, params) for params in all_params]
+    all_flops = [launch_facts.find_flops(benchmark, params) for params in all_params]
+    return {
+        "useful_bytes": useful_bytes,
+        "flops": all_flops if any(all_flops) else None,
+        "computes": any((flops or 0) > (moved or 0) for flops, moved in zip(all_flops, useful_bytes, strict=True)),
+    }
 
 
 def is_kernel_axis(axis: str, axes: Mapping[str, Sequence[str]]) -> bool:

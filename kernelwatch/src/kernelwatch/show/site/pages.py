@@ -97,30 +97,14 @@ def write_pages(
     **facts
         Further values for the templates: `project`, `commit_url`, `has_asv_pages`, `has_documentation`.
     """
-    for page in (*PAGES, COMMIT_PAGE):
-        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
-        if script := "".join(_strip_script(module.read_text(encoding="utf-8")) for module in modules):
-            site.write_text(f"scripts/{page.name}.js", script)
+    _write_scripts(site)
     commits = _describe_commits(machines, git_facts)
     published = [
         commit
         for commit, fields in commits.items()
         if not fields["branch"] and words.select_worst_groups(fields["changes"])
     ]
-    cache = cache_dir.cache_folder("templates")
-    environment = Environment(
-        loader=FunctionLoader(_load_template),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        bytecode_cache=None if cache_dir.find_problem(cache) else FileSystemBytecodeCache(str(cache)),
-    )
-    functions = inspect.getmembers(words, inspect.isfunction)
-    environment.filters.update(
-        (name, function) for name, function in functions if function.__module__ == words.__name__
-    )
-    environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
-    environment.tests["deciding"] = words.is_deciding
+    environment = _make_environment()
     environment.globals.update(
         facts, pages=PAGES, policy=POLICY, commits=commits, at_least=MIN_LISTED_CHANGE, SIGNS=words.SIGNS,
         site_version=site.version, machines=words.shorten_machines(machines), sources=sources,
@@ -137,6 +121,32 @@ def write_pages(
         has_heat_maps = any(change["compared"] for change in fields["changes"])
         page = COMMIT_PAGE if has_heat_maps else COMMIT_PAGE._replace(modules=())
         site.write_text(f"commit/{commit}.html", template.render(page=page, hash=commit, root="../"))
+
+
+def _write_scripts(site: SiteFolder) -> None:
+    for page in (*PAGES, COMMIT_PAGE):
+        modules = (Path(__file__).parent / "static" / f"{module}.js" for module in page.modules)
+        if script := "".join(_strip_script(module.read_text(encoding="utf-8")) for module in modules):
+            site.write_text(f"scripts/{page.name}.js", script)
+
+
+def _make_environment() -> Environment:
+    """Return Jinja's environment. Its filters are the functions of `words`, `count_noun` and `quote_word`."""
+    cache = cache_dir.cache_folder("templates")
+    environment = Environment(
+        loader=FunctionLoader(_load_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        bytecode_cache=None if cache_dir.find_problem(cache) else FileSystemBytecodeCache(str(cache)),
+    )
+    functions = inspect.getmembers(words, inspect.isfunction)
+    environment.filters.update(
+        (name, function) for name, function in functions if function.__module__ == words.__name__
+    )
+    environment.filters |= {"count_noun": count_noun, "quote_word": shlex.quote}
+    environment.tests["deciding"] = words.is_deciding
+    return environment
 
 
 def _strip_script(text: str) -> str:

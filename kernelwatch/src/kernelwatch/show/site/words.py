@@ -113,7 +113,7 @@ def shorten_machines(machines: Iterable[str]) -> dict[str, str]:
 
 
 def _shorten_machine(machine: str) -> str:
-    """Return the name of a machine's GPU without vendor and memory, such as "H200"."""
+    """Return the name of an NVIDIA GPU without vendor and memory, such as "H200"; other names of machines unchanged."""
     if machine.startswith("no-gpu-"):
         return "no GPU"
     match = re.fullmatch(r"(?:nvidia-)(?:geforce-)?([a-z0-9-]+?)(?:-\d+gb.*)?", machine)
@@ -219,7 +219,7 @@ def format_difference(row: Mapping[str, Any]) -> str:
 
 
 def is_deciding(group: _Group) -> bool:
-    """Return whether a group's verdict decides the review."""
+    """Return whether a group's verdict may decide the review."""
     return group["verdict"] in (*_RANKS, "undecided", "acknowledged") and not group["elsewhere"]
 
 

@@ -63,17 +63,13 @@ class CommitNumbers:
             )
         if with_rows:
             return with_rows[-1]  # of several environments of asv, the last by name
+        ends = [base[:8], head[:8]]
         unpaired = itertools.chain.from_iterable(group for review in reviews for group in review.unpaired.values())
-        first_reason = next((f": {configuration.reason}" for configuration in unpaired), "")
-        runs = (
-            f"asv run --record-samples --bench {example.benchmark} {commit}^!"
-            for commit in lacking or [base[:8], head[:8]]
-        )
+        reason = next((f": {configuration.reason}" for configuration in unpaired), "")
         gap = f"missing at {' and '.join(lacking)}" if lacking else "both have numbers, but of different configurations"
-        raise CannotCompareError(
-            f"{base[:8]} and {head[:8]} have no common number of {example.name}: {gap}{first_reason}; "
-            f"run: {' and '.join(runs)}"
-        )
+        problem = f"{' and '.join(ends)} have no common number of {example.name}: {gap}{reason}"
+        run = f"asv run --record-samples --bench {example.benchmark}"
+        raise CannotCompareError(f"{problem}; run: {' and '.join(f'{run} {commit}^!' for commit in lacking or ends)}")
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
         """Return the number of a configuration at a commit; None if there is none.
