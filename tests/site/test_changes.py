@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kernelwatch.config import settings
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
@@ -16,6 +17,7 @@ from kernelwatch.show.site.changes import describe_change, rank_row, select_conf
 from kernelwatch.show.site.compared import list_compared
 from kernelwatch.store import git
 from kernelwatch.store.results import History
+from kernelwatch.suite import registry
 from kernelwatch.suite.benchmark_names import classify_benchmark
 from kernelwatch.workflow.load_review import review_selection
 from kernelwatch.workflow.select_results import select_commits
@@ -37,8 +39,8 @@ STEPS = [("f22cf79", "926c240"), ("98a96e0", "740a787"), ("4df5b48", "a962974")]
 )
 def test_sources_without_a_package_are_measured(origin: str, paths: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     suite = SimpleNamespace(kernels=lambda: {"blur": SimpleNamespace(origin=Path(origin))})
-    monkeypatch.setattr(commits.registry, "current_suite", lambda: suite)
-    monkeypatch.setattr(commits.settings, "package_name", lambda: "")
+    monkeypatch.setattr(registry, "current_suite", lambda: suite)
+    monkeypatch.setattr(settings, "package_name", lambda: "")
     found = commits.find_measured_paths.__wrapped__()
     assert {*found} == {f":(glob)**/{path}{below}" for path in paths for below in ("", "/**")}
 
