@@ -202,8 +202,12 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         for name in ("", "a b", "a,b", "-a")
     ),
     *(
-        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"cannot be called '{name}'; write a")
-        for name in ("dtype", "copy", "a b", "a=b", "")
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, "k: an argument cannot be called copy; r")
+        for name in ("copy", "2*copy", scalar("c", value="copy"))
+    ),
+    *(
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"'{name}' is not a length; write names")
+        for name in ("a b", "a=b", "")
     ),
     (lambda: _declare(arguments=[outputs("o", "n"), 3]), ArgumentError, r"or scalar\(\); given: 3$"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),

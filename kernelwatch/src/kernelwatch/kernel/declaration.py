@@ -46,8 +46,7 @@ def _check_arguments(kernel: str, arguments: Iterable[Any]) -> None:
         raise ArgumentError(
             f"{kernel}: there is no output; use outputs or in_and_out to declare the array that the kernel writes"
         )
-    for scalar in to_parameters(arguments):
-        is_axis = isinstance(scalar, ScalarParameter) and scalar.value is None
-        if is_axis and (scalar.name in RESERVED or not scalar.name.isidentifier()):
-            allowed = f"write a word, except {', '.join(RESERVED)}"
-            raise ArgumentError(f"{kernel}: an argument cannot be called {scalar.name!r}; {allowed}")
+    for parameter in to_parameters(arguments):
+        for name in parameter.extent_names() if isinstance(parameter, ScalarParameter) else ():
+            if name in RESERVED:
+                raise ArgumentError(f"{kernel}: an argument cannot be called {name}; rename it, for example {name}_")
