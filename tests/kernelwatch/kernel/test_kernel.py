@@ -202,11 +202,11 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         for name in ("", "a b", "a,b", "-a")
     ),
     *(
-        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, "k: an argument cannot be called copy; r")
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, "k: an argument cannot be called copy")
         for name in ("copy", "2*copy", scalar("c", value="copy"))
     ),
     *(
-        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"'{name}' is not a length; write names")
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"'{name}' is not a length; write")
         for name in ("a b", "a=b", "")
     ),
     (lambda: _declare(arguments=[outputs("o", "n"), 3]), ArgumentError, r"or scalar\(\); given: 3$"),
