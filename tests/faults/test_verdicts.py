@@ -18,7 +18,7 @@ DAMAGED: list[tuple[str, bytes, int, str]] = [
     (RESULT, b"[" * 100_000, 2, "left out: {file}: is not JSON: maximum recursion"),
     ("benchmarks.json", b'{"version": 2, "x": {"params": 5}}', 2, "{unreadable}: Expected `array`, got `int`"),
     ("benchmarks.json", b'{"version": 1}', 2,
-     "{unreadable}: has version 1, not 2; to write it again, run: asv run --bench just-discover"),
+     "{unreadable}: has version 1, not 2; to write it, run: asv run --bench just-discover"),
     ("benchmarks.json", b"{", 2, "{unreadable}: is not JSON: Expecting property name enclosed in double quotes"),
     ("benchmarks.json", b"[" * 100_000, 2, "{unreadable}: is not JSON: maximum recursion"),
     ("benchmarks.json",

@@ -209,6 +209,13 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"'{name}' is not a length; write")
         for name in ("a b", "a=b", "")
     ),
+    *(
+        (partial(outputs, "o", "n", ulp=ulp), ArgumentError, "o: ulp must be a number of at least 0, or a mapping from")
+        for ulp in (-1, "1", {"float32": None})
+    ),
+    (lambda: _declare(reference="np.ones"), ArgumentError, "reference= needs a function or a Kernel; given: 'np.ones'"),
+    (lambda: _declare(reference=_declare(arguments=[outputs("p", "n")])), ArgumentError,
+     "k: the kernel in reference= takes the array p; allowed are o"),
     (lambda: _declare(arguments=[outputs("o", "n"), 3]), ArgumentError, r"or scalar\(\); given: 3$"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,

@@ -111,7 +111,7 @@ def test_results_with_other_axes_are_left_out(
     ("named", "text", "message"),
     [
         (True, "syntax error(", "cannot compare: .*/own_suite.py:1: SyntaxError: .*\n"),
-        (True, "SUTIE = 1", "cannot compare: own_suite has no SUITE; declare a kernel there; name your suite in "),
+        (True, "SUTIE = 1", "cannot compare: own_suite has no SUITE; declare a kernel there, or name your suite in "),
         (True, None, "cannot compare: there is no module own_suite; name your suite in "),
         (False, None, ""),
     ],

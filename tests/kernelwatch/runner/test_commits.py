@@ -62,6 +62,20 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interleave_rounds": True, "dry_run": True}, "--interleave-rounds and --dry-run cannot be used together"),
+        *(({"machine": name}, f"--machine {name} is not the name of a folder; give") for name in ("a/b", "..", "/")),
+        ({"bench": ["time", "("]}, r"--bench \( is not a regular expression: missing \), .*; correct it"),
+    ],
+)
+def test_wrong_options_are_errors(options: dict[str, Any], message: str) -> None:
+    """Results of a machine in a deeper folder would not be found."""
+    with pytest.raises(UserError, match=message):
+        revision_range.check_options(options)
+
+
 @pytest.mark.parametrize(("range_text", "options", "expected"), RANGES, ids=str)
 def test_range_selects_commits_or_fails(
     range_text: Any, options: dict[str, Any], expected: Any, asv_repository: Any, tmp_path: Path,

@@ -86,11 +86,12 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
     def command() -> int:
         needs_project = name not in _WITHOUT_PROJECT and {"-h", "--help"}.isdisjoint(arguments)
-        if needs_project and not project_root.find_project(folder):
+        project = project_root.find_project(folder)
+        if needs_project and not (project and (project / project_root.CONFIG_FILE).is_file()):
             from kernelwatch.errors import KernelwatchError  # noqa: PLC0415 -- imports all of ptxcount
 
             advice = f"run kernelwatch init, or set {project_root.VARIABLE} to the project's folder"
-            raise KernelwatchError(f"no {project_root.CONFIG_FILE} in {folder} or above; {advice}")
+            raise KernelwatchError(f"no {project_root.CONFIG_FILE} in {project or f'{folder} or above'}; {advice}")
         module, function = _PLACES[name].split(":")
         with interruptible_import(f"kernelwatch {name}"):
             main = getattr(importlib.import_module(module), function)

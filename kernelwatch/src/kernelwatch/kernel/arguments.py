@@ -110,7 +110,7 @@ def pack_arguments(
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
         advice = "declare all, and those of older commits in earlier="
-        raise UnknownArgumentError(f"the entry point takes {count}, but {len(arguments)} are declared; {advice}")
+        raise UnknownArgumentError(f"the entry point takes {count}, but the declaration has {len(arguments)}; {advice}")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
         packed += bytes(-len(packed) % alignment)

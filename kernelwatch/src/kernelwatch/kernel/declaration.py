@@ -30,6 +30,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> None:
     if not settings["over"] and settings["grid"] is None:
         raise ArgumentError(f"{name}: the grid is missing; give over= (lengths) or grid= (blocks)")
     _check_arguments(name, settings["arguments"])
+    _check_reference(name, settings["reference"], settings["arguments"])
 
 
 def _check_arguments(kernel: str, arguments: Iterable[Any]) -> None:
@@ -50,3 +51,19 @@ def _check_arguments(kernel: str, arguments: Iterable[Any]) -> None:
         for name in parameter.extent_names() if isinstance(parameter, ScalarParameter) else ():
             if name in RESERVED:
                 raise ArgumentError(f"{kernel}: an argument cannot be called {name}; rename it, for example {name}_")
+
+
+def _check_reference(kernel: str, reference: Any, arguments: Iterable[Any]) -> None:
+    """Raise ArgumentError unless `reference` is None, a function, or a `Kernel` with the same arrays."""
+    if reference is None or callable(reference):
+        return
+    if not hasattr(reference, "declared"):
+        raise ArgumentError(f"{kernel}: reference= needs a function or a Kernel; given: {reference!r}")
+    own, others = (
+        [parameter.name for parameter in parameters if isinstance(parameter, ArrayParameter)]
+        for parameters in (arguments, reference.declared)
+    )
+    if unknown := ", ".join(name for name in others if name not in own):
+        raise ArgumentError(
+            f"{kernel}: the kernel in reference= takes the array {unknown}; allowed are {', '.join(own)}"
+        )

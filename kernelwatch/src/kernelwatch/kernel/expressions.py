@@ -92,6 +92,10 @@ def evaluate_function(function: Callable[..., Any], variables: Mapping[str, Any]
     except (KernelwatchError, MemoryError):
         raise
     except Exception as error:
-        code = getattr(function, "__code__", None)
-        place = f"the function at {code.co_filename}:{code.co_firstlineno}" if code is not None else repr(function)
-        raise ArgumentError(f"{place} raises {type(error).__name__}: {error}") from error
+        raise ArgumentError(f"{locate_function(function)} raises {type(error).__name__}: {error}") from error
+
+
+def locate_function(function: object) -> str:
+    """Return a phrase with file and line of a function; for other objects, their representation."""
+    code = getattr(function, "__code__", None)
+    return repr(function) if code is None else f"the function at {code.co_filename}:{code.co_firstlineno}"

@@ -7,6 +7,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,10 @@ class ArrayParameter:
             raise ArgumentError(
                 f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; given: {self.values!r}"
             )
+        tolerances = self.ulp.values() if isinstance(self.ulp, Mapping) else [self.ulp or 0.0]
+        if not all(isinstance(ulp, Real) and ulp >= 0 for ulp in tolerances):
+            allowed = "a number of at least 0, or a mapping from dtypes to such numbers"
+            raise ArgumentError(f"{self.name}: ulp must be {allowed}; given: {self.ulp!r}")
 
     def extent_names(self) -> list[str]:
         """Return the names of the extents in the array's shape and `index`."""

@@ -193,12 +193,13 @@ def make_text(source: TextSource, variables: Mapping[str, Any]) -> str:
     except KernelwatchError:
         raise
     except Exception as error:  # the package's code may raise any error: only this kernel fails
-        raise CompileError(f"{source!r} raises {type(error).__name__}: {error}") from error
+        place = expressions.locate_function(source)
+        raise CompileError(f"{place} raises {type(error).__name__}: {error}") from error
     if isinstance(text, tuple):  # numba.cuda.compile returns PTX and the type of the result
         text = text[0]
     if not isinstance(text, str):
-        kind = type(text).__name__
-        raise KernelwatchError(f"{source!r} gives a value of type {kind}; it must give the source text as a string")
+        problem = f"{expressions.locate_function(source)} gives a value of type {type(text).__name__}"
+        raise KernelwatchError(f"{problem}; it must give the source text as a string")
     return text
 
 

@@ -1,5 +1,6 @@
-"""The commits and the skipped benchmarks of a run, from the options of `asv run`."""
+"""The options of `asv run`: checks, and the commits and the skipped benchmarks of a run."""
 
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,20 @@ from kernelwatch.store import reading, result_rows
 
 #: Message for a revision that git does not know.
 _NO_COMMIT = "{!r} is not a commit; give a branch, a tag or a hash"
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raise UserError if an option has no valid value, or two cannot be used together."""
+    if options.get("interleave_rounds") and options.get("dry_run"):
+        raise util.UserError("--interleave-rounds and --dry-run cannot be used together; leave one out")
+    machine = options.get("machine") or "m"
+    if machine.startswith(".") or "/" in machine:  # it names a folder of results
+        raise util.UserError(f"--machine {machine} is not the name of a folder; give a name without slashes")
+    for pattern in options.get("bench") or ():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise util.UserError(f"--bench {pattern} is not a regular expression: {error}; correct it") from None
 
 
 def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Path) -> list[str]:

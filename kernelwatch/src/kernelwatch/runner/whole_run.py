@@ -43,8 +43,7 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
     Raises UserError if an option, the compiler or a commit cannot be used.
     """
-    if options.get("interleave_rounds") and options.get("dry_run"):
-        raise UserError("--interleave-rounds and --dry-run cannot be used together; leave one out")
+    revision_range.check_options(options)
     compiler.choose_compiler(conf)
     if problem := cache.find_problem():
         log.warning(problem)

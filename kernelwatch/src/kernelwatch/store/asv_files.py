@@ -85,5 +85,5 @@ def load_benchmarks(results: Path) -> Mapping[str, BenchmarkDescription]:
             raise reading.UnreadableError(f"{path}: has version {version!r}, not {BENCHMARKS_VERSION}")
         descriptions = reading.convert_model([*entries.values()], list[BenchmarkDescription], path)
     except reading.UnreadableError as error:
-        raise reading.UnreadableError(f"{error}; to write it again, run: asv run --bench just-discover") from None
+        raise reading.UnreadableError(f"{error}; to write it, run: asv run --bench just-discover") from None
     return {description.name: description for description in descriptions}

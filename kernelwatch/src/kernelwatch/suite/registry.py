@@ -148,14 +148,13 @@ def _load_suite() -> Suite | KernelwatchError:
     if isinstance(suite := getattr(imported, name, None), Suite):
         return suite
     if imported is None:
-        problem = f"there is no module {module}"
+        problem = f"there is no module {module};"
     elif hasattr(imported, name):
-        problem = f"{setting!r} is not a suite"
+        problem = f"{setting!r} is not a suite;"
     else:
-        problem = f"{module} has no {name}; declare a kernel there"
+        problem = f"{module} has no {name}; declare a kernel there, or"
     return (SuiteError if settings.has_suite() else NoSuiteError)(
-        f"{problem}; name your suite in {ROOT / 'pyproject.toml'}, "
-        'as [tool.kernelwatch] suite = "package.module:SUITE", '
+        f'{problem} name your suite in pyproject.toml, as [tool.kernelwatch] suite = "package.module:SUITE", '
         "or run kernelwatch init, which writes benchmarks/kernels.py"
     )
 
