@@ -12,7 +12,8 @@ from kernelwatch.config.project_root import ROOT
 from kernelwatch.review.rows import Row
 from kernelwatch.review.verdict import Judgement, Verdict
 from kernelwatch.show.site import commits, words
-from kernelwatch.show.site.changes import describe_change, list_compared, rank_row, select_configurations
+from kernelwatch.show.site.changes import describe_change, rank_row, select_configurations
+from kernelwatch.show.site.compared import list_compared
 from kernelwatch.store import git
 from kernelwatch.store.results import History
 from kernelwatch.suite.benchmark_names import classify_benchmark

@@ -15,7 +15,7 @@ from kernelwatch.errors import ArgumentError, KernelwatchError, UnknownDtypeErro
 from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import ScalarArgument, to_dtype
 from kernelwatch.kernel.geometry import Geometry
-from kernelwatch.kernel.launch import split_flags
+from kernelwatch.kernel.launch import read_parameters, split_flags
 from kernelwatch.kernel.ptx_module import find_entry
 from kernelwatch.kernel.sources import make_text
 from kernelwatch.suite import registry
@@ -212,6 +212,10 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     *(
         (partial(outputs, "o", "n", ulp=ulp), ArgumentError, "o: ulp must be a number of at least 0, or a mapping from")
         for ulp in (-1, "1", {"float32": None})
+    ),
+    *(
+        (partial(read_parameters, {axis: value}), ArgumentError, f"'{value}' does not fit the axis '{axis}'.*{number}$")
+        for axis, value, number in (("n x m", "3x", "64x64"), ("n x m", "3", "64x64"), ("n", "a", "64"))
     ),
     (lambda: _declare(reference="np.ones"), ArgumentError, "reference= needs a function or a Kernel; given: 'np.ones'"),
     (lambda: _declare(reference=_declare(arguments=[outputs("p", "n")])), ArgumentError,

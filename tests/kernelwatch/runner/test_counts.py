@@ -161,6 +161,8 @@ def test_incomplete_benchmark_classes_are_left_out() -> None:
         attributes = {"__module__": where, **(axes if name != "Bare" else {})}
         setattr(module, name, type(name, (kw.Counted,), attributes))
     assert [benchmark_class.__name__ for benchmark_class in base.iter_benchmarks(module)] == ["Two", "One"]
+    with pytest.raises(ArgumentError, match="exactly one class of Compiled; given: 0"):
+        kw.suite_of(dict, module)
 
 
 @pytest.mark.parametrize(("kind", "module"), [(kw.Counted, "track_counted"), (kw.Compiled, "track_compiled")])

@@ -83,6 +83,8 @@ class Benchmark:
     @classmethod
     def read_axes(cls) -> dict[str, tuple[Any, ...]]:
         """Return axis -> its values. Raises ArgumentError unless `params` has a list for each of `param_names`."""
+        if isinstance(cls.param_names, str):
+            raise ArgumentError(f"param_names needs a list; given: {cls.param_names!r}")
         axes = dict(zip(cls.param_names, map(list_values, cls.params), strict=False))
         if not len(axes) == len(cls.params) == len(cls.param_names) or not all(axes.values()):
             names = ", ".join(cls.param_names)

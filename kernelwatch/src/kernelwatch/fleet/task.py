@@ -25,7 +25,7 @@ WORK_FOLDER, CORES = "KERNELWATCH_FLEET", "KERNELWATCH_FLEET_CORES"
 #: Files of results that do not belong to a commit.
 SHARED = ("benchmarks.json", "machine.json")
 
-#: Seconds after which the run of a commit counts as hung.
+#: Maximum seconds of the run of a commit.
 RUN_LIMIT = 3600.0
 
 

@@ -102,7 +102,7 @@ def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
     """Return a benchmark's parameters as fields of `Launch`: arguments, and kernel, dtype and flags if present.
 
     The axis "copy" has kernels with arguments, such as "copy offset=1". An axis such as "rows x columns" has several
-    arguments at once, such as "5003x2999". Raises ValueError if a value does not fit its axis.
+    arguments at once, such as "5003x2999". Raises ArgumentError if a value does not fit its axis.
     """
     launch_fields: dict[str, Any] = {}
     arguments: dict[str, int | float] = {}
@@ -117,5 +117,9 @@ def read_parameters(params: Mapping[str, object]) -> dict[str, Any]:
         elif axis != "arch":
             names = axis.split(" x ")
             numbers = text.split("x") if len(names) > 1 else [text]
-            arguments |= zip(names, map(_parse_number, numbers), strict=True)
+            try:
+                arguments |= zip(names, map(_parse_number, numbers), strict=True)
+            except ValueError:
+                example = "x".join(["64"] * len(names))
+                raise ArgumentError(f"{text!r} does not fit the axis {axis!r}; give one such as {example}") from None
     return launch_fields | {"arguments": arguments}

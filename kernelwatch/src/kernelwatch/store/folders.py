@@ -118,7 +118,10 @@ class CommitFiles:
         return result_rows.merge_documents(*contents) if contents else None
 
     def save(self, document: Mapping[str, Any], records: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """Save a document of asv without results that tracked files have; add lines of records: suffix -> lines."""
+        """Save a document of asv, except benchmarks whose numbers are already in tracked files.
+
+        `records` maps the suffix of a record's file to the lines to add.
+        """
         tracked = result_rows.merge_documents(*self._tracked_contents) if self._tracked_contents else {"results": {}}
         merged = result_rows.merge_documents(*self._tracked_contents, *self._untracked_contents, document)
         changed = {

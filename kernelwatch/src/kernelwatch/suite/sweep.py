@@ -32,7 +32,7 @@ class Sweep:
 
         Raises
         ------
-        ValueError
+        ArgumentError
             A value does not have the form of its axis, such as "5003x2999" for "rows x columns".
         """
         launch_fields = read_parameters(params)

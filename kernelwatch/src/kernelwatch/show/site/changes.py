@@ -12,11 +12,11 @@ from kernelwatch.review.commit_review import Review
 from kernelwatch.review.groups import MIN_LISTED_CHANGE, ChangeGroup, group_rows
 from kernelwatch.review.pairing import ONLY_BASE
 from kernelwatch.review.rows import Failure, Row
-from kernelwatch.review.verdict import CHANGED_TIMES, RISES, Verdict, format_percent, relative_change
+from kernelwatch.review.verdict import CHANGED_TIMES, RISES, Verdict, format_percent
 from kernelwatch.show import text
 from kernelwatch.show.report import format_counts
 from kernelwatch.show.site import commits, configurations
-from kernelwatch.show.site.packed import pack_numbers
+from kernelwatch.show.site.compared import WORSE, list_compared, name_count, pack_compared
 from kernelwatch.store.points import Point
 from kernelwatch.store.results import History
 from kernelwatch.suite import launch_facts
@@ -31,9 +31,6 @@ _BY_WEIGHT = ("broken", "failed", "slower", "faster", "rose", "fell", "undecided
 
 #: Maximum number of rows of a picture. Maximum `size` of a group, the logarithm of a ratio, for sorting.
 _MAX_ROWS, _MAX_SIZE = 12, math.log(10)
-
-#: Verdicts on a change to the worse that decides.
-_WORSE = (Verdict.SLOWER, Verdict.TRADE)
 
 #: Fields that describe changes, for a group of failures.
 _NO_TIMES = {
@@ -114,62 +111,6 @@ def _find_kernels(history: History, benchmark: str) -> dict[str, str]:
         Point(params, None).format_name(benchmark): launch.kernel if launch else benchmark
         for params, launch in launches
     }
-
-
-def list_compared(rows: Iterable[Row], groups: Iterable[Mapping[str, Any]]) -> dict[str, list[list[Any]]]:
-    """Return changed kernel -> its compared configurations: benchmark, values of its axes, base, head and verdict.
-
-    If a time of the kernel changed, these are all of its times, else all numbers of its benchmarks with a change.
-    """
-    changed = {group["kernel"] for group in groups if not group["elsewhere"]}
-    by_kernel: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.kernel in changed:
-            by_kernel[row.kernel].append(row)
-    compared: dict[str, list[list[Any]]] = {}
-    for kernel, kernel_rows in by_kernel.items():
-        differing = {
-            row.benchmark
-            for row in kernel_rows
-            if row.judgement.verdict is not Verdict.SAME and relative_change(row.judgement.ratio) >= MIN_LISTED_CHANGE
-        }
-        is_timed = any(row.kind == TIMED and row.benchmark in differing for row in kernel_rows)
-        shown = [row for row in kernel_rows if (row.kind == TIMED if is_timed else row.benchmark in differing)]
-        compared[kernel] = [
-            [row.benchmark, [*row.params.values()], row.base, row.head, _name_verdict(row)] for row in shown
-        ]
-    return {kernel: listed for kernel, listed in compared.items() if listed}
-
-
-def pack_compared(history: History, compared: Mapping[str, list[list[Any]]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return kernel -> benchmark -> verdict -> compared configurations, and the packed values of base and of head.
-
-    A configuration is its index in `list_combinations`, or the list of its values if the current axes lack them.
-    """
-    rows_by_verdict = defaultdict(list)
-    for kernel, rows in compared.items():
-        for benchmark, *row, verdict in rows:
-            rows_by_verdict[kernel, benchmark, verdict].append(row)
-
-    def pack_rows(benchmark: str, rows: list[list[Any]]) -> list[Any]:
-        combinations = configurations.list_combinations(history.find_axes(benchmark))
-        places = {tuple(values.values()): place for place, values in enumerate(combinations)}
-        params, base, head = zip(*rows, strict=True)
-        is_time = history.get_type(benchmark) == "time"
-        texts = [pack_numbers(side, is_time=is_time, digits=8 if is_time else None) for side in (base, head)]
-        return [[places.get(tuple(values), values) for values in params], *texts]
-
-    packed: dict[str, dict[str, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
-    for (kernel, benchmark, verdict), rows in rows_by_verdict.items():
-        packed[kernel][benchmark][verdict] = pack_rows(benchmark, rows)
-    return packed
-
-
-def _name_verdict(row: Row) -> str:
-    """Return the verdict on a row as one of COUNTS, or "same"."""
-    # A number that rose while times became faster is a TRADE; its group counts it as risen.
-    verdict = Verdict.SLOWER if row.judgement.verdict in _WORSE else row.judgement.verdict
-    return text.name_verdict(verdict, row.kind).lower()
 
 
 def select_configurations(
@@ -254,7 +195,7 @@ def rank_row(row: Row) -> tuple[bool, bool, float]:
     Rises that decide rank first, then noted rises, then all others. Within a rank, larger changes have larger keys.
     """
     verdict = row.judgement.verdict
-    return verdict in _WORSE, verdict in RISES, row.size
+    return verdict in WORSE, verdict in RISES, row.size
 
 
 def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
@@ -272,7 +213,7 @@ def _describe_picture(largest: Row, rows: Iterable[Row]) -> dict[str, Any]:
     for row in sorted(shown, key=lambda row: (_count_elements(row.params.get(axis, "")), row.name)):
         base, head = (rate / 1e9 for rate in row.rates) if has_rates and row.rates else (row.base, row.head)
         picture_rows.append(
-            {"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": _name_verdict(row)}
+            {"place": row.params.get(axis, ""), "before": base, "after": head, "verdict": name_count(row)}
         )
     fixed = ", ".join(value for name in other_axes if name != "kernel" and (value := largest.params[name]))
     unit = "GB/s" if has_rates else f"{largest.metric}{f' ({largest.unit})' if largest.unit else ''}"

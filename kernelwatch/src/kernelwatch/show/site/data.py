@@ -97,8 +97,8 @@ def _share_facts(benchmarks: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the index's lists `benchmarks`, `classes`, `names` and `sweeps`. Facts that several share are stored once.
 
     A benchmark is its index in `classes`, its index in `names`, and its work. A class has facts, the common beginning
-    of its benchmarks' names, and an index in `sweeps`. A name is the ends of a benchmark's name and title, and the
-    unit. Facts that are false are left out.
+    of its benchmarks' names, and an index in `sweeps`. An entry of `names` has what follows this beginning in the
+    benchmark's name, what follows the family in its title, and its unit. Facts that are false are left out.
     """
     shared = {list_name: list[Any]() for list_name in ("sweeps", "classes", "names")}
     described = []
