@@ -51,6 +51,11 @@ def test_revisions_become_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert command.list_revisions(words.split()) == hashes
     with pytest.raises(KernelwatchError, match=r"bad revision 'nope'; give revisions, or ranges such as v1\.0\.\.main"):
         command.list_revisions(["HEAD", "nope"])
+    monkeypatch.setattr(command, "ROOT", tmp_path / "no repository")
+    (tmp_path / "no repository").mkdir()
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    with pytest.raises(KernelwatchError, match=r"not a git repository \(.*\): \.git$"):
+        command.list_revisions(["HEAD"])
 
 
 @pytest.fixture(scope="module")

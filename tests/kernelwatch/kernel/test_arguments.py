@@ -44,6 +44,14 @@ def test_largest_arrays_are_allowed() -> None:
     KERNELS["stride_copy"].bind_arguments("int8", size=2, stride=2**60)
 
 
+def test_numbers_may_be_expressions() -> None:
+    expressions = {"n": 5, "2*n": 10, "(n+3)//4": 2, "n<<1": 10, "-n": -5, "7": 7}
+    kernel = Kernel("k", [outputs("c", "n"), *expressions], 32, over=("n",), file="k.cu")
+    assert kernel.parameters == ("n",)
+    numbers = kernel.bind_arguments("float32", n=5)[1:]
+    assert [getattr(number, "value", None) for number in numbers] == [*expressions.values()]
+
+
 def test_only_lengths_may_be_repeated() -> None:
     square = Kernel("k", [outputs("c", "n n"), inputs("a", "n n"), "n", "n", "n"], 32, over=("n",), file="k.cu")
     assert square.parameters == ("n",)

@@ -165,6 +165,8 @@ def _declare(**settings: Any) -> Kernel:
     )
 
 
+THREE: list[Any] = [outputs("o", "n"), inputs("a", "n"), inputs("b", "n")]
+
 TWO_KERNELS = ".version 8.0\n.target sm_90\n.address_size 64\n.entry a() { ret; }\n.entry b() { ret; }"
 
 REFUSED: list[tuple[Any, type[Exception], str]] = [
@@ -202,8 +204,12 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         for name in ("", "a b", "a,b", "-a")
     ),
     *(
-        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"cannot be called '{name}'; write a")
-        for name in ("dtype", "copy", "a b", "a=b", "")
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, "k: an argument cannot be called copy")
+        for name in ("copy", "2*copy", scalar("c", value="copy"))
+    ),
+    *(
+        (partial(_declare, arguments=[outputs("o", "n"), name]), ArgumentError, f"'{name}' is not a length; write")
+        for name in ("a b", "a=b", "")
     ),
     *(
         (partial(outputs, "o", "n", ulp=ulp), ArgumentError, "o: ulp must be a number of at least 0, or a mapping from")
@@ -214,8 +220,13 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         for axis, value, number in (("n x m", "3x", "64x64"), ("n x m", "3", "64x64"), ("n", "a", "64"))
     ),
     (lambda: _declare(reference="np.ones"), ArgumentError, "reference= needs a function or a Kernel; given: 'np.ones'"),
-    (lambda: _declare(reference=_declare(arguments=[outputs("p", "n")])), ArgumentError,
-     "k: the kernel in reference= takes the array p; allowed are o"),
+    *(
+        (partial(_declare, arguments=[*THREE, "n"], reference=_declare(arguments=arrays)), ArgumentError,
+         f"k: the kernel in reference= takes {names}; it must take o, a, b, in this order; an entry of earlier= with")
+        for arrays, names in ((THREE[:2], "o, a"), (THREE[::-1], "b, a, o"))
+    ),
+    (lambda: _declare(arguments=THREE, reference=_declare(arguments=THREE), earlier=[{"arguments": THREE[:2]}]),
+     ArgumentError, "takes o, a, b; it must take o, a, in this order; an entry of earlier= .* needs its own reference"),
     (lambda: _declare(arguments=[outputs("o", "n"), 3]), ArgumentError, r"or scalar\(\); given: 3$"),
     (lambda: outputs("x", "n", values="none"), ArgumentError, "must be one of bits, exact, random, zeros, or a f"),
     (lambda: _sums(("int8", "int16")).check_dtype("int32"), UnknownDtypeError,

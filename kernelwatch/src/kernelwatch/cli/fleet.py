@@ -18,6 +18,7 @@ def list_revisions(words: Sequence[str]) -> list[str]:
 
     Raises KernelwatchError if git cannot list them, as for an unknown revision.
     """
+    git.text(ROOT, "rev-parse", "--git-dir")  # fails, without advice on revisions, if git rejects the folder
     # A range switches --no-walk off for all words of a command, so each word is listed alone.
     excluded = [word for word in words if word.startswith("^")]
     try:

@@ -47,24 +47,22 @@ def _check_arguments(kernel: str, arguments: Iterable[Any]) -> None:
         raise ArgumentError(
             f"{kernel}: there is no output; use outputs or in_and_out to declare the array that the kernel writes"
         )
-    for scalar in to_parameters(arguments):
-        is_axis = isinstance(scalar, ScalarParameter) and scalar.value is None
-        if is_axis and (scalar.name in RESERVED or not scalar.name.isidentifier()):
-            allowed = f"write a word, except {', '.join(RESERVED)}"
-            raise ArgumentError(f"{kernel}: an argument cannot be called {scalar.name!r}; {allowed}")
+    for parameter in to_parameters(arguments):
+        for name in parameter.extent_names() if isinstance(parameter, ScalarParameter) else ():
+            if name in RESERVED:
+                raise ArgumentError(f"{kernel}: an argument cannot be called {name}; rename it, for example {name}_")
 
 
 def _check_reference(kernel: str, reference: Any, arguments: Iterable[Any]) -> None:
-    """Raise ArgumentError unless `reference` is None, a function, or a `Kernel` with the same arrays."""
+    """Raise ArgumentError unless `reference` is None, a function, or a `Kernel` with the same arrays in their order."""
     if reference is None or callable(reference):
         return
     if not hasattr(reference, "declared"):
         raise ArgumentError(f"{kernel}: reference= needs a function or a Kernel; given: {reference!r}")
     own, others = (
-        [parameter.name for parameter in parameters if isinstance(parameter, ArrayParameter)]
+        ", ".join(parameter.name for parameter in parameters if isinstance(parameter, ArrayParameter))
         for parameters in (arguments, reference.declared)
     )
-    if unknown := ", ".join(name for name in others if name not in own):
-        raise ArgumentError(
-            f"{kernel}: the kernel in reference= takes the array {unknown}; allowed are {', '.join(own)}"
-        )
+    if own != others:
+        needed = f"it must take {own}, in this order; an entry of earlier= with other arrays needs its own reference"
+        raise ArgumentError(f"{kernel}: the kernel in reference= takes {others}; {needed}")

@@ -73,8 +73,8 @@ class Kernel(KernelCode):
         Name of a `__constant__` or `__device__` variable -> its value on the host.
     reference : callable or Kernel, optional
         The expected outputs. A function gets the arrays and extents that its parameters name, and returns one array, or
-        a tuple in the order of the outputs. A reference that is a kernel must take the same arguments. Without a
-        reference, numbers are marked "not verified".
+        a tuple in the order of the outputs. A kernel must take the same arrays in the same order.
+        Without a reference, numbers are marked "not verified".
     useful_bytes : str, int or callable, optional
         The bytes that must be moved; an expression or function may use `itemsize`, the bytes of an element of the swept
         dtype. By default each array is moved once, and twice if it is read and written.
