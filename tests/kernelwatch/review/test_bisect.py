@@ -134,6 +134,18 @@ def test_change_without_touching_commits_has_no_culprit(capsys: pytest.CaptureFi
     assert "SLOWER: 1 s -> 1.5 s" in text
 
 
+def test_change_after_all_touching_commits_has_no_culprit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The last commit changes the time, but no file of the package: git repeats the commit before."""
+    good, *touching = (commit(begin(tmp_path)), *(commit(tmp_path, {"gpu_kernels/a.cu": text}) for text in "12"))
+    bad = commit(tmp_path)
+    times = {**dict.fromkeys((good, *touching), 1.0), bad: 1.5}
+    write(tmp_path, {name: {BENCHMARK: {CASE: samples(time)}} for name, time in times.items()})
+    assert commands.bisect([TIME, good, bad, "--machine", "gpu"], tmp_path) == 125
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("UNDECIDABLE all commits that touch gpu_kernels are good; for other causes, run: ")
+    assert "2 commits touch gpu_kernels; 2 judged" in text
+
+
 @pytest.mark.parametrize(
     ("good", "value", "bad", "code"),
     [

@@ -54,8 +54,8 @@ class SearchOutcome:
         """0: found; 1: no difference, or no commit that touches the package; 125: undecided, as in `git bisect run`."""
         if self.culprit:
             return 0
-        is_review_undecided = self.change is None and self.undecided > 0
-        return 125 if self.suspects or is_review_undecided else 1
+        is_undecided = self.undecided if self.change is None else self.commits
+        return 125 if is_undecided else 1
 
 
 def is_different(row: Row) -> bool:
@@ -91,39 +91,47 @@ def search_culprit(
     if outcome.change is None:
         doubt = f"{len(doubts)} of {len(rows)} numbers are undecided: {doubts[0].judgement.reason}" if doubts else ""
         outcome.reason = doubt or f"the review's verdict is SAME (numbers compared: {len(rows)})"
-    elif not outcome.commits:
-        untouched = f"no commit from GOOD to BAD touches {settings.package_name() or 'the project'}"
-        outcome.reason = f"{untouched}; for other causes, run: kernelwatch compare {good[:8]} {bad[:8]}"
     else:
         (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
-        _bisect(outcome, outcome.change, searched, numbers, package)
-        if len(outcome.suspects) == 1:
+        if outcome.commits:
+            _bisect(outcome, outcome.change, searched, numbers, package)
+        if (left := len(outcome.suspects)) > 1:
+            outcome.reason = f"{left} commits remain, because the commits between them cannot be judged"
+        elif outcome.suspects:
             _examine(outcome, searched, numbers)
+        else:
+            name = settings.package_name() or "the project"
+            untouched = f"no commit from GOOD to BAD touches {name}"
+            problem = f"all commits that touch {name} are good" if outcome.commits else untouched
+            outcome.reason = f"{problem}; for other causes, run: kernelwatch compare {good[:8]} {bad[:8]}"
     return outcome
 
 
 def _bisect(
     outcome: SearchOutcome, change: Row, configuration: SuiteConfiguration, numbers: CommitNumbers, package: str
 ) -> None:
-    """Let git bisect choose commits, and judge each; set `log`, `suspects` and `reason` of the outcome."""
+    """Let git bisect choose commits, and judge each; set `log` and `suspects` of the outcome.
+
+    There are no suspects if all commits are good: BAD itself is judged only if it touches the package.
+    """
     with _add_worktree(outcome.bad, numbers.root) as tree:
         start = ("start", "--no-checkout", "--first-parent", outcome.bad, outcome.good, "--", package)
         git.text(tree, "bisect", *start)
-        log, previous_log = git.text(tree, "bisect", "log"), ""
+        log, commit = git.text(tree, "bisect", "log"), ""
         while "first bad commit" not in log:
-            if log == previous_log:
+            previous, commit = commit, git.text(tree, "rev-parse", "BISECT_HEAD")
+            if commit == previous and f"# good: [{commit}]" in log:
+                break  # git repeats the last commit, because all are good
+            if commit == previous:
                 raise CannotCompareError("git bisect stopped without a result; run the search again")
-            commit = git.text(tree, "rev-parse", "BISECT_HEAD")
             print(f"judging {commit[:8]}", file=sys.stderr, flush=True)
             verdict = judge_value(numbers.find_value(commit, configuration), change.base, change.head)
             git.try_text(tree, "bisect", verdict)  # fails if only skipped commits are left
-            log, previous_log = git.text(tree, "bisect", "log"), log
+            log = git.text(tree, "bisect", "log")
     judged = re.findall(r"^# (good|bad|skip): \[(\w+)\]", log, re.MULTILINE)[2:]  # after GOOD and BAD themselves
     outcome.log = [(commit, verdict) for verdict, commit in judged]
     remaining = re.findall(r"^# (?:possible )?first bad commit: \[(\w+)\]", log, re.MULTILINE)
     outcome.suspects = [commit for commit in outcome.commits if commit in remaining]
-    if len(outcome.suspects) > 1:
-        outcome.reason = f"{len(outcome.suspects)} commits remain, because the commits between them cannot be judged"
 
 
 @contextmanager
