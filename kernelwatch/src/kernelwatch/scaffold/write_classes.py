@@ -4,7 +4,7 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from kernelwatch.kernel.declaration import RESERVED
@@ -104,7 +104,9 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
     }
     keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
-    keywords += _declare_constants(uses, todo)
+    constants = uses.find_constants()
+    todo += [f"the values of {constant}" for constant in constants]
+    keywords += _declare_constants(constants)
     axes = _choose_values(uses, over, shape, numbers)
     dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
     if dtypes not in ([], ["float32"]):
@@ -127,10 +129,8 @@ def _find_numbers(parameters: Iterable[KernelParameter]) -> dict[str, str]:
     return {name: _DTYPES[kind] for name, kind in kinds.items() if kind in _DTYPES}
 
 
-def _declare_constants(uses: KernelUses, todo: list[str]) -> list[str]:
-    """Return the text of `constants=`, as the only item; empty without constants. Append the guesses to `todo`."""
-    constants = uses.find_constants()
-    todo += [f"the values of {constant}" for constant in constants]
+def _declare_constants(constants: Mapping[str, tuple[str, int]]) -> list[str]:
+    """Return the text of `constants=`, as the only item; empty without constants: name -> dtype and count."""
     ones = [f'"{constant}": np.ones({count}, "{dtype}")' for constant, (dtype, count) in constants.items()]
     return [f"constants={{{', '.join(ones)}}}"] if ones else []
 
