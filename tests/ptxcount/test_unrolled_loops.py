@@ -48,6 +48,7 @@ _KEPT = [
 _UNROLLED = [
     "", "st.shared.f32 [%r0], %f1;", "prefetch.global.L2 [%d1];",
     "setp.gt.u32 %p3, %r0, 7; @%p3 st.shared.f32 [%r0], %f1;", "ld.volatile.global.f32 %f2, [%d0+512];",
+    "mul.wide.s32 %d4, %r1, 4; add.s64 %d4, %d4, %d2; st.local.f32 [%d4], %f1;",
 ]  # fmt: skip
 
 

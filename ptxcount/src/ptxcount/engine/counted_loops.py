@@ -27,6 +27,8 @@ _KEPT = frozenset(("membar", "fence", "call", "trap", "brkpt", "exit", "ret", "a
 _CALLED = frozenset(("div", "rcp", "sqrt", "rem"))
 #: Opcodes that keep a loop which threads of a warp may leave one by one.
 _WARP_OPCODES = frozenset(("shfl", "vote", "match", "redux", "activemask", "elect", "bar", "barrier", "nanosleep"))
+#: Spaces to which such a loop may store.
+_STORED_SPACES = frozenset(("shared", "local"))
 #: Comparisons that go on with a loop, by the sign of the step.
 _COMPARISONS = {True: ("lt", "le", "ne"), False: ("gt", "ge", "ne")}
 _INTEGERS = frozenset(("s32", "u32", "s64", "u64"))
@@ -55,12 +57,12 @@ class CountedLoop:
     def is_unrolled_if_divergent(self) -> bool:
         """True if ptxas unrolls the loop though threads of a warp may leave it one by one.
 
-        It does not if they exchange values, or store beyond shared memory. A store to one uniform address is unrolled,
+        It does not if they exchange values, or store to global memory. A store to one uniform address is unrolled,
         which ptxcount does not follow.
         """
         stores = (instruction for instruction in self.body if instruction.opcode == "st")
         has_exchange = any(instruction.opcode in _WARP_OPCODES for instruction in self.body)
-        return not has_exchange and all("shared" in store.modifiers for store in stores)
+        return not has_exchange and not any(_STORED_SPACES.isdisjoint(store.modifiers) for store in stores)
 
 
 def iter_counted_loops(kernel: Entry, flow: Flow) -> Iterator[CountedLoop]:
