@@ -17,7 +17,7 @@ from tests.ptxcount.snippets import execute_snippet, module
 _COUNTED = [
     ("lt", 1, "%r2", "s32"), ("lt", 4, "%r2", "s32"), ("le", 1, "%r2", "s32"), ("lt", 32, "%r2", "u32"),
     ("gt", -1, "0", "s32"), ("ge", -4, "%r2", "s32"), ("gt", -4, "0", "u32"), ("ne", -4, "0", "s32"),
-    ("ne", -4, "1", "s32"), ("ne", 4, "0", "s32"), ("ne", 1, "%r2", "s32"),
+    ("ne", -4, "1", "s32"), ("ne", 4, "0", "s32"), ("ne", 4, "0", "u32"), ("ne", 1, "%r2", "s32"),
 ]  # fmt: skip
 #: Code that an iteration has, besides, and its cost.
 _COSTS = {
@@ -105,24 +105,25 @@ def test_loops_up_to_a_cost_are_unrolled(more: str, nvdisasm: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("end", _COUNTED, ids=str)
 def test_unrolled_loops_compute_the_same(end: tuple[str, int, str, str]) -> None:
-    """Threads leave after 1 to 19 iterations. Each iteration stores its counter and a value by an address."""
+    """Threads leave after 1 to 19 iterations. Counts of instructions and bytes are those of the PTX."""
     comparison, step, bound, kind = end
-    start = f"mad.lo.s32 %r1, %r5, {-step}, {bound};"
-    label = '.pragma "nounroll";'
     results = []
-    for kept in (label, ""):
+    for kept in ('.pragma "nounroll";', ""):
         body = f"""
-            ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd1, %r0, 256, %rd1; rem.u32 %r5, %r0, 19; add.u32 %r5, %r5, 1;
-            mov.u32 %r2, 1000; {start}
-            LOOP: {kept} mad.lo.u32 %r6, %r1, 3, %r1; st.global.u32 [%rd1], %r6; add.s64 %rd1, %rd1, 4;
-            add.s32 %r1, %r1, {step}; st.global.u32 [%rd1+4], %r1; setp.{comparison}.{kind} %p1, %r1, {bound};
-            @%p1 bra LOOP; st.global.u32 [%rd1+8], %r1;
+            ld.param.u64 %rd1, [p0]; mad.wide.u32 %rd2, %r0, 4, %rd1; rem.u32 %r5, %r0, 19; add.u32 %r5, %r5, 1;
+            mov.u32 %r2, 1000; mov.u32 %r7, 0; mad.lo.s32 %r1, %r5, {-step}, {bound};
+            LOOP: {kept} ld.global.u32 %r6, [%rd1]; mad.lo.u32 %r7, %r7, 31, %r6; mad.lo.u32 %r7, %r7, 31, %r1;
+            add.s64 %rd1, %rd1, 4; add.s32 %r1, %r1, {step}; mad.lo.u32 %r7, %r7, 31, %r1;
+            ld.global.u32 %r6, [%rd1+4096]; mad.lo.u32 %r7, %r7, 31, %r6; setp.{comparison}.{kind} %p1, %r1, {bound};
+            @%p1 bra LOOP; cvt.u32.u64 %r6, %rd1;
+            st.global.u32 [%rd2+256], %r7; st.global.u32 [%rd2+512], %r1; st.global.u32 [%rd2+768], %r6;
         """
-        out = np.zeros((64, 64), np.uint32)
-        counters = execute_snippet(module(body, 1), [out], threads=64)
-        results.append((out.tolist(), counters.stores.sectors))
-    assert results[0][0] == results[1][0]
-    assert np.count_nonzero(results[0][0]) > 64
+        text, memory = module(body, 1), np.arange(2048, dtype=np.uint32)
+        counters = execute_snippet(text, [memory], threads=64)
+        accesses = [(access.source.ptx_line, access.useful_bytes) for access in counters.accesses]
+        results.append((memory.tolist(), counters.thread_instructions, accesses))
+        assert _is_unrolled(text, "snippet") == (not kept)
+    assert results[0] == results[1]
 
 
 def test_threads_that_leave_one_by_one_make_more_requests() -> None:

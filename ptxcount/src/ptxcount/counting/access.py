@@ -1,8 +1,8 @@
 """The counters of one memory instruction in a launch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from itertools import zip_longest
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain, zip_longest
 
 from ..lanes.symbolic_values import Value
 from ..lanes.warps import Array, by_thread, find_active_lanes, lanes_by_warp, spread
@@ -220,12 +220,16 @@ class Access:
 
 
 def sum_accesses(accesses: Sequence[Access]) -> Access:
-    """Return an access with the summed counts of accesses of one space and kind, and the source of the first."""
-    first = accesses[0]
-    total = Access(first.source, first.space, first.kind, first.width, is_retried=first.is_retried)
+    """Return an access with the summed counts of accesses of one space and kind, and the source of the first.
+
+    Samples are the first ones of each access, in turn.
+    """
+    total = replace(accesses[0], shifted_sectors=[])
     for count in fields(Access):
         if count.type is int and count.name != "width":
             setattr(total, count.name, sum(getattr(access, count.name) for access in accesses))
     for access in accesses:
         total.add_shifted(access.shifted_sectors)
+    samples = chain.from_iterable(zip_longest(*(access.samples for access in accesses)))
+    total.samples = [sample for sample in samples if sample is not None][:EXECUTIONS]
     return total

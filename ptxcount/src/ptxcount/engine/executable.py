@@ -44,6 +44,8 @@ class CodeBlock:
     successors: list[int]
     #: Kind of the end of the basic block.
     end: End
+    #: Number of instructions of the PTX for which the steps stand.
+    weight: int = 0
     #: Predicate of the branch or exit at the end.
     guard: Register | None = None
     #: Barrier at the end; None if there is none, or an unsupported one.
@@ -209,19 +211,18 @@ def _make_code_block(
         return CodeBlock([], block.successors, block.end)
     last, dead = instructions[-1], _find_dead_registers(instructions, live_across_blocks)
     steps = list(zip(instructions, all_steps[block.start : block.stop], dead, strict=True))
+    guard = barrier = None
     # The schedule executes jumps and barriers, and then reads the guard of a jump or the operands of a barrier.
     if block.end in (End.BRANCH, End.EXIT):
-        steps[-1] = last, lambda chunk: None, []
-        return CodeBlock(steps, block.successors, block.end, guard=last.guard, source=last.source)
-    if block.end is End.BARRIER:
+        steps[-1], guard = (last, lambda chunk: None, []), last.guard
+    elif block.end is End.BARRIER:
         steps[-1] = last, steps[-1][1], []
         if is_elect_wait(last):
             steps.pop()  # this wait and the ``elect`` after it count as one instruction
-        barrier = None
         with suppress(UnsupportedInstructionError):  # the step of an unsupported barrier raises the error
             barrier = parse_barrier(last)
-        return CodeBlock(steps, block.successors, block.end, barrier=barrier, source=last.source)
-    return CodeBlock(steps, block.successors, block.end, source=last.source)
+    weight = sum(instruction.weight for instruction, _, _ in steps)
+    return CodeBlock(steps, block.successors, block.end, weight, guard, barrier, last.source)
 
 
 def _find_dead_registers(instructions: Sequence[Instruction], live_across_blocks: Set[str]) -> list[list[str]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..counting.access import Access
+from ..counting.access import Access, sum_accesses
 from ..counting.counters import LaunchCounters
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
@@ -69,13 +69,22 @@ def execute_kernel(
 
 def _collect_counters(kernel: Executable, context: Context, *, distinct: bool) -> LaunchCounters:
     counters = context.counters
-    counters.accesses = sorted(context.accesses.values(), key=lambda access: access.source.ptx_line)
+    counters.accesses = sorted(_iter_written(context.accesses), key=lambda access: access.source.ptx_line)
     counters.arrays = [*context.memory.arrays(), *context.constants.arrays(), *_iter_shared_arrays(kernel, context)]
     if distinct:
         counters.distinct_sectors = context.memory.distinct_sectors()
         counters.fetched_sectors = context.memory.fetched_sectors()
     counters.findings = sorted(context.findings.values(), key=lambda finding: finding.source.ptx_line)
     return counters
+
+
+def _iter_written(accesses: Mapping[tuple[int, str, str], Access]) -> Iterator[Access]:
+    """Yield the counters of each instruction of the PTX: calls and unrolled loops copy instructions."""
+    copies = defaultdict[tuple[int, str, str], list[Access]](list)
+    for (_, space, kind), access in accesses.items():
+        copies[id(access.source), space, kind].append(access)
+    for similar in copies.values():
+        yield sum_accesses(similar) if len(similar) > 1 else similar[0]
 
 
 def _iter_shared_arrays(kernel: Executable, context: Context) -> Iterator[tuple[int, int, str]]:

@@ -148,15 +148,14 @@ class Schedule:
         chunk.enter_block(index)
         if self._barriers:
             self._barriers.record_bypass(index, active)
-        count = len(code.steps)
-        chunk.steps += count + 1
+        chunk.steps += len(code.steps) + 1
         self._check_limits(index, code)
         counters = chunk.context.counters
         occupancy = find_active_lanes(active, chunk.shape)
         if self._yielded:
             self._yielded.note_run(index, active, occupancy.warps, has_waited=has_waited)
-        counters.thread_instructions += count * occupancy.threads
-        counters.warp_instructions += count * occupancy.requests
+        counters.thread_instructions += code.weight * occupancy.threads
+        counters.warp_instructions += code.weight * occupancy.requests
         for chunk.instruction, step, dead in code.steps:
             step(chunk)
             for name in dead:

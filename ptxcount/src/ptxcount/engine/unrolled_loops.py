@@ -95,16 +95,26 @@ class _LoopWriter:
             self._into.labels[f"{self._prefix}.{count}"] = len(self._into.instructions)
             more = self._append_comparison(count - 1) if count > 1 else guard
             self._append("bra", (), Symbol(f"{self._prefix}.{following}"), guard=replace(more, negated=True))
+            start = len(self._into.instructions)
             for copy in range(count):
                 self._append_copy(copy, count)
             if count == _COPIES[0] or (count == 1 and self._repeats_last):
                 self._append("bra", (), Symbol(f"{self._prefix}.{count}"))
+            self._weigh_copies(start, count)
         self._into.labels[f"{self._prefix}.0"] = len(self._into.instructions)
+
+    def _weigh_copies(self, start: int, count: int) -> None:
+        """Let the instructions from ``start`` stand for so many iterations."""
+        *others, last = self._into.instructions[start:]
+        iteration = len(self._loop.body) + 1
+        weight = count * iteration - sum(instruction.weight for instruction in others)
+        self._into.instructions[-1] = replace(last, weight=weight)
 
     def _append(
         self, opcode: str, modifiers: tuple[str, ...], *operands: Operand, guard: Register | None = None
     ) -> None:
-        self._into.instructions.append(Instruction(opcode, modifiers, operands, guard, self._loop.comparison.source))
+        source = self._loop.comparison.source
+        self._into.instructions.append(Instruction(opcode, modifiers, operands, guard, source, weight=0))
 
     def _append_comparison(self, steps: int) -> Register:
         """Append a test for more than so many remaining iterations, in 64 bits; return its predicate."""

@@ -148,6 +148,8 @@ class Instruction:
     is_retried: bool = False
     #: True for a load that ptxas removes (`removed_loads`): it is executed, but not counted.
     is_removed: bool = False
+    #: Number of instructions of the PTX for which it stands: 0 for a test that unrolling adds (`unrolled_loops`).
+    weight: int = 1
     #: The loads that ptxas makes of a vector load (`narrowed_loads`); none if it stays whole.
     parts: tuple[LoadPart, ...] = ()
     #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
