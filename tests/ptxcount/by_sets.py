@@ -132,8 +132,13 @@ _COUNTED: dict[str, tuple[Callable[[Lanes, int], list[int]], tuple[str, ...]]] =
     "shared": (count_store_wavefronts, _SERVED), "shared load": (count_load_wavefronts, _SERVED),
     "local": (count_local_sectors, ("sectors",)), "constant": (count_constant_addresses, ("addresses",)),
 }  # fmt: skip
-#: ``id`` of an access -> counter -> count with sets.
-COUNTS_BY_ACCESS: dict[int, Counter[str]] = {}
+#: Key of an access -> counter -> count with sets. Clear it before each launch.
+COUNTS_BY_ACCESS: dict[tuple[int, str, str], Counter[str]] = {}
+
+
+def _find_key(access: Access) -> tuple[int, str, str]:
+    """Return the instruction of the PTX, which copies of it share, with the space and the kind."""
+    return id(access.source), access.space, access.kind
 
 
 class Watched(Access):
@@ -146,7 +151,7 @@ class Watched(Access):
         super().record(address, active, shape, turns, again)
         where, mask = dense(address), np.broadcast_to(active, shape)
         where = np.broadcast_to(where.view(f"i{where.itemsize}"), shape)
-        counters = COUNTS_BY_ACCESS.setdefault(id(self), Counter())
+        counters = COUNTS_BY_ACCESS.setdefault(_find_key(self), Counter())
         for row, is_active in zip(where.tolist(), mask.tolist(), strict=True):
             threads = [a if on else None for a, on in zip(row, is_active, strict=True)]
             for first in range(0, shape[1], 32):
@@ -182,7 +187,7 @@ def differences(accesses: Sequence[Access]) -> list[str]:
     """List the counters in which `Watched` accesses differ from the count with sets."""
     mismatches = []
     for access in accesses:
-        expected = COUNTS_BY_ACCESS[id(access)]
+        expected = COUNTS_BY_ACCESS[_find_key(access)]
         place = f"{access.source}: {access.space} {access.kind} of {access.width} bytes"
         mismatches += [f"{place}: {name} {getattr(access, name)}, not {count}"
                        for name, count in expected.items() if getattr(access, name) != count]  # fmt: skip
