@@ -15,7 +15,7 @@ ATOMICS = {"atomic_requests", "atomic_sectors"}
 #: Counters that differ; docs/evidence/counter.md has the reasons.
 OTHERWISE: dict[str, set[str]] = {
     # ptxas merges, drops or unrolls accesses
-    "summed_by_function": STORES, "attention": LOADS, "sparse_product": LOADS,
+    "summed_by_function": STORES, "attention": LOADS,
     # retries of a second warp; the GPU's wavefronts include generic atomics on global memory
     "half_atomics": {*ATOMICS, "shared_atomic_wavefronts"}, "function halves": {"shared_atomic_wavefronts"},
     # order of warps

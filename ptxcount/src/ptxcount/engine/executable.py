@@ -28,6 +28,7 @@ from .narrowed_loads import find_narrowed_loads
 from .reconvergence import Order, order_blocks
 from .removed_loads import find_removed_loads
 from .uniformity import find_divergent
+from .unrolled_loops import unroll_loops
 
 _NO_SOURCE = Source(0)
 
@@ -103,7 +104,7 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     if kernel.problem:
         raise UnsupportedInstructionError(kernel.source, f".entry {entry}", kernel.problem)
     kernel = lower_calls(program, kernel.parse_body())
-    flow, steps = _bind_kernel(kernel)
+    kernel, flow, steps = _bind_kernel(kernel)
     instructions, all_variables = kernel.instructions, {**program.variables, **kernel.variables}
     operands = [operand for instruction in instructions for operand in instruction.operands]
     leaves = [leaf for operand in operands for leaf in iter_leaves(operand)]
@@ -133,14 +134,21 @@ def prepare_executable(program: Program, entry: str) -> Executable:
     )
 
 
-def _bind_kernel(kernel: Entry) -> tuple[Flow, list[Step]]:
-    """Return a kernel's control flow, and the step of each instruction; replace instructions by facts of the kernel."""
+def _bind_kernel(kernel: Entry) -> tuple[Entry, Flow, list[Step]]:
+    """Return the kernel with its loops unrolled, its control flow, and the step of each instruction.
+
+    Replace instructions by facts of the kernel.
+    """
     with np.errstate(all="ignore"):
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]
         flow = analyse(kernel)
+        if unrolled := unroll_loops(kernel, flow):
+            kernel = unrolled
+            steps = [bind_instruction(instruction) for instruction in kernel.instructions]
+            flow = analyse(kernel)
         _rebind_atomics(kernel.instructions, steps, flow)
         _rebind_loads(kernel.instructions, steps, flow)
-    return flow, steps
+    return kernel, flow, steps
 
 
 def _find_named(symbols: Iterable[str], variables: Mapping[str, Variable]) -> Set[str]:
