@@ -196,9 +196,26 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
      ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
     *(
-        (partial(_declare, **{setting: "n"}), ArgumentError, f"k: {setting}= needs a list; given: 'n'")
-        for setting in ("arguments", "over", "options", "dtypes", "include", "read")
+        (partial(_declare, **{setting: "n"}), ArgumentError, f"k: {setting}= needs a list of .*; given: 'n'")
+        for setting in ("arguments", "over", "options", "dtypes", "include", "read", "earlier")
     ),
+    *(
+        (partial(_declare, **{setting: [3]}), ArgumentError, rf"k: {setting}= needs .*; given: \[3\]")
+        for setting in (
+            *("over", "options", "dtypes", "include", "read", "earlier"),
+            *("file", "text", "ptx", "entry", "prelude", "where", "constants"),
+        )
+    ),
+    (partial(_declare, earlier=[{"n": 5}]), ArgumentError, "k: earlier= has n; allowed are name, arguments, block"),
+    (partial(_declare, arguments=[outputs(3, "n")]), ArgumentError, "k: each of the arguments must be"),
+    *(
+        (partial(outputs, "o", shape), ArgumentError, 'o: shape must be a string of expressions, such as "h w", or')
+        for shape in (64, ("n", "m"))
+    ),
+    (lambda: _grid(block=lambda w: [[w], [w, w]]), ArgumentError, r"must give integers; given: \[5\], \[5, 5\]"),
+    (lambda: _grid(block={}), UnknownDtypeError, "no value for elements of 1 byte, only for none; add one"),
+    (lambda: to_dtype([]), UnknownDtypeError, "has no bytes"),
+    (lambda: ScalarArgument("s", None).to_numpy(np.dtype("f4")), ArgumentError, "s: None does not fit float32"),
     *(
         (partial(_declare, name=name), ArgumentError, "is not a name of a kernel; write one without spaces and commas")
         for name in ("", "a b", "a,b", "-a")

@@ -131,7 +131,7 @@ def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Val
     if not isinstance(value, Mapping):
         return value
     if itemsize not in value:
-        sizes = ", ".join(map(str, value))
+        sizes = ", ".join(map(str, value)) or "none"
         elements = f"elements of {count_noun(itemsize, 'byte')}"
         raise UnknownDtypeError(f"block, tile or dynamic_shared has no value for {elements}, only for {sizes}; add one")
     return value[itemsize]
@@ -155,8 +155,8 @@ def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
     Raises ArgumentError if one is not an integer.
     """
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
-    if np.ndim(lengths) == 0:
-        lengths = [lengths]
+    if not isinstance(lengths, list | tuple | range):
+        lengths = lengths.tolist() if isinstance(lengths, np.ndarray) and lengths.ndim else [lengths]
     numbers = list(lengths) if callable(value) else [_evaluate(length, extents) for length in lengths]
     with suppress(TypeError, ValueError, OverflowError):
         integers = list(map(int, numbers))

@@ -116,10 +116,10 @@ class Kernel(KernelCode):
         where: str = "",
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
+        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         check_settings(name, settings)
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
-        self._text, self._ptx, self._prelude = text, ptx, prelude
+        self._text, self._ptx, self._prelude = text, ptx, prelude or ""
         self._options, self._include = tuple(options), tuple(include)
         self.reference = reference
         self.declared = to_parameters(arguments)
@@ -129,7 +129,7 @@ class Kernel(KernelCode):
         self._useful_bytes, self._flops = useful_bytes, flops
         self.earlier: list[Kernel] = []
         for change in earlier:
-            settings |= {"where": "", **change}
+            settings |= {"where": "", "earlier": (), **change}
             form = Kernel(**settings)
             if unknown := set(form.parameters) - set(self.parameters):
                 raise ArgumentError(
