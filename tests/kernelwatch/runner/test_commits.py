@@ -58,6 +58,8 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
     ("no-such^!", {}, "'no-such\\^!' names no commits; give a revision, or a range such as"),
     ("C0..no-such --since=2001-01-01", {}, "names no commits"),
+    ("", {}, "'' names no commits"),
+    ("C3'", {}, "names no commits"),
     (None, {"branches": ["gone"]}, "branch gone of asv.conf.json does not exist; correct `branches`"),
 ]
 

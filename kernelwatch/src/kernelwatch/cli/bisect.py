@@ -1,6 +1,7 @@
 """`kernelwatch bisect` finds the commit that changed a number; `git bisect run` can call `kernelwatch judge`."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,6 +80,9 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
     ends = "the values at GOOD and at BAD, in the unit of the results: times in seconds"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
+    good, bad = options.between
+    if good == bad or not (math.isfinite(good) and math.isfinite(bad)):
+        parser.error(f"--between {good:g} {bad:g}: no value is nearer to one end; give two different finite values")
     try:
         configuration, *further = match_configurations(options.metric)
         if further:
@@ -92,6 +96,6 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
             value = commit_numbers.find_value(commit, configuration)
     except (CannotCompareError, git.GitError) as error:
         return report_failure("judge", error)
-    verdict = judge_value(value, *options.between)
+    verdict = judge_value(value, good, bad)
     print(f"skip: {commit[:8]} has no number of {configuration.name}" if value is None else f"{verdict}: {value:g}")
     return {"good": 0, "bad": 1, "skip": 125}[verdict]

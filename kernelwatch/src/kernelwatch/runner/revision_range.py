@@ -60,13 +60,14 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
                 file = range_spec.removeprefix("HASHFILE:")
                 commits = _read_hash_file(repo, file, bool(options.get("interleave_rounds")))
             case _:
-                repo._run_git(["rev-parse", *shlex.split(range_spec), "--"], display_error=False, dots=False)
+                words = shlex.split(range_spec) or [""]  # git refuses an empty revision
+                repo._run_git(["rev-parse", *words, "--"], display_error=False, dots=False)
                 commits = repo.get_hashes_from_range(range_spec)
     except NoSuchNameError as error:
         if str(error) == "HEAD":
             raise util.UserError("the repository has no commits; commit first") from None
         raise util.UserError(f"branch {error} of asv.conf.json does not exist; correct `branches`") from None
-    except util.ProcessError:
+    except (util.ProcessError, ValueError):  # ValueError: an unclosed quote, or a file that is not text
         advice = "give a revision, or a range such as v1.0..main, of names that git knows"
         raise util.UserError(f"{range_spec!r} names no commits; {advice}") from None
     if options.get("date_period") is not None:
