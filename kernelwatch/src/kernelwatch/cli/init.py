@@ -48,9 +48,9 @@ def main(words: Sequence[str] | None = None) -> int:
         help="also write workflows for GitHub, which install this library from git+https://HOST/REPOSITORY@COMMIT",
     )
     options = parser.parse_args(words)
-    if options.workflows and not _LIBRARY.fullmatch(options.workflows):
+    if options.workflows is not None and not _LIBRARY.fullmatch(options.workflows):
         parser.error(
-            f"--workflows {options.workflows}: pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT"
+            f"--workflows {options.workflows!r}: pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT"
         )
     try:
         flags = split_flags(options.flags)
