@@ -263,7 +263,11 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it breaks off in silence": ("sys.exit(3)", "the commit's process ended without a message", ""),
     "all is well": ("begin()", "", ""),
     "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with exit code 3: b"),
-    "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with exit code -9: "),
+    "it is killed": (
+        "begin(); os.kill(os.getpid(), 9)",
+        "",
+        "ended with exit code -9; it was killed, often for lack of memory: use smaller arguments",
+    ),
 }
 
 BEGINS = """import os, sys

@@ -163,7 +163,7 @@ def _choose_launch(
 
 
 def _choose_branch(root: Path) -> str:
-    """Return the first local branch of these: the remote's default branch, main, master, the branch of HEAD."""
+    """Return the remote's default branch, main or master, the first that is a local branch; else the branch of HEAD."""
     local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
     remote = git.try_text(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
     current = git.try_text(root, "symbolic-ref", "--short", "HEAD") or ""

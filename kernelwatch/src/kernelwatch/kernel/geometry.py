@@ -93,9 +93,9 @@ def cover_or_finer(
     """Return a function like `cover`, with other tiles for ragged lengths and smaller tiles for small grids.
 
     Lengths are ragged unless all are multiples of `multiple`: one number, or kernel's tile -> one number per side.
-    `ragged` maps the kernel's tile to the tile for ragged lengths. If there are fewer than `least` tiles, or
-    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side. `small` maps the kernel's
-    tile to another smaller tile, for lengths that are not ragged.
+    `ragged` maps the kernel's tile to the tile for ragged lengths. A grid is small if it has fewer than `least` tiles;
+    for ragged lengths, fewer than `least_ragged`. Its tiles are cut to at most `side` elements per side. For lengths
+    that are not ragged, `small` may map the kernel's tile to the smaller one instead.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:

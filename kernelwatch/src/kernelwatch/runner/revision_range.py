@@ -101,7 +101,7 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str]:
-    """Return the benchmarks that an option `--skip-existing...` excludes, because the commit has results of them."""
+    """Return the benchmarks that `--skip-existing...` excludes: those with results, or all of a measured commit."""
     folder, skipped = results / machine, set[str]()
     measured_commits = (document.commit_hash for document in reading.iter_documents(folder, commit))
     if options.get("skip_existing_commits") and commit in measured_commits:
