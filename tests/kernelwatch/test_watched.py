@@ -14,6 +14,7 @@ from kernelwatch.benchmarks import watched
 from kernelwatch.cli import init
 from kernelwatch.config import settings
 from kernelwatch.errors import ArgumentError
+from kernelwatch.suite import registry
 from kernelwatch.suite.sweep import Sweep
 from tests import commits
 from tests.kernelwatch.test_beginning import repository
@@ -98,6 +99,12 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
     message = "own is watched in suite.own, but the suite is suite.kernels; import the kernel there, and watch it there"
     with pytest.raises(ArgumentError, match=message):
         watched._check_place(kernel, caller)
+
+
+@pytest.mark.parametrize("setting", ["kernelwatch.kernel", "kernelwatch.kernel:", "kernelwatch.kernel:Kernel"])
+def test_setting_must_name_a_suite(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "suite_name", lambda: setting)
+    assert str(registry._load_suite.__wrapped__()).startswith(f"'{setting}' is not a suite; name your suite in ")
 
 
 COUNT, ASV, RUN = "kernelwatch count x n=1 float32", "asv run HEAD^!", "kernelwatch run"
