@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.util import load_json
 
 from kernelwatch.store import record
 from tests import stored
@@ -182,6 +183,22 @@ def test_arguments_decide_what_is_stored(case: str, repository: tuple[Project, l
     other_machine = project.path / "results" / "mine"
     assert (other_machine / "machine.json").exists() == (case == "another machine")
     assert (project.path / "results").exists() == ("--dry-run" not in words)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("benchmark_dir", "benchmark_dir of asv.conf.json, nope, is not a folder; correct it"),
+        ("repo", "repo of asv.conf.json, nope, cannot be cloned: "),
+    ],
+)
+def test_wrong_configuration_is_one_line(setting: str, message: str, repository: tuple[Project, list[str]]) -> None:
+    project, _ = repository
+    conf = load_json(str(project.path / "asv.conf.json"), js_comments=True)
+    (project.path / "asv.conf.json").write_text(json.dumps({**conf, setting: "nope"}))
+    done = project.run("asv", "run", "HEAD^!")
+    assert done.returncode == 1
+    assert message in (done.stdout + done.stderr).splitlines()[-1]
 
 
 def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:

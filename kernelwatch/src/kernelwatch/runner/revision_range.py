@@ -63,13 +63,17 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
                 words = shlex.split(range_spec) or [""]  # git refuses an empty revision
                 repo._run_git(["rev-parse", *words, "--"], display_error=False, dots=False)
                 commits = repo.get_hashes_from_range(range_spec)
-    except NoSuchNameError as error:
-        if str(error) == "HEAD":
-            raise util.UserError("the repository has no commits; commit first") from None
-        raise util.UserError(f"branch {error} of asv.conf.json does not exist; correct `branches`") from None
-    except (util.ProcessError, ValueError):  # ValueError: an unclosed quote, or a file that is not text
-        advice = "give a revision, or a range such as v1.0..main, of names that git knows"
-        raise util.UserError(f"{range_spec!r} names no commits; {advice}") from None
+    except (NoSuchNameError, util.ProcessError, ValueError) as error:  # ValueError: an unclosed quote, or no text
+        if not repo._run_git(["rev-list", "--all", "--max-count=1"], dots=False):
+            problem = "the repository has no commits; commit first"
+        elif not isinstance(error, NoSuchNameError):
+            advice = "give a revision, or a range such as v1.0..main, of names that git knows"
+            problem = f"{range_spec!r} names no commits; {advice}"
+        elif range_spec == "HEAD":
+            problem = "the checked-out branch has no commits; commit first"
+        else:
+            problem = f"branch {error} of asv.conf.json does not exist; correct `branches`"
+        raise util.UserError(problem) from None
     if options.get("date_period") is not None:
         commits = repo.filter_date_period(commits, options["date_period"], existing if range_spec == "NEW" else None)
     if options.get("steps") is not None:
