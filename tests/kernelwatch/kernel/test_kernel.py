@@ -15,6 +15,7 @@ from kernelwatch.errors import ArgumentError, KernelwatchError, UnknownDtypeErro
 from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import ScalarArgument, to_dtype
 from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.jit_arguments import numba_arguments
 from kernelwatch.kernel.launch import read_parameters, split_flags
 from kernelwatch.kernel.ptx_module import find_entry
 from kernelwatch.kernel.sources import make_text
@@ -214,6 +215,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     ),
     (lambda: _grid(block=lambda w: [[w], [w, w]]), ArgumentError, r"must give integers; given: \[5\], \[5, 5\]"),
     (lambda: _grid(block={}), UnknownDtypeError, "k: block= has no value for elements of 1 byte, only for none"),
+    (lambda: numba_arguments(outputs("o", lambda n: (n,))), ArgumentError, "needs the shape as a string"),
     (lambda: to_dtype([]), UnknownDtypeError, "has no bytes"),
     (lambda: ScalarArgument("s", None).to_numpy(np.dtype("f4")), ArgumentError, "s: None does not fit float32"),
     *(
