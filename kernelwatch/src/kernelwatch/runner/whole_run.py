@@ -44,8 +44,6 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
     Raises UserError if an option, the compiler or a commit cannot be used.
     """
     revision_range.check_options(options)
-    if not Path(conf.benchmark_dir).is_dir():
-        raise UserError(f"benchmark_dir of asv.conf.json, {conf.benchmark_dir}, is not a folder; correct it")
     compiler.choose_compiler(conf)
     if problem := cache.find_problem():
         log.warning(problem)
@@ -55,6 +53,8 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     results = folders.results_folder(ROOT, conf)
     asv_environments = _select_environments(conf, options)
+    if not Path(conf.benchmark_dir).is_dir():
+        raise UserError(f"benchmark_dir of asv.conf.json, {conf.benchmark_dir}, is not a folder; correct it")
     try:
         repo = get_repo(conf)
     except ProcessError as error:
