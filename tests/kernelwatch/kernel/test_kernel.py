@@ -3,7 +3,7 @@
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -208,9 +208,9 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
         )
     ),
     (partial(_declare, earlier=[{"n": 5}]), ArgumentError, "k: earlier= has n; allowed are name, arguments, block"),
-    (partial(_declare, arguments=[outputs(3, "n")]), ArgumentError, "k: each of the arguments must be"),
+    (partial(_declare, arguments=[scalar(cast(Any, 3))]), ArgumentError, "k: each of the arguments must be"),
     *(
-        (partial(outputs, "o", shape), ArgumentError, 'o: shape must be a string of expressions, such as "h w", or')
+        (partial(outputs, "o", cast(Any, shape)), ArgumentError, 'o: shape must be a string of expressions, such as "h w", or')
         for shape in (64, ("n", "m"))
     ),
     (lambda: _grid(block=lambda w: [[w], [w, w]]), ArgumentError, r"must give integers; given: \[5\], \[5, 5\]"),
