@@ -210,7 +210,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (partial(_declare, earlier=[{"n": 5}]), ArgumentError, "k: earlier= has n; allowed are name, arguments, block"),
     (partial(_declare, arguments=[scalar(cast(Any, 3))]), ArgumentError, "k: each of the arguments must be"),
     *(
-        (partial(outputs, "o", cast(Any, shape)), ArgumentError, 'o: shape must be a string of expressions, such as "h w"')
+        (partial(outputs, "o", cast(Any, shape)), ArgumentError, 'o: shape must be a string of expressions')
         for shape in (64, ("n", "m"))
     ),
     (lambda: _grid(block=lambda w: [[w], [w, w]]), ArgumentError, r"must give integers; given: \[5\], \[5, 5\]"),
