@@ -111,7 +111,7 @@ class Gather(kw.Counted):
     param_names = ("dtype", "flags")
     params = (("float32", "float64"), DEFAULT_FLAGS)
     fixed = {"size": ELEMENTS}
-    note = "Indices are random: almost every element needs a sector, although a request's would fit in 4 or 8."
+    note = "Indices are random: almost every element needs its own sector. Adjacent elements of a request need 4 or 8."
 
 
 class Histogram(kw.CountedWithShared):

@@ -62,7 +62,7 @@ def test_faulty_nvcc_fails_the_probe(fake: Path, line: str) -> None:
 #: Shell commands of an nvcc that passes the probe and then fails for a kernel, and the error.
 LATER = [
     ("sleep 60 & echo $! > ${0%/*}/child; sleep 60", "nvcc took longer than 1 s: "),
-    ("exit 0", "nvcc wrote nothing: "),
+    ("exit 0", "nvcc did not write its output: "),
     ("kill -9 $$", "nvcc failed: .*\nexit code -9"),
     ("printf '\\377' >&2; exit 1", "nvcc failed: .*\n\N{REPLACEMENT CHARACTER}"),
 ]

@@ -148,7 +148,7 @@ def test_branch_of_asv_is_found(
 @pytest.mark.parametrize(
     "url",
     [
-        "https://example.org/a/b", "git+https://example.org/a/b", "git+ssh://git@example.org/a/b@v1", "../library",
+        "", "https://example.org/a/b", "git+https://example.org/a/b", "git+ssh://git@example.org/a/b@v1", "../library",
         "git+https://example.org/a/b@v1#subdirectory=x", "git+https://example.org/a/b@v 1", f"{URL}' && id '",
     ],
 )  # fmt: skip

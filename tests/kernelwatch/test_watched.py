@@ -14,6 +14,7 @@ from kernelwatch.benchmarks import watched
 from kernelwatch.cli import init
 from kernelwatch.config import settings
 from kernelwatch.errors import ArgumentError
+from kernelwatch.suite import registry
 from kernelwatch.suite.sweep import Sweep
 from tests import commits
 from tests.kernelwatch.test_beginning import repository
@@ -61,10 +62,13 @@ def test_watched_kernel_has_benchmarks(repository: Path) -> None:
         ({"n": [4]}, {"name": "Compiled"}, "class Compiled: another benchmark is called Compiled; rename"),
         ({"n": [4]}, {"name": "Taken"}, "class Taken: another benchmark is called Taken; rename"),
         ({"n": [4]}, {"name": "Late"}, "class Late: another benchmark is called IsolatedLate; rename"),
-        ({"n": [4]}, {"timed": {"m": [8]}}, "own: `timed` has the axis m; allowed are n, dtype, flags"),
-        ({"n": [4]}, {"timed": {"n": 8}}, "own: `timed` needs a list of values for each axis; given: {'n': 8}"),
-        ({"n": []}, {}, r"params needs a list of values for each of param_names, n; given: \(\[\],\)"),
-        ({"n": [4]}, {"archs": "sm_90"}, "class Own: archs needs a list; given: 'sm_90'"),
+        ({"n": [4]}, {"timed": {"m": [8]}}, "class Own: timed has the axis m; allowed are n, dtype, flags"),
+        ({"n": [4]}, {"timed": {"n": 8}}, "class Own: timed needs a list of values for each axis; given: {'n': 8}"),
+        ({"n": [4]}, {"timed": [8]}, r"class Own: timed needs a list of values for each axis; given: \[8\]"),
+        ({"n": []}, {}, r"class Own: params needs a list of values .* param_names \(n\); given: \(\[\],\)"),
+        ({3: [4]}, {}, r"class Own: param_names needs a list of names; given: \(3,\)"),
+        ({"n": [4]}, {"archs": "sm_90"}, "class Own: archs needs a list of architectures; given: 'sm_90'"),
+        ({"n": [4]}, {"archs": []}, r"class Own: archs needs a list of architectures; given: \[\]"),
     ],
 )
 def test_watch_refuses_wrong_axes_and_names(
@@ -97,6 +101,12 @@ def test_watch_refuses_other_modules_of_the_suite(monkeypatch: pytest.MonkeyPatc
         watched._check_place(kernel, caller)
 
 
+@pytest.mark.parametrize("setting", ["kernelwatch.kernel", "kernelwatch.kernel:", "kernelwatch.kernel:Kernel"])
+def test_setting_must_name_a_suite(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "suite_name", lambda: setting)
+    assert str(registry._load_suite.__wrapped__()).startswith(f"'{setting}' is not a suite; name your suite in ")
+
+
 COUNT, ASV, RUN = "kernelwatch count x n=1 float32", "asv run HEAD^!", "kernelwatch run"
 
 
@@ -115,7 +125,7 @@ COUNT, ASV, RUN = "kernelwatch count x n=1 float32", "asv run HEAD^!", "kernelwa
         (
             "import kernelwatch as kw; k = Kernel('a', [kw.outputs('o', 'n')], 1, over=['n'], text='x'); "
             "kw.watch(k, {'n': 4})",
-            "FILE:3: ArgumentError: params needs a list of values for each of param_names, n; given: (4,)",
+            "FILE:3: ArgumentError: class A: params needs a list of values for each of param_names (n); given: (4,)",
             (COUNT,),
         ),
     ],

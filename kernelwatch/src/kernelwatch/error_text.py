@@ -1,6 +1,7 @@
 """Short texts of errors for logs and records: one line, the first compiler error, or a text without its numbers."""
 
 import re
+import signal
 
 #: Patterns of compiler errors: with file and line, from nvcc or g++; with file and line, from ptxas; without a line.
 _ERRORS = (
@@ -20,6 +21,12 @@ def one_line(error: object) -> str:
     """Return an error's text as one printable line of at most _MAX_LENGTH characters."""
     text = "".join(character if character.isprintable() else " " for character in str(error))
     return " ".join(text.split())[:_MAX_LENGTH]
+
+
+def format_exit(code: int) -> str:
+    """Return a phrase on the exit code of a failed process; for a killed one, with the usual cause."""
+    advice = "; it was killed, often for lack of memory: use smaller arguments" if code == -signal.SIGKILL else ""
+    return f"ended with exit code {code}{advice}"
 
 
 def first_error(text: str) -> str:

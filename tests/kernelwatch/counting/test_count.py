@@ -97,7 +97,7 @@ REFUSED = [
     ("offset_copy size=\u0665 offset=\u00b2", "kernelwatch count: "),
     (f"offset_copy size=5 offset=0 {'(' * 5000}", "kernelwatch count: dtype '(("),
     (f"offset_copy size=5 offset=0 {'f4,' * 5000}", "kernelwatch count: dtype 'void160000' is not"),
-    ("offset_copy size=5 offset=0 float32 --version", "kernelwatch count: nvcc wrote nothing"),
+    ("offset_copy size=5 offset=0 float32 --version", "kernelwatch count: nvcc did not write its output"),
     ("\ud800 rows=5", "kernelwatch count: there is no kernel '\\ud800'"),
 ]
 

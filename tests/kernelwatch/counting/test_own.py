@@ -250,7 +250,7 @@ def test_unusable_sources_of_ptx_are_reported(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("arguments", "constants", "reason"), [
-    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but the declaration has 2; declare all, .*"),
+    (WHOLE[:2], {}, "copy: the entry point takes 3 arguments, but the declaration has 2; declare exactly these, .*"),
     ((*WHOLE[:2], scalar("n", "int64")), {}, "copy: n: the entry point takes 4 bytes, but the argument has 8; .*"),
     ((*WHOLE[:2], inputs("n", "4")), {}, "copy: n: the entry point takes 4 bytes, but .* 8; declare a scalar"),
     (WHOLE, {"absent": np.ones(2, "f4")}, "constants= names absent, but 0 variables of .* match; it has .*; name one"),

@@ -3,7 +3,7 @@
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from kernelwatch.errors import ArgumentError, KernelwatchError, UnknownDtypeErro
 from kernelwatch.kernel import Array, generators, geometry
 from kernelwatch.kernel.arguments import ScalarArgument, to_dtype
 from kernelwatch.kernel.geometry import Geometry
+from kernelwatch.kernel.jit_arguments import numba_arguments
 from kernelwatch.kernel.launch import read_parameters, split_flags
 from kernelwatch.kernel.ptx_module import find_entry
 from kernelwatch.kernel.sources import make_text
@@ -186,19 +187,37 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _grid(block=0, tile=(8, 8)), ArgumentError, r"\(1, 2, 1\) blocks of \(0, 1, 1\) threads; each side must"),
     (lambda: _grid(block=0), ArgumentError, r"k: tile, by default the block, is \(0, 1, 1\); each side of over="),
     (lambda: _grid(block=(8, 8), tile=8), ArgumentError, r"k: tile, .* is \(8,\); each side of over= \(w, h\) need"),
-    (lambda: _grid(block=(8, 8, 1, 2)), ArgumentError, r"at most three sides, x, y and z; given: \[8, 8, 1, 2\]"),
-    (lambda: _grid(block=8, dynamic_shared="w-6"), ArgumentError, "must give finite numbers of at least 0; given: -1"),
-    (lambda: _grid(block=8, grid=lambda w, h: w / 2), ArgumentError, r"and grid must give integers; given: 2\.5"),
-    (lambda: _grid(block=lambda w: None), ArgumentError, r"block, tile and grid must give integers; given: None"),
-    (lambda: _grid(block=lambda w: "w"), ArgumentError, r"block, tile and grid must give integers; given: 'w'"),
-    (lambda: _grid(block=(8, 8), dynamic_shared=lambda w: None), ArgumentError, r"numbers of at least 0; given: None"),
+    (lambda: _grid(block=(8, 8, 1, 2)), ArgumentError, r"k: block= must give at most three sides, .* \[8, 8, 1, 2\]"),
+    (lambda: _grid(block=8, dynamic_shared="w-6"), ArgumentError, "k: dynamic_shared= must give a finite .* given: -1"),
+    (lambda: _grid(block=8, grid=lambda w, h: w / 2), ArgumentError, r"k: grid= must give integers; given: 2\.5"),
+    (lambda: _grid(block=lambda w: None), ArgumentError, "k: block= must give integers; given: None"),
+    (lambda: _grid(block=lambda w: "w"), ArgumentError, "k: block= must give integers; given: 'w'"),
+    (lambda: _grid(block=(8, 8), dynamic_shared=lambda w: None), ArgumentError, "at least 0; given: None"),
     (lambda: _grid(block=8, grid=("w", 1, 1, 1)), ArgumentError, r"at most three sides, x, y and z; given: \[5, 1, 1"),
     (lambda: Kernel("k", [outputs("o", "n"), "n"], 32, over=("n",), file="k.cu", options=["-Xptxas"]),
      ArgumentError, "k: options= ends with -Xptxas, which needs a value"),
     *(
-        (partial(_declare, **{setting: "n"}), ArgumentError, f"k: {setting}= needs a list; given: 'n'")
-        for setting in ("arguments", "over", "options", "dtypes", "include", "read")
+        (partial(_declare, **{setting: "n"}), ArgumentError, f"k: {setting}= needs a list of .*; given: 'n'")
+        for setting in ("arguments", "over", "options", "dtypes", "include", "read", "earlier")
     ),
+    *(
+        (partial(_declare, **{setting: [3]}), ArgumentError, rf"k: {setting}= needs .*; given: \[3\]")
+        for setting in (
+            *("over", "options", "dtypes", "include", "read", "earlier"),
+            *("file", "text", "ptx", "entry", "prelude", "where", "constants"),
+        )
+    ),
+    (partial(_declare, earlier=[{"n": 5}]), ArgumentError, "k: earlier= has n; allowed are name, arguments, block"),
+    (partial(_declare, arguments=[scalar(cast(Any, 3))]), ArgumentError, "k: each of the arguments must be"),
+    *(
+        (partial(outputs, "o", cast(Any, shape)), ArgumentError, 'o: shape must be a string of expressions')
+        for shape in (64, ("n", "m"))
+    ),
+    (lambda: _grid(block=lambda w: [[w], [w, w]]), ArgumentError, r"must give integers; given: \[5\], \[5, 5\]"),
+    (lambda: _grid(block={}), UnknownDtypeError, "k: block= has no value for elements of 1 byte, only for none"),
+    (lambda: numba_arguments(outputs("o", lambda n: (n,))), ArgumentError, "needs the shape as a string"),
+    (lambda: to_dtype([]), UnknownDtypeError, "has no bytes"),
+    (lambda: ScalarArgument("s", None).to_numpy(np.dtype("f4")), ArgumentError, "s: None does not fit float32"),
     *(
         (partial(_declare, name=name), ArgumentError, "is not a name of a kernel; write one without spaces and commas")
         for name in ("", "a b", "a,b", "-a")

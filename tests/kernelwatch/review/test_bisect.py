@@ -186,6 +186,10 @@ BETWEEN = ("--between", "4", "5")
     [
         (("registers", *BETWEEN), "METRIC matches"),
         ((MISALIGNED,), "usage: "),  # --between is missing
+        *(
+            ((MISALIGNED, "--between", *ends), f"--between {' '.join(ends)}: no value is nearer to one end; give two")
+            for ends in (("4", "4"), ("4", "inf"), ("nan", "4"))
+        ),
         ((MISALIGNED, *BETWEEN), "git bisect start"),  # no bisection has begun
     ],
 )

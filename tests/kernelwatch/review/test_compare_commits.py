@@ -162,6 +162,14 @@ def test_machines_without_results_are_not_named(
     assert re.search("results exist for gpu: [^;]*; run:", error)
 
 
+def test_missing_results_of_a_requested_compiler_name_it(
+    commits: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_TOOLKIT", "13.5.0")
+    assert main(commits[:2], tmp_path) == 2
+    assert "by the nvcc of CUDA_TOOLKIT=13.5.0; results exist for no machine" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("base", "head", "distance"), [(0, 2, "(2 commits), "), (0, 1, "(1 commit), "), (2, 0, "(2 commits back), ")]
 )

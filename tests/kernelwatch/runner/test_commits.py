@@ -58,6 +58,8 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
     ("no-such^!", {}, "'no-such\\^!' names no commits; give a revision, or a range such as"),
     ("C0..no-such --since=2001-01-01", {}, "names no commits"),
+    ("", {}, "'' names no commits"),
+    ("C3'", {}, "names no commits"),
     (None, {"branches": ["gone"]}, "branch gone of asv.conf.json does not exist; correct `branches`"),
 ]
 
@@ -103,10 +105,11 @@ def test_range_selects_commits_or_fails(
     assert warnings == [warning] * (range_text == "HASHFILE:FILE" and not options)
 
 
-def test_repository_without_commits_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("range_spec", [None, "HEAD", "HEAD^!"])
+def test_repository_without_commits_is_an_error(range_spec: str | None, tmp_path: Path) -> None:
     repo = Git(str(begin(tmp_path / "root")), str(tmp_path / "mirror"))
     with pytest.raises(UserError, match=r"^the repository has no commits; commit first$"):
-        revision_range.select_commits(SimpleNamespace(branches=["main"]), repo, {"range_spec": "HEAD"}, tmp_path)
+        revision_range.select_commits(SimpleNamespace(branches=["main"]), repo, {"range_spec": range_spec}, tmp_path)
 
 
 #: Options of asv, last letter of the commit, environment, and the skipped benchmarks. Stored in `py` for commit c are a

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asv.util import load_json
 
 from kernelwatch.store import record
 from tests import stored
@@ -68,67 +69,82 @@ def repository(template: tuple[Project, list[str]], tmp_path: Path) -> tuple[Pro
 
 
 def test_range_is_measured_and_recorded(repository: tuple[Project, list[str]]) -> None:
-    """A run stores numbers, skips, code hashes and records, in which reviews find the spoiled commit.
-
-    A second run measures only a share of the counts. A run whose benchmarks are all excluded changes no file.
-    """
+    """The third commit is spoiled. A second run measures only a share of the counts."""
     project, commits = repository
-    done = project.run("asv", "run", f"{commits[0]}..{commits[2]}")
+    _, base, spoiled, *_ = commits
+    done = project.run("asv", "run", f"{commits[0]}..{spoiled}")
     assert done.returncode == 0, done.stdout + done.stderr
-    summary = [
-        "· time_kernel: 4 n/a",
-        "· track_control: 4 n/a",
-        "· track_compiled: 8 measured",
-        "· track_counted: 36 measured",
-        "· 8 n/a: no GPU can be used: libcuda.so.1 of NVIDIA's driver is missing",
-    ]
     assert done.stdout.splitlines() == [
         "· no GPU can be used: time_* and track_control benchmarks are skipped, all others run",
-        *(f"· project {commits[2][:8]} <main~2>: 48 benchmarks", *summary),
-        *(f"· project {commits[1][:8]} <main~3>: 48 benchmarks", *summary),
+        *(f"· project {spoiled[:8]} <main~2>: 48 benchmarks", *SUMMARY),
+        *(f"· project {base[:8]} <main~3>: 48 benchmarks", *SUMMARY),
     ]
-    coalesced, spoiled = read_rows(project, commits[1]), read_rows(project, commits[2])
-    assert [coalesced[STORES]["result"], spoiled[STORES]["result"]] == [[4.0], [32.0]]
-    axes = [["'brighten'", "'darken'"], ["'float32'"], ["'-Xptxas -O3'"], ["'sm_90'"]]
-    assert coalesced[REGISTERS]["params"] == axes
-    assert all(count > 0 for count in coalesced[REGISTERS]["result"])
-    assert math.isnan(coalesced[TIMES]["result"][0])
-    (path,) = (project.path / "results" / MACHINE).glob(f"{commits[1][:8]}-*.json")
-    document = json.loads(path.read_text())
-    assert document["params"].items() >= {"machine": MACHINE, "python": document["python"]}.items()
-    runs = read_record(project)
-    assert {tuple(run["commits"]) for run in runs} == {(commit,) for commit in commits[1:3]}
-    for run in runs:
-        assert {(skip["benchmark"], skip["configurations"]) for skip in run["skipped"]} == {
-            (name, 1) for name in coalesced if name.startswith(("time_", "track_control"))
-        }
-        assert len({skip["reason"] for skip in run["skipped"]}) == 1
-    code = {line["commit"]: line["cubins"] for line in read_record(project, record.CUBINS_FILE)}
-    assert code[commits[1]].keys() == code[commits[2]].keys()
-    assert code[commits[1]] != code[commits[2]]
-    blocks = [line["blocks"] for line in read_record(project, record.CUBINS_FILE)]
-    assert blocks == [{"brighten float32": [256, 0], "darken float32": [256, 0]}] * 2
-    first, second = (line["fingerprints"] for line in read_record(project, record.FINGERPRINTS_FILE))
-    assert set(first) == set(second) == {"track_counted.Brighten", "track_counted.Darken"}
-    assert len(read_record(project, "lines.jsonl")) == 0, "lines are counted only at HEAD"
+    check_numbers(project, base, spoiled)
+    check_records(project, base, spoiled)
     again = project.run("asv", "run", f"{commits[0]}^!")
     assert again.returncode == 0, again.stderr
     assert read_rows(project, commits[0])[STORES]["result"] == [4.0]
     (last,) = (line for line in read_record(project, record.FINGERPRINTS_FILE) if line["commit"] == commits[0])
-    assert [len(fingerprints) for fingerprints in last["fingerprints"].values()] == [1], (
-        "one of the reusable launches is measured again"
-    )
-    review = project.run("kernelwatch", "compare", "--all", *commits[1:3])
+    counts = [len(fingerprints) for fingerprints in last["fingerprints"].values()]
+    assert counts == [1], "one of the reusable launches is measured again"
+    review = project.run("kernelwatch", "compare", "--all", base, spoiled)
     assert review.returncode == 1, review.stdout + review.stderr
     assert review.stdout.startswith("WORSE")
     assert all(kernel in review.stdout for kernel in ("brighten", "darken"))
-    assert_search_finds(commits[2], commits[0], commits[2], STRANGERS["a PyCUDA package"], project)
+    assert_search_finds(spoiled, commits[0], spoiled, STRANGERS["a PyCUDA package"], project)
     assert project.run("git", "status", "--porcelain").stdout == "?? results/\n"
+    check_idle_run(project, commits[0])
+
+
+#: Outcomes of a commit's benchmarks without a GPU, as a run prints them.
+SUMMARY = [
+    "· time_kernel: 4 n/a",
+    "· track_control: 4 n/a",
+    "· track_compiled: 8 measured",
+    "· track_counted: 36 measured",
+    "· 8 n/a: no GPU can be used: libcuda.so.1 of NVIDIA's driver is missing",
+]
+
+
+def check_numbers(project: Project, base: str, spoiled: str) -> None:
+    """Assert that counts and resources of two commits are stored, and NaN for times."""
+    rows = read_rows(project, base)
+    assert rows[STORES]["result"] == [4.0]
+    assert read_rows(project, spoiled)[STORES]["result"] == [32.0]
+    axes = [["'brighten'", "'darken'"], ["'float32'"], ["'-Xptxas -O3'"], ["'sm_90'"]]
+    assert rows[REGISTERS]["params"] == axes
+    assert all(count > 0 for count in rows[REGISTERS]["result"])
+    assert math.isnan(rows[TIMES]["result"][0])
+    (path,) = (project.path / "results" / MACHINE).glob(f"{base[:8]}-*.json")
+    document = json.loads(path.read_text())
+    assert document["params"].items() >= {"machine": MACHINE, "python": document["python"]}.items()
+
+
+def check_records(project: Project, base: str, spoiled: str) -> None:
+    """Assert that skips, hashes of machine code, blocks and fingerprints of two commits are recorded."""
+    runs = read_record(project)
+    assert {tuple(run["commits"]) for run in runs} == {(base,), (spoiled,)}
+    skipped = {(name, 1) for name in read_rows(project, base) if name.startswith(("time_", "track_control"))}
+    for run in runs:
+        assert {(skip["benchmark"], skip["configurations"]) for skip in run["skipped"]} == skipped
+        assert len({skip["reason"] for skip in run["skipped"]}) == 1
+    lines = read_record(project, record.CUBINS_FILE)
+    code = {line["commit"]: line["cubins"] for line in lines}
+    assert code[base].keys() == code[spoiled].keys()
+    assert code[base] != code[spoiled]
+    assert [line["blocks"] for line in lines] == [{"brighten float32": [256, 0], "darken float32": [256, 0]}] * 2
+    first, second = (line["fingerprints"] for line in read_record(project, record.FINGERPRINTS_FILE))
+    assert set(first) == set(second) == {"track_counted.Brighten", "track_counted.Darken"}
+    assert len(read_record(project, "lines.jsonl")) == 0, "lines are counted only at HEAD"
+
+
+def check_idle_run(project: Project, commit: str) -> None:
+    """Assert that a run whose benchmarks are all excluded changes no file."""
     contents_before = contents(project.path / "results")
-    idle = project.run("asv", "run", f"{commits[0]}^!", "--skip-existing-successful", "--skip-existing-failed")
+    idle = project.run("asv", "run", f"{commit}^!", "--skip-existing-successful", "--skip-existing-failed")
     excluded = "the --skip-existing options exclude all selected benchmarks"
     assert idle.returncode == 0
-    assert idle.stdout.splitlines()[1:] == [f"· nothing to measure at {commits[0][:8]}: {excluded}"]
+    assert idle.stdout.splitlines()[1:] == [f"· nothing to measure at {commit[:8]}: {excluded}"]
     assert contents(project.path / "results") == contents_before
 
 
@@ -167,6 +183,22 @@ def test_arguments_decide_what_is_stored(case: str, repository: tuple[Project, l
     other_machine = project.path / "results" / "mine"
     assert (other_machine / "machine.json").exists() == (case == "another machine")
     assert (project.path / "results").exists() == ("--dry-run" not in words)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("benchmark_dir", "benchmark_dir of asv.conf.json, nope, is not a folder; correct it"),
+        ("repo", "repo of asv.conf.json, nope, cannot be cloned: "),
+    ],
+)
+def test_wrong_configuration_is_one_line(setting: str, message: str, repository: tuple[Project, list[str]]) -> None:
+    project, _ = repository
+    conf = load_json(str(project.path / "asv.conf.json"), js_comments=True)
+    (project.path / "asv.conf.json").write_text(json.dumps({**conf, setting: "nope"}))
+    done = project.run("asv", "run", "HEAD^!")
+    assert done.returncode == 1
+    assert message in (done.stdout + done.stderr).splitlines()[-1]
 
 
 def test_run_by_asv_continues_the_history(repository: tuple[Project, list[str]]) -> None:

@@ -182,7 +182,7 @@ def test_commits_on_a_gpu_are_interleaved(
     monkeypatch.setattr(whole_run, "_start_measuring", lambda _: nullcontext({}))
     monkeypatch.setattr(commit_process, "start_process", begin)
     monkeypatch.setattr(whole_run.SuiteRun, "measure", lambda suite_run, *_: suite_run.options["interleave_rounds"])
-    conf = SimpleNamespace(results_dir=str(tmp_path), dvcs="git")
+    conf = SimpleNamespace(results_dir=str(tmp_path), benchmark_dir=str(tmp_path), dvcs="git")
     error = "c2 cannot be measured in an interleaved run: it has no package"
     with pytest.raises(UserError, match=error) if count > 2 else nullcontext():
         assert whole_run.run_suite(conf, options) == in_turns
@@ -263,7 +263,11 @@ ENDS: dict[str, tuple[str, str, str]] = {
     "it breaks off in silence": ("sys.exit(3)", "the commit's process ended without a message", ""),
     "all is well": ("begin()", "", ""),
     "it fails later": ("begin(); print('a\\nb', file=sys.stderr); sys.exit(3)", "", "ended with exit code 3: b"),
-    "it is killed": ("begin(); os.kill(os.getpid(), 9)", "", "ended with exit code -9: "),
+    "it is killed": (
+        "begin(); os.kill(os.getpid(), 9)",
+        "",
+        "ended with exit code -9; it was killed, often for lack of memory: use smaller arguments",
+    ),
 }
 
 BEGINS = """import os, sys

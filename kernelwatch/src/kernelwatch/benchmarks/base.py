@@ -83,13 +83,13 @@ class Benchmark:
     @classmethod
     def read_axes(cls) -> dict[str, tuple[Any, ...]]:
         """Return axis -> its values. Raises ArgumentError unless `params` has a list for each of `param_names`."""
-        if isinstance(cls.param_names, str):
-            raise ArgumentError(f"param_names needs a list; given: {cls.param_names!r}")
+        if isinstance(cls.param_names, str) or not all(isinstance(name, str) for name in cls.param_names):
+            raise ArgumentError(f"class {cls.__name__}: param_names needs a list of names; given: {cls.param_names!r}")
         axes = dict(zip(cls.param_names, map(list_values, cls.params), strict=False))
         if not len(axes) == len(cls.params) == len(cls.param_names) or not all(axes.values()):
-            names = ", ".join(cls.param_names)
-            problem = f"params needs a list of values for each of param_names, {names}"
-            raise ArgumentError(f"{problem}; given: {cls.params!r}")
+            names = ", ".join(cls.param_names) or "none"
+            needed = f"a list of values for each of param_names ({names})"
+            raise ArgumentError(f"class {cls.__name__}: params needs {needed}; given: {cls.params!r}")
         return axes
 
     @classmethod

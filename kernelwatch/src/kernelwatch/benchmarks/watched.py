@@ -73,8 +73,10 @@ class Watched(kw.CountedWithShared):
         kernel, name, caller = cast(Any, cls.kernel), cls.__name__, frame or sys._getframe(1)
         if not isinstance(kernel, Kernel):
             raise ArgumentError(f"class {name}: kernel needs a Kernel; given: {kernel!r}")
-        if isinstance(cls.archs, str):
-            raise ArgumentError(f"class {name}: archs needs a list; given: {cls.archs!r}")
+        if not list_values(cls.archs):
+            raise ArgumentError(f"class {name}: archs needs a list of architectures; given: {cls.archs!r}")
+        if not isinstance(cls.timed, Mapping) or not all(map(list_values, cls.timed.values())):
+            raise ArgumentError(f"class {name}: timed needs a list of values for each axis; given: {cls.timed!r}")
         axes = cls.read_axes()
         extents = set(axes) - {"dtype", "flags"}
         if extents != set(kernel.parameters):
@@ -87,10 +89,8 @@ class Watched(kw.CountedWithShared):
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
         if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):
-            raise ArgumentError(f"{kernel.name}: `timed` has the axis {unknown}; allowed are {', '.join(axes)}")
+            raise ArgumentError(f"class {name}: timed has the axis {unknown}; allowed are {', '.join(axes)}")
         timed_axes = axes | {axis: list_values(values) for axis, values in cls.timed.items()}
-        if not all(timed_axes.values()):
-            raise ArgumentError(f"{kernel.name}: `timed` needs a list of values for each axis; given: {cls.timed!r}")
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
         # As in other benchmarks, `kernel` is the kernel's name from here on.

@@ -1,6 +1,7 @@
 """`kernelwatch bisect` finds the commit that changed a number; `git bisect run` can call `kernelwatch judge`."""
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from kernelwatch.workflow.bisect.numbers import judge_value, open_numbers
 from kernelwatch.workflow.bisect.search import search_culprit
 from kernelwatch.workflow.select_results import CannotCompareError, resolve_commit
 
-_MACHINE_HELP = "machine whose times to use (default: this machine, or else the only one with times of both commits)"
+_MACHINE_HELP = "machine whose times to use (default: this machine, or else the only one with {})"
 
 
 def bisect(words: Sequence[str] | None = None, root: Path = ROOT) -> int:
@@ -44,7 +45,7 @@ docs/find-the-commit.md of kernelwatch explains the search.
     parser.add_argument(
         "bad", metavar="BAD", nargs="?", default="HEAD", help="git revision after the change (default: HEAD)"
     )
-    parser.add_argument("--machine", help=_MACHINE_HELP)
+    parser.add_argument("--machine", help=_MACHINE_HELP.format("times of both commits"))
     options = parser.parse_args(words)
     try:
         configurations = match_configurations(options.metric)
@@ -75,10 +76,13 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
     parser.add_argument(
         "metric", metavar="METRIC", help="words that select one configuration, as in kernelwatch bisect"
     )
-    parser.add_argument("--machine", help=_MACHINE_HELP)
+    parser.add_argument("--machine", help=_MACHINE_HELP.format("results"))
     ends = "the values at GOOD and at BAD, in the unit of the results: times in seconds"
     parser.add_argument("--between", nargs=2, type=float, metavar="VALUE", help=ends, required=True)
     options = parser.parse_args(words)
+    good, bad = options.between
+    if good == bad or not (math.isfinite(good) and math.isfinite(bad)):
+        parser.error(f"--between {good:g} {bad:g}: no value is nearer to one end; give two different finite values")
     try:
         configuration, *further = match_configurations(options.metric)
         if further:
@@ -92,6 +96,6 @@ exit codes, for git bisect run: 0 good, 1 bad, 125 no number, 128 stop
             value = commit_numbers.find_value(commit, configuration)
     except (CannotCompareError, git.GitError) as error:
         return report_failure("judge", error)
-    verdict = judge_value(value, *options.between)
+    verdict = judge_value(value, good, bad)
     print(f"skip: {commit[:8]} has no number of {configuration.name}" if value is None else f"{verdict}: {value:g}")
     return {"good": 0, "bad": 1, "skip": 125}[verdict]

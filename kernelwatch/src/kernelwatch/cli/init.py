@@ -48,9 +48,9 @@ def main(words: Sequence[str] | None = None) -> int:
         help="also write workflows for GitHub, which install this library from git+https://HOST/REPOSITORY@COMMIT",
     )
     options = parser.parse_args(words)
-    if options.workflows and not _LIBRARY.fullmatch(options.workflows):
+    if options.workflows is not None and not _LIBRARY.fullmatch(options.workflows):
         parser.error(
-            f"--workflows {options.workflows}: pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT"
+            f"--workflows {options.workflows!r}: pip cannot install this; give git+https://HOST/REPOSITORY@COMMIT"
         )
     try:
         flags = split_flags(options.flags)
@@ -163,7 +163,7 @@ def _choose_launch(
 
 
 def _choose_branch(root: Path) -> str:
-    """Return the first local branch of these: the remote's default branch, main, master, the branch of HEAD."""
+    """Return the remote's default branch, main or master, the first that is a local branch; else the branch of HEAD."""
     local = git.text(root, "for-each-ref", "--format=%(refname:short)", "refs/heads").splitlines()
     remote = git.try_text(root, "symbolic-ref", "--short", "refs/remotes/origin/HEAD") or ""
     current = git.try_text(root, "symbolic-ref", "--short", "HEAD") or ""

@@ -1,9 +1,9 @@
 """Build jobs for the measuring process from launches of the installed commit's kernels, with their references."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,10 +49,10 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
         kernel = registry.find_kernel(launch.kernel)
         kernel.check_dtype(launch.dtype)
         bound = kernel.bind_arguments(launch.dtype, **launch.arguments)
-    arguments, oracle = dict(launch.arguments), kernel.reference
-    array_arguments = [argument for argument in bound if isinstance(argument, ArrayArgument)]
-    arrays, is_verified = tuple(map(_device_array, array_arguments)), callable(oracle)
-    layout = buffers.lay_out_reference(arrays, is_verified=is_verified)
+    extents, oracle = dict(launch.arguments), kernel.reference
+    arguments = [argument for argument in bound if isinstance(argument, ArrayArgument)]
+    arrays = tuple(map(_device_array, arguments))
+    layout = buffers.lay_out_reference(arrays, is_verified=callable(oracle))
 
     def make_job(facts: DeviceFacts) -> Job:
         return Job(
@@ -60,34 +60,56 @@ def describe_launch(launch: Launch, **job_fields: Any) -> JobDescription:
             package_digest=package_digest(),
             **_call_fields(kernel, launch, facts),
             arrays=arrays,
-            useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **arguments)),  # half is the copy's length
-            reference=f"{package_digest()} {_reference_name(kernel, array_arguments)} {arguments}",
-            is_verified=is_verified,
+            useful_bytes=max(2, kernel.useful_bytes(launch.dtype, **extents)),  # half is the copy's length
+            reference=f"{package_digest()} {_reference_name(kernel, arguments)} {extents}",
+            is_verified=callable(oracle),
             oracle=_make_oracle_job(oracle, launch, facts, arrays) if isinstance(oracle, Kernel) else None,
             **job_fields,
         )
 
-    def fill_reference(memory: Bytes) -> None:
-        parallel_copy.copy_array(np.broadcast_to(np.uint8(POISON), len(memory)), memory)
-        contents = {
-            argument.name: _content_before_launch(argument, array)
-            for argument, array in zip(array_arguments, arrays, strict=True)
-        }
-        for array, start, length in layout.prefilled:
-            memory[start : start + length] = contents[array.name].reshape(-1).view(np.uint8)
-        for array, start, length in layout.outputs:
-            if array.ulp is None:  # write the reference in place, which saves a copy
-                view = memory[start : start + length].view(contents[array.name].dtype).reshape(array.shape)
-                if array.is_prefilled:
-                    view[...] = contents[array.name]
-                contents[array.name] = view
-        has_tolerance = any(array.ulp is not None for array in arrays)
-        outputs = kernel.compute_expected(contents, arguments, as_float64=has_tolerance) if is_verified else []
-        for part, output in zip(layout.outputs, outputs, strict=True):
-            dtype = contents[part.array.name].dtype if part.array.ulp is None else np.dtype(np.float64)
-            _write_part(output.astype(dtype, copy=False), part.view_in(memory))
+    fill = partial(_fill_reference, kernel, extents, arguments, arrays, layout)
+    return JobDescription(make_job, Reference(layout.length, fill))
 
-    return JobDescription(make_job, Reference(layout.length, fill_reference))
+
+def _fill_reference(
+    kernel: Kernel,
+    extents: dict[str, Any],
+    arguments: Sequence[ArrayArgument],
+    arrays: Sequence[DeviceArray],
+    layout: buffers.ReferenceLayout,
+    memory: Bytes,
+) -> None:
+    """Write the reference of a launch into memory. Poison fills the gaps."""
+    parallel_copy.copy_array(np.broadcast_to(np.uint8(POISON), len(memory)), memory)
+    contents = {
+        argument.name: _content_before_launch(argument, array)
+        for argument, array in zip(arguments, arrays, strict=True)
+    }
+    for array, start, length in layout.prefilled:
+        memory[start : start + length] = contents[array.name].reshape(-1).view(np.uint8)
+    contents |= _map_exact_outputs(layout, contents, memory)
+    has_tolerance = any(array.ulp is not None for array in arrays)
+    outputs = kernel.compute_expected(contents, extents, as_float64=has_tolerance) if layout.outputs else []
+    for part, output in zip(layout.outputs, outputs, strict=True):
+        dtype = contents[part.array.name].dtype if part.array.ulp is None else np.dtype(np.float64)
+        _write_part(output.astype(dtype, copy=False), part.view_in(memory))
+
+
+def _map_exact_outputs(
+    layout: buffers.ReferenceLayout, contents: Mapping[str, Array], memory: Bytes
+) -> dict[str, Array]:
+    """Return the views in memory of the outputs without a tolerance, by name.
+
+    The kernel's reference can write into them, which saves a copy. Outputs that are also read get their content.
+    """
+    views = {}
+    for array, start, length in layout.outputs:
+        if array.ulp is None:
+            view = memory[start : start + length].view(contents[array.name].dtype).reshape(array.shape)
+            if array.is_prefilled:
+                view[...] = contents[array.name]
+            views[array.name] = view
+    return views
 
 
 def _call_fields(kernel: Kernel, launch: Launch, facts: DeviceFacts) -> dict[str, Any]:
@@ -137,7 +159,7 @@ def _device_array(argument: ArrayArgument) -> DeviceArray:
 
 
 def _content_before_launch(argument: ArrayArgument, array: DeviceArray) -> Array:
-    """Return an array's content before a launch; empty for an output that `fill_reference` writes in place."""
+    """Return an array's content before a launch; empty for an output of `_map_exact_outputs`."""
     if array.direction == "out" and array.ulp is None:
         return np.empty(0, argument.dtype)
     if array.is_prefilled or array.is_written:

@@ -80,7 +80,7 @@ class ScalarArgument:
             if self.dtype is None and target.kind == "u" and self.value < 0:
                 target = np.dtype(f"i{target.itemsize}")
             array = np.array(self.value, dtype=target)
-            fits = target.kind not in "iu" or int(array) == self.value
+            fits = self.value is not None and (target.kind not in "iu" or int(array) == self.value)
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits or array.shape:
@@ -109,7 +109,7 @@ def pack_arguments(
     """
     if len(layout) != len(arguments):
         count = count_noun(len(layout), "argument")
-        advice = "declare all, and those of older commits in earlier="
+        advice = "declare exactly these, and those of older commits in earlier="
         raise UnknownArgumentError(f"the entry point takes {count}, but the declaration has {len(arguments)}; {advice}")
     packed, address_offsets = bytearray(), []
     for argument, (size, alignment, dtype) in zip(arguments, layout, strict=True):
@@ -136,13 +136,14 @@ def insert_addresses(parameters: bytes, offsets: Sequence[int], addresses: Seque
 
 
 def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    """Return the NumPy dtype. Raises NoSuchDtypeError if the dtype does not exist or holds Python objects."""
+    """Return the NumPy dtype. Raises NoSuchDtypeError if it does not exist, has no bytes or holds Python objects."""
     try:
         numpy_dtype = np.dtype(dtype if dtype is not None else "None")  # NumPy reads None as float64
     except (TypeError, ValueError, SyntaxError):
         raise NoSuchDtypeError(f"dtype {dtype!r} is not a NumPy dtype; write one such as float32") from None
-    if numpy_dtype.hasobject:
-        raise NoSuchDtypeError(f"dtype {numpy_dtype} holds Python objects; use numbers, or a struct of numbers")
+    if numpy_dtype.hasobject or not numpy_dtype.itemsize:
+        problem = "holds Python objects" if numpy_dtype.hasobject else "has no bytes"
+        raise NoSuchDtypeError(f"dtype {numpy_dtype} {problem}; use numbers, or a struct of numbers")
     return numpy_dtype
 
 

@@ -93,9 +93,9 @@ def cover_or_finer(
     """Return a function like `cover`, with other tiles for ragged lengths and smaller tiles for small grids.
 
     Lengths are ragged unless all are multiples of `multiple`: one number, or kernel's tile -> one number per side.
-    `ragged` maps the kernel's tile to the tile for ragged lengths. If there are fewer than `least` tiles, or
-    `least_ragged` for ragged lengths, smaller tiles have at most `side` elements per side. `small` maps the kernel's
-    tile to another smaller tile, for lengths that are not ragged.
+    `ragged` maps the kernel's tile to the tile for ragged lengths. A grid is small if it has fewer than `least` tiles;
+    for ragged lengths, fewer than `least_ragged`. Its tiles are cut to at most `side` elements per side. For lengths
+    that are not ragged, `small` may map the kernel's tile to the smaller one instead.
     """
 
     def grid(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
@@ -123,60 +123,58 @@ def persistent(per_multiprocessor: int) -> Grid:
     return grid
 
 
-def select_by_itemsize(value: Value | Mapping[int, Value], itemsize: int) -> Value:
-    """Return a setting for elements of `itemsize` bytes: `({4: 256, 8: 128}, 8) -> 128`, and `(256, 8) -> 256`.
+def select_by_itemsize(setting: str, value: Value | Mapping[int, Value], itemsize: int) -> Value:
+    """Return a setting for elements of `itemsize` bytes: 128 for {4: 256, 8: 128} and 8, and 256 for 256 and 8.
 
-    Raises UnknownDtypeError if a mapping has no such size.
+    `setting` is its name in messages, such as "saxpy: block=". Raises UnknownDtypeError if a mapping has no such size.
     """
     if not isinstance(value, Mapping):
         return value
     if itemsize not in value:
-        sizes = ", ".join(map(str, value))
+        sizes = ", ".join(map(str, value)) or "none"
         elements = f"elements of {count_noun(itemsize, 'byte')}"
-        raise UnknownDtypeError(f"block, tile or dynamic_shared has no value for {elements}, only for {sizes}; add one")
+        raise UnknownDtypeError(f"{setting} has no value for {elements}, only for {sizes}; add one")
     return value[itemsize]
 
 
-def to_extent(value: Any, extents: Mapping[str, Any]) -> Extent:
-    """Return the numbers of blocks or threads along x, y and z: `("n", {"n": 5}) -> (5, 1, 1)`.
+def to_extent(setting: str, value: Any, extents: Mapping[str, Any]) -> Extent:
+    """Return the numbers of blocks or threads along x, y and z: (5, 1, 1) for "n" and {"n": 5}.
 
-    Raises ArgumentError for more than three numbers.
+    `setting` is as in `select_by_itemsize`. Raises ArgumentError for more than three numbers.
     """
-    lengths = evaluate_lengths(value, extents)
+    lengths = evaluate_lengths(setting, value, extents)
     if len(lengths) > len(MAX_GRID):
-        raise ArgumentError(f"a grid or a block has at most three sides, x, y and z; given: {lengths}")
+        raise ArgumentError(f"{setting} must give at most three sides, x, y and z; given: {lengths}")
     x, y, z = (*lengths, 1, 1, 1)[: len(MAX_GRID)]
     return x, y, z
 
 
-def evaluate_lengths(value: Any, extents: Mapping[str, Any]) -> list[int]:
+def evaluate_lengths(setting: str, value: Any, extents: Mapping[str, Any]) -> list[int]:
     """Return the lengths that `value` gives: a length, a sequence, or a function of extents that returns either.
 
-    Raises ArgumentError if one is not an integer.
+    `setting` is as in `select_by_itemsize`. Raises ArgumentError if a length is not an integer.
     """
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
-    if np.ndim(lengths) == 0:
-        lengths = [lengths]
+    if not isinstance(lengths, list | tuple | range):
+        lengths = lengths.tolist() if isinstance(lengths, np.ndarray) and lengths.ndim else [lengths]
     numbers = list(lengths) if callable(value) else [_evaluate(length, extents) for length in lengths]
     with suppress(TypeError, ValueError, OverflowError):
         integers = list(map(int, numbers))
         if integers == numbers:
             return integers
-    raise ArgumentError(f"block, tile and grid must give integers; given: {', '.join(map(repr, numbers))}")
+    raise ArgumentError(f"{setting} must give integers; given: {', '.join(map(repr, numbers))}")
 
 
-def evaluate_length(value: LengthLike, extents: Mapping[str, Any]) -> int:
+def evaluate_length(setting: str, value: LengthLike, extents: Mapping[str, Any]) -> int:
     """Return a length for the extents of a launch, rounded down.
 
-    Raises ArgumentError if it is not a finite number of at least 0.
+    `setting` is as in `select_by_itemsize`. Raises ArgumentError if the length is not a finite number of at least 0.
     """
     number = _evaluate(value, extents)
     with suppress(TypeError, ValueError, OverflowError):
         if number >= 0:
             return int(number)
-    raise ArgumentError(
-        f"dynamic_shared, useful_bytes and flops must give finite numbers of at least 0; given: {number!r}"
-    )
+    raise ArgumentError(f"{setting} must give a finite number of at least 0; given: {number!r}")
 
 
 def _evaluate(value: LengthLike, extents: Mapping[str, Any]) -> Any:

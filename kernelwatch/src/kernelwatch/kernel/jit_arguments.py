@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel.arguments import ArrayArgument
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter, ScalarParameter, to_parameters
 
@@ -16,7 +17,12 @@ def numba_arguments(*arguments: Parameter | str) -> list[Parameter]:
     Parameters
     ----------
     *arguments : Parameter or str
-        As in `Kernel`; the shape of an array is a string.
+        As in `Kernel`.
+
+    Raises
+    ------
+    ArgumentError
+        The shape of an array is a function, from which the number of axes cannot be known.
     """
     return [expanded for parameter in to_parameters(arguments) for expanded in _expand_parameter(parameter)]
 
@@ -39,7 +45,10 @@ def _expand_parameter(parameter: Parameter) -> Iterator[Parameter]:
     if isinstance(parameter, ScalarParameter):
         yield parameter
         return
-    axes = range(len(str(parameter.shape).split()))
+    if not isinstance(parameter.shape, str):
+        needed = 'numba_arguments needs the shape as a string, such as "h w"'
+        raise ArgumentError(f"{parameter.name}: {needed}; given: {parameter.shape!r}")
+    axes = range(len(parameter.shape.split()))
     yield from (_descriptor_field(parameter, name) for name in ("meminfo", "parent", "size", "itemsize"))
     yield parameter
     yield from (_descriptor_field(parameter, f"{name}[{axis}]") for name in ("shape", "strides") for axis in axes)

@@ -116,10 +116,10 @@ class Kernel(KernelCode):
         where: str = "",
         earlier: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "earlier", "__class__")}
+        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         check_settings(name, settings)
         self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
-        self._text, self._ptx, self._prelude = text, ptx, prelude
+        self._text, self._ptx, self._prelude = text, ptx, prelude or ""
         self._options, self._include = tuple(options), tuple(include)
         self.reference = reference
         self.declared = to_parameters(arguments)
@@ -129,7 +129,7 @@ class Kernel(KernelCode):
         self._useful_bytes, self._flops = useful_bytes, flops
         self.earlier: list[Kernel] = []
         for change in earlier:
-            settings |= {"where": "", **change}
+            settings |= {"where": "", "earlier": (), **change}
             form = Kernel(**settings)
             if unknown := set(form.parameters) - set(self.parameters):
                 raise ArgumentError(
@@ -181,12 +181,21 @@ class Kernel(KernelCode):
 
         Return None if they depend on extents, or are not declared for the dtype.
         """
-        itemsize, constants = to_dtype(dtype).itemsize, self._read_constants()
+        constants = self._read_constants()
         try:
-            block, shared = (select_by_itemsize(value, itemsize) for value in (self.block, self.dynamic_shared))
-            return math.prod(geometry.to_extent(block, constants)), geometry.evaluate_length(shared, constants)
+            threads = geometry.to_extent("block=", self._select("block", dtype), constants)
+            shared = geometry.evaluate_length("dynamic_shared=", self._select("dynamic_shared", dtype), constants)
+            return math.prod(threads), shared
         except (NameError, ArgumentError, UnknownDtypeError):
             return None
+
+    def _select(self, setting: str, dtype: DTypeLike) -> Any:
+        """Return the value of a setting for a swept dtype."""
+        return select_by_itemsize(self._label(setting), getattr(self, setting), to_dtype(dtype).itemsize)
+
+    def _label(self, setting: str) -> str:
+        """Return the name of a setting in messages."""
+        return f"{self.name}: {setting}="
 
     def user_functions(self) -> list[Callable[..., Any]]:
         """Return the user's functions on which a number depends: references, values and constants."""
@@ -241,32 +250,34 @@ class Kernel(KernelCode):
         Raises ArgumentError if a setting has no valid value, UnknownDtypeError if a mapping has none for the dtype, and
         the exceptions of `check_extents`.
         """
-        extents, itemsize = self.check_extents(extents), to_dtype(dtype).itemsize
-        block, tile = select_by_itemsize(self.block, itemsize), select_by_itemsize(self.tile, itemsize)
-        threads = geometry.to_extent(block, extents)
-        tiles = threads if tile is None else geometry.evaluate_lengths(tile, extents)
+        extents = self.check_extents(extents)
+        threads = geometry.to_extent(self._label("block"), self._select("block", dtype), extents)
+        tile = self._select("tile", dtype)
+        tiles = threads if tile is None else geometry.evaluate_lengths(self._label("tile"), tile, extents)
         sides = geometry.make_sides(self.name, self.over, tiles, extents)
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
-        grid = geometry.to_extent(self.grid or [side.tiles for side in sides], {**extents, **grid_variables})
+        blocks = self.grid or [side.tiles for side in sides]
+        grid = geometry.to_extent(self._label("grid"), blocks, {**extents, **grid_variables})
         if min(*grid, *threads) < 1 or any(map(operator.gt, grid, MAX_GRID)):
             raise ArgumentError(
                 f"{self.name}: the grid is {grid} blocks of {threads} threads; each side must be at least 1, "
                 f"the grid's maximum is {MAX_GRID}"
             )
-        shared = geometry.evaluate_length(select_by_itemsize(self.dynamic_shared, itemsize), extents)
+        dynamic_shared = self._select("dynamic_shared", dtype)
+        shared = geometry.evaluate_length(self._label("dynamic_shared"), dynamic_shared, extents)
         return Geometry(grid, threads, shared)
 
     def useful_bytes(self, dtype: DTypeLike, /, **extents: Any) -> int:
         """Return the bytes that a launch must move: by default each array once, and twice if it is read and written."""
         if self._useful_bytes is not None:
             variables = {**self.check_extents(extents), _ITEMSIZE: to_dtype(dtype).itemsize}
-            return geometry.evaluate_length(self._useful_bytes, variables)
+            return geometry.evaluate_length(self._label("useful_bytes"), self._useful_bytes, variables)
         arrays = [argument for argument in self.bind_arguments(dtype, **extents) if isinstance(argument, ArrayArgument)]
         return sum(array.nbytes * (2 if array.direction == "in and out" else 1) for array in arrays)
 
     def flops(self, **extents: Any) -> int:
         """Return the floating-point operations that must be done; 0 if they are not declared."""
-        return geometry.evaluate_length(self._flops, self.check_extents(extents))
+        return geometry.evaluate_length(self._label("flops"), self._flops, self.check_extents(extents))
 
     def compute_expected(
         self, arrays: Mapping[str, Array], extents: Mapping[str, Any], *, as_float64: bool = False

@@ -94,14 +94,11 @@ def prepare_function(
     """Load machine code in the current context; return the PyCUDA function of its entry point, prepared for launches.
 
     The function keeps the module loaded. `cuda` is `pycuda.driver`, `signature` is PyCUDA's text of argument types, and
-    `variables` are names and contents of module variables. Raises ValueError if a content has the wrong size.
+    `variables` are names and contents of module variables.
     """
     module = cuda.module_from_buffer(cubin)
     for name, content in variables:
-        address, size = module.get_global(name)
-        if size != len(content):
-            raise ValueError(f"variable {name} has {size} bytes; given: {len(content)}")
-        cuda.memcpy_htod(address, np.frombuffer(content, np.uint8))
+        cuda.memcpy_htod(module.get_global(name)[0], np.frombuffer(content, np.uint8))
     function = module.get_function(entry)
     if dynamic_shared > STATIC_SHARED:
         function.set_attribute(cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic_shared)

@@ -66,6 +66,9 @@ class ArrayParameter:
     ulp: float | Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.shape, str | Callable):
+            allowed = 'a string of expressions, such as "h w", or a function'
+            raise ArgumentError(f"{self.name}: shape must be {allowed}; given: {self.shape!r}")
         if isinstance(self.values, str) and self.values not in ("", *VALUE_KINDS):
             raise ArgumentError(
                 f"{self.name}: values must be one of {', '.join(VALUE_KINDS)}, or a function; given: {self.values!r}"

@@ -88,8 +88,8 @@ def compare_commits(
     """Return the review of two commits: of all configurations, or of those whose `Row.name` is in `names`.
 
     Configurations outside of `names` still affect which numbers decide. `limits` maps a metric to its largest allowed
-    ratio of head to base. A number above its limit decides if its kernel has no judged times, even if such a number
-    otherwise only explains.
+    ratio of head to base. A number above its limit decides, even if such a number otherwise only explains; judged times
+    of its kernel turn it into a TRADE or NOTED, as in `weigh_against_times`.
     """
     times = [pair for pair in pairing.pairs if classify_benchmark(pair.benchmark) == TIMED]
     thresholds = replace(thresholds, controls=find_controls(base, head, times, describe))

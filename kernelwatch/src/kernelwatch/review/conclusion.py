@@ -93,10 +93,20 @@ def _decide_without_times(
         return True, Reason(ReasonKind.ABOVE_LIMIT, (limits[row.metric],))
     if row.metric in (THREAD_REGISTERS, BLOCK_SHARED):
         return _decide_by_occupancy(row, related[row.code_key, row.arch], find_launched(row))
-    counted = related[row.launch_key] if row.arch is None else {}
+    if row.arch is not None:
+        return True, None
+    frame = related.get((row.code_key, ARCH), {}).get(_FRAME)
+    kind = _find_explanation(row, related[row.launch_key], frame)
+    return kind is None, None if kind is None else Reason(kind)
+
+
+def _find_explanation(row: Row, counted: Mapping[str, Row], frame: Row | None) -> ReasonKind | None:
+    """Return why a changed count does not decide; None if it decides.
+
+    `counted` has all counts of the launch by metric. `frame` is the stack frame of its machine code.
+    """
     moved = [counted_row for counted_row in counted.values() if counted_row.counts_global_sectors]
     base_sectors, head_sectors = sum(sectors.base for sectors in moved), sum(sectors.head for sectors in moved)
-    frame = related.get((row.code_key, ARCH), {}).get(_FRAME)
     # A sector occupies the L1 cache and the memory behind it at least as long as a wavefront occupies shared memory.
     is_outweighed = not row.base and row.head <= base_sectors - head_sectors
     evidence = {
@@ -113,8 +123,7 @@ def _decide_without_times(
         and is_outweighed,
         ReasonKind.IN_REGISTERS: row.metric.startswith("local ") and frame is not None and frame.head == 0,
     }
-    reason = next((Reason(kind) for kind, holds in evidence.items() if holds), None)
-    return reason is None, reason
+    return next((kind for kind, holds in evidence.items() if holds), None)
 
 
 def _is_explained_by_sectors(requests: Row, base_sectors: float, head_sectors: float) -> bool:

@@ -18,8 +18,9 @@ class ReviewSide:
 class ReviewSides:
     """The two sides of a review: results of one machine in one of asv's environments.
 
-    `distance` is the distance from base to head, such as "3 commits"; empty if it is 0 or unknown. `where` names the
-    machine. It also names the environment if several environments measured both commits.
+    If two compilers are compared, each side has an environment, and `environment` is that of head. `distance` is the
+    distance from base to head, such as "3 commits"; empty if it is 0 or unknown. `where` names the machine. It also
+    names the environment if several environments measured both commits.
     """
 
     machine: str

@@ -13,7 +13,7 @@ from asv.util import ProcessError
 
 from kernelwatch.config import project_root
 from kernelwatch.config.project_root import ROOT
-from kernelwatch.error_text import one_line
+from kernelwatch.error_text import format_exit, one_line
 from kernelwatch.runner.protocol import Discovery, ImportFailure, Message, Task
 from kernelwatch.store import commit_checkout
 from kernelwatch.store.git import GitError
@@ -75,8 +75,7 @@ class CommitProcess:
     def wait(self) -> str:
         """Wait for the process's end; return the exit code and last log line if it failed, else an empty text."""
         code = self._process.wait()
-        last_line = (self._read_log() or [""])[-1]
-        return f"the commit's process ended with exit code {code}: {last_line}" if code else ""
+        return ": ".join([f"the commit's process {format_exit(code)}", *self._read_log()[-1:]]) if code else ""
 
     def _read_log(self) -> list[str]:
         return self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()

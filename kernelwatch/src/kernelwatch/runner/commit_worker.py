@@ -9,7 +9,6 @@ import io
 import json
 import multiprocessing
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from asv_runner.benchmarks import _base
 from asv_runner.discovery import list_benchmarks
 
 import kernelwatch.instrument.parent_death  # noqa: F401 -- forked processes end with this one
-from kernelwatch.error_text import one_line
+from kernelwatch.error_text import format_exit, one_line
 from kernelwatch.errors import KernelwatchError
 from kernelwatch.instrument import client
 from kernelwatch.kernel.generators import list_generators
@@ -109,9 +108,7 @@ def _perform_task(task: Task, send: Sender) -> None:
         return
     counting.join()
     if counting.exitcode:
-        is_killed = counting.exitcode == -signal.SIGKILL
-        advice = "; it was killed, often for lack of memory: use smaller arguments" if is_killed else ""
-        raise RuntimeError(f"the process that counts and compiles ended with exit code {counting.exitcode}{advice}")
+        raise RuntimeError(f"the process that counts and compiles {format_exit(counting.exitcode)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Reuse of stored numbers for configurations with equal fingerprints.
 
 A share of the reusable configurations is measured again, to check that equal fingerprints give equal numbers. If one of
-them differs, no number of its kind is reused.
+them differs or fails, no number of its kind is reused.
 """
 
 import math

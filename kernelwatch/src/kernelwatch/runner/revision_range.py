@@ -60,15 +60,20 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
                 file = range_spec.removeprefix("HASHFILE:")
                 commits = _read_hash_file(repo, file, bool(options.get("interleave_rounds")))
             case _:
-                repo._run_git(["rev-parse", *shlex.split(range_spec), "--"], display_error=False, dots=False)
+                words = shlex.split(range_spec) or [""]  # git refuses an empty revision
+                repo._run_git(["rev-parse", *words, "--"], display_error=False, dots=False)
                 commits = repo.get_hashes_from_range(range_spec)
-    except NoSuchNameError as error:
-        if str(error) == "HEAD":
-            raise util.UserError("the repository has no commits; commit first") from None
-        raise util.UserError(f"branch {error} of asv.conf.json does not exist; correct `branches`") from None
-    except util.ProcessError:
-        advice = "give a revision, or a range such as v1.0..main, of names that git knows"
-        raise util.UserError(f"{range_spec!r} names no commits; {advice}") from None
+    except (NoSuchNameError, util.ProcessError, ValueError) as error:  # ValueError: an unclosed quote, or no text
+        if not repo._run_git(["rev-list", "--all", "--max-count=1"], dots=False):
+            problem = "the repository has no commits; commit first"
+        elif not isinstance(error, NoSuchNameError):
+            advice = "give a revision, or a range such as v1.0..main, of names that git knows"
+            problem = f"{range_spec!r} names no commits; {advice}"
+        elif range_spec == "HEAD":
+            problem = "the checked-out branch has no commits; commit first"
+        else:
+            problem = f"branch {error} of asv.conf.json does not exist; correct `branches`"
+        raise util.UserError(problem) from None
     if options.get("date_period") is not None:
         commits = repo.filter_date_period(commits, options["date_period"], existing if range_spec == "NEW" else None)
     if options.get("steps") is not None:
@@ -100,7 +105,7 @@ def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
 def find_benchmarks_to_skip(
     results: Path, machine: str, commit: str, environment: str, benchmarks: Benchmarks, options: Mapping[str, Any]
 ) -> set[str]:
-    """Return the benchmarks that an option `--skip-existing...` excludes, because the commit has results of them."""
+    """Return the benchmarks that `--skip-existing...` excludes: those with results, or all of a measured commit."""
     folder, skipped = results / machine, set[str]()
     measured_commits = (document.commit_hash for document in reading.iter_documents(folder, commit))
     if options.get("skip_existing_commits") and commit in measured_commits:

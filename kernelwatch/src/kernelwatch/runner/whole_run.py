@@ -53,7 +53,13 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     results = folders.results_folder(ROOT, conf)
     asv_environments = _select_environments(conf, options)
-    repo = get_repo(conf)
+    if not Path(conf.benchmark_dir).is_dir():
+        raise UserError(f"benchmark_dir of asv.conf.json, {conf.benchmark_dir}, is not a folder; correct it")
+    try:
+        repo = get_repo(conf)
+    except ProcessError as error:
+        problem = f"repo of asv.conf.json, {conf.repo}, cannot be cloned: {one_line(error.stderr)}"
+        raise UserError(f"{problem}; correct it") from None
     if options.get("pull", True):
         repo.pull()
     commits = revision_range.select_commits(conf, repo, options, results)

@@ -89,23 +89,21 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     integers = [number for number, dtype in numbers.items() if "int" in dtype]
     over = _choose_axes([integer for integer in integers if integer not in uses.iteration_counts])
     shape = _choose_shape(uses, over, is_square=uses.declaration.planar and not integers)
-    shared = launch.shared if launch else ""
-    if shared and not shared.isdigit():
-        todo.append("dynamic_shared")
+    dynamic_shared = _choose_dynamic_shared(launch, todo)
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
     arguments = [_declare_argument(parameter, shape, swept, todo, uses) for parameter in parameters]
-    options = {
+    settings = {
         "text": kernel.unit.python_name,
         "file": "" if kernel.unit.python_name else kernel.unit.file,
         "include": kernel.unit.include,
         "options": tuple(flags),
         "entry": entry if entry != name else "",
         **_guess_geometry(kernel, launch, over, shape),
-        "dynamic_shared": shared if shared.isdigit() and int(shared) else "",
+        "dynamic_shared": dynamic_shared,
     }
-    keywords = [f"{key}={_format_value(value)}" for key, value in options.items() if value]
     constants = uses.find_constants()
     todo += [f"the values of {constant}" for constant in constants]
+    keywords = [f"{setting}={_format_value(value)}" for setting, value in settings.items() if value]
     keywords += _declare_constants(constants)
     axes = _choose_values(uses, over, shape, numbers)
     dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
@@ -121,6 +119,15 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         f"    param_names, params = {_format_value(tuple(axes))}, {_format_value(tuple(axes.values()))}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _choose_dynamic_shared(launch: HostLaunch | None, todo: list[str]) -> str:
+    """Return the launch's bytes of dynamic shared memory, empty if there are none; append an expression to `todo`."""
+    text = launch.shared if launch else ""
+    if text and not text.isdigit():
+        todo.append("dynamic_shared")
+        return ""
+    return text.lstrip("0")
 
 
 def _find_numbers(parameters: Iterable[KernelParameter]) -> dict[str, str]:

@@ -15,7 +15,7 @@ THRESHOLD_BETWEEN_GPUS = 0.08
 
 
 def find_duration_class(seconds: float, classes: Iterable[float] = DEFAULT_THRESHOLDS) -> float:
-    """Return the class of a duration: the largest of the minimum seconds in `classes` that the duration reaches."""
+    """Return the class of a duration: the largest of the minimum seconds in `classes` that it reaches, 0 if none."""
     return max((least for least in classes if seconds >= least), default=0.0)
 
 

@@ -181,9 +181,7 @@ def copy_descriptions(folder: Path, source: Path, machine: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write.write(path, reading.read_content(new))
     elif reading.parse_json(path) != reading.parse_json(new):
-        raise reading.UnreadableError(
-            f"{new}: describes another machine than {path}; choose another name, --machine NAME"
-        )
+        raise reading.UnreadableError(f"{path}: describes another machine; name this one otherwise, --machine NAME")
     new, path = (place / reading.BENCHMARKS_FILE for place in (source, folder))
     if not path.exists() or _strip_code(reading.parse_json(path)) != _strip_code(reading.parse_json(new)):
         atomic_write.write(path, reading.read_content(new))

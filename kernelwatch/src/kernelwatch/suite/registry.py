@@ -149,7 +149,7 @@ def _load_suite() -> Suite | KernelwatchError:
         return suite
     if imported is None:
         problem = f"there is no module {module};"
-    elif hasattr(imported, name):
+    elif not name or hasattr(imported, name):
         problem = f"{setting!r} is not a suite;"
     else:
         problem = f"{module} has no {name}; declare a kernel there, or"

@@ -111,4 +111,5 @@ def _make_failure(command: Sequence[str], text: str) -> CompileError:
 
 
 def _make_no_output(command: Sequence[str]) -> CompileError:
-    return CompileError(f"nvcc wrote nothing: {shlex.join(command)}; set NVCC to an NVIDIA nvcc")
+    advice = "leave out options that change or prevent the output, such as -o, or set NVCC to an NVIDIA nvcc"
+    return CompileError(f"nvcc did not write its output: {shlex.join(command)}; {advice}")

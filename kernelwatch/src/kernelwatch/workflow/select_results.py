@@ -67,6 +67,8 @@ def select_commits(base: str, head: str, machine: str | None, root: Path) -> lis
         problem = f"no machine measured both {' and '.join(names)} in one environment"
         if missing:
             problem = f"there are no results of {' and '.join(missing.values())}"
+        if compiler := compilers.find_requested_compiler():
+            problem += f" by the nvcc of {compilers.VARIABLE}={compiler}"
         raise CannotCompareError(
             f"{problem}; results exist for {'; '.join(listed) or 'no machine'}; run: "
             + " and ".join(f"asv run --record-samples {commit[:8]}^!" for commit in missing or commits)

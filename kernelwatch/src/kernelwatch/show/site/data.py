@@ -61,13 +61,7 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
                 for commit in machine.history.list_commits()
             ],
         }
-        for arch_id, arch in enumerate(machine.cubins.archs):
-            pieces[f"cubins/{machine_id}-{arch_id}"] = _list_cubin_changes(machine, arch)
-        for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
-            piece = _describe_benchmark(machine, benchmark, code_names[benchmark])
-            pieces[f"values/{machine_id}/{ids[benchmark]}"] = piece
-        for (kind, commit_id), values in values_by_source.items():
-            pieces[f"commits/{machine_id}/{commit_id}-{kind}"] = values
+        pieces |= _list_machine_pieces(machine_id, machine, ids, code_names, values_by_source)
     pieces |= _list_changes(machines)
     kernels = registry.current_suite().kernels()
     pieces["index"] = {
@@ -81,6 +75,25 @@ def write_data(site: SiteFolder, benchmarks: Mapping[str, Any], machines: Mappin
     }
     for stem, piece in pieces.items():
         site.write_text(f"data/{stem}.js", format_script(piece))
+
+
+def _list_machine_pieces(
+    machine_id: int,
+    machine: ShownMachine,
+    ids: Mapping[str, int],
+    code_names: Mapping[str, Sequence[str | None]],
+    values_by_source: Mapping[tuple[str, int], Mapping[str, str]],
+) -> dict[str, Any]:
+    """Return the data of a machine's files by path."""
+    pieces: dict[str, Any] = {}
+    for arch_id, arch in enumerate(machine.cubins.archs):
+        pieces[f"cubins/{machine_id}-{arch_id}"] = _list_cubin_changes(machine, arch)
+    for benchmark in dict.fromkeys(measured for commit in machine.commits.values() for measured in commit.values):
+        piece = _describe_benchmark(machine, benchmark, code_names[benchmark])
+        pieces[f"values/{machine_id}/{ids[benchmark]}"] = piece
+    for (kind, commit_id), values in values_by_source.items():
+        pieces[f"commits/{machine_id}/{commit_id}-{kind}"] = values
+    return pieces
 
 
 def format_script(data: Any) -> str:

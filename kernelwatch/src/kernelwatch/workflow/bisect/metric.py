@@ -71,9 +71,9 @@ def match_configurations(metric: str) -> list[SuiteConfiguration]:
     known_words = frozenset().union(*(configuration.words for configuration in list_configurations()))
     unknown = [word for word in words if word not in known_words]
     near = [match for word in unknown for match in difflib.get_close_matches(word, sorted(known_words))]
-    unmatched = f"no configuration has {' or '.join(map(repr, unknown))}; " if unknown else ""
+    missing = " or ".join(map(repr, unknown)) or f"all words of METRIC, {metric!r}"
     similar = f"did you mean {' or '.join(near)}? " if near else ""
     raise CannotCompareError(
-        f"no configuration has all words of METRIC, {metric!r}; {unmatched}{similar}"
+        f"no configuration has {missing}; {similar}"
         f"use words of a configuration in the review, such as 'load_sectors {registry.current_suite().example}'"
     )

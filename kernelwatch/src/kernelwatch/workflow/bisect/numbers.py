@@ -47,29 +47,20 @@ class CommitNumbers:
             names = {configuration.name for configuration in configurations}
             selections = select_commits(base, head, machine_name, self.root)
             reviews = [review_selection(selection, self.root, names) for selection in selections]
-            histories = load_histories(machine_name, self.root)
-            example = configurations[0]  # the configurations are measured together: one tells which commits lack them
-            lacking = [
-                commit[:8]
-                for commit in (base, head)
-                if all(_read_value(history, commit, example) is None for history in histories)
-            ]
-        with_rows = [review for review in reviews if review.rows]
+            with_rows = [review for review in reviews if review.rows]
+            if not with_rows:
+                # The configurations are measured together: one tells which commits lack them.
+                problem = _explain_gap(
+                    (base, head), configurations[0], load_histories(machine_name, self.root), reviews
+                )
+                raise CannotCompareError(problem)
         machines = sorted({review.machine for review in with_rows})
         if len(machines) > 1:
             listed = ", ".join(machines)
             raise CannotCompareError(
                 f"several machines have numbers of both commits: {listed}; choose one, --machine NAME"
             )
-        if with_rows:
-            return with_rows[-1]  # of several environments of asv, the last by name
-        ends = [base[:8], head[:8]]
-        unpaired = itertools.chain.from_iterable(group for review in reviews for group in review.unpaired.values())
-        reason = next((f": {configuration.reason}" for configuration in unpaired), "")
-        gap = f"missing at {' and '.join(lacking)}" if lacking else "both have numbers, but of different configurations"
-        problem = f"{' and '.join(ends)} have no common number of {example.name}: {gap}{reason}"
-        run = f"asv run --record-samples --bench {example.benchmark}"
-        raise CannotCompareError(f"{problem}; run: {' and '.join(f'{run} {commit}^!' for commit in lacking or ends)}")
+        return with_rows[-1]  # of several environments of asv, the last by name
 
     def find_value(self, commit: str, configuration: SuiteConfiguration) -> float | None:
         """Return the number of a configuration at a commit; None if there is none.
@@ -125,6 +116,24 @@ class CommitNumbers:
             text=True,
             check=False,
         )
+
+
+def _explain_gap(
+    ends: Sequence[str], configuration: SuiteConfiguration, histories: Sequence[History], reviews: Sequence[Review]
+) -> str:
+    """Return why two commits have no number of a configuration in common, and the command that measures it."""
+    lacking = [
+        commit[:8]
+        for commit in ends
+        if all(_read_value(history, commit, configuration) is None for history in histories)
+    ]
+    gap = f"missing at {' and '.join(lacking)}" if lacking else "both have numbers, but of different configurations"
+    unpaired = itertools.chain.from_iterable(group for review in reviews for group in review.unpaired.values())
+    reason = next((f": {member.reason}" for member in unpaired), "")
+    short_ends = [commit[:8] for commit in ends]
+    run = f"asv run --record-samples --bench {configuration.benchmark}"
+    runs = " and ".join(f"{run} {commit}^!" for commit in lacking or short_ends)
+    return f"{' and '.join(short_ends)} have no common number of {configuration.name}: {gap}{reason}; run: {runs}"
 
 
 def _read_value(history: History, commit: str, configuration: SuiteConfiguration) -> float | None:
