@@ -142,6 +142,14 @@ def test_counted_loop_of_reads_is_no_deadlock(read: str, code: str) -> None:
     assert counters.loads.requests + counters.atomics.requests + counters.polls == 1000
 
 
+@pytest.mark.parametrize("addition", ["red.global.add.u32 [%rd1], 1;", "atom.global.inc.u32 %r3, [%rd1], -1;"])
+def test_loop_that_changes_what_it_polls_is_no_deadlock(addition: str) -> None:
+    turn = f"{addition} ld.volatile.global.u32 %r2, [%rd1]; setp.lt.u32 %p1, %r2, 1000; @%p1 bra L;"
+    memory = np.zeros(1, np.uint32)
+    counters = execute_snippet(module(f"ld.param.u64 %rd1, [p0]; L: {turn}", 1), [memory])
+    assert memory[0] == counters.atomics.requests == 1000
+
+
 #: Expected arrivals of an mbarrier at shared address 16, code of thread 0 before 64 threads wait, part of the error.
 BARRIERS = [
     (65, "", "64 of 65 arrivals, 1 pending; 0"),

@@ -110,7 +110,7 @@ class _Atomic:
                 may_poll[threads] |= is_unchanged
                 if self.returns and is_unchanged.all():  # a loop may be waiting for other threads
                     chunk.spins += 1
-                elif self.is_swap:
+                else:
                     chunk.has_written, chunk.spins = True, 0
         chunk.shared.order_blocks(chunk.active)
         if size == 2:
