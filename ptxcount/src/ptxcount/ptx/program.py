@@ -140,6 +140,8 @@ class Instruction:
     guard: Register | None
     source: Source
     problem: str = ""
+    #: Cache eviction policy, the last operand of an instruction with ``L2::cache_hint``.
+    policy: Operand | None = None
     #: True if ``.pragma "used_bytes_mask N"`` stands before it: a load of which some bytes are not used.
     is_masked: bool = False
     #: Registers read by an atomic that ptxas can prove uniform in a warp.
