@@ -146,7 +146,7 @@ def test_counted_loop_of_reads_is_no_deadlock(read: str, code: str) -> None:
 def test_loop_that_changes_what_it_polls_is_no_deadlock(addition: str) -> None:
     turn = f"{addition} ld.volatile.global.u32 %r2, [%rd1]; setp.lt.u32 %p1, %r2, 1000; @%p1 bra L;"
     memory = np.zeros(1, np.uint32)
-    counters = execute_snippet(module(f"ld.param.u64 %rd1, [p0]; L: {turn}", 1), [memory])
+    counters = execute_snippet(module(f"ld.param.u64 %rd1, [p0]; L: {turn}", 1), [memory], threads=1)
     assert memory[0] == counters.atomics.requests == 1000
 
 

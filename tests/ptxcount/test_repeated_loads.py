@@ -12,7 +12,8 @@ ld.param.u64 %d0, [o]; ld.param.u64 %d1, [g]; ld.param.u32 %r9, [n]; mov.u32 %r0
 mad.lo.u32 %r3, %r0, 4, %r1; mul.wide.u32 %d2, %r0, 8; add.s64 %d3, %d0, %d2; add.s64 %d4, %d1, %d2;
 add.s64 %d5, %d1, %d2; add.s64 %d6, %d4, 12; setp.lt.u32 %p1, %r0, %r9; setp.gt.u32 %p2, %r9, 40; mov.pred %p3, -1;
 mov.u32 %r10, 0; mov.u32 %r11, 0; st.shared.u32 [%r3], %r0; bar.sync 0;
-createpolicy.fractional.L2::evict_last.b64 %d7, 1.0; mov.u64 %d8, 0; createpolicy.fractional.L2::evict_last.b64 %d8, 1.0;
+createpolicy.fractional.L2::evict_last.b64 %d7, 1.0;
+mov.u64 %d8, 0; createpolicy.fractional.L2::evict_last.b64 %d8, 1.0;
 createpolicy.fractional.L2::evict_first.b64 %d11, 1.0; createpolicy.fractional.L2::evict_last.b64 %d12, 0.5;
 """
 _END = "xor.b32 %r12, %r11, 85; st.global.v2.u32 [%d3], {%r10, %r12};"
