@@ -101,8 +101,7 @@ def _find_policies(code: Sequence[Instruction]) -> dict[Operand | None, tuple[st
     """
     values = defaultdict[Operand | None, set[tuple[str, tuple[Operand, ...]]]](set)
     for instruction in code:
-        is_initial = instruction.opcode == "mov" and isinstance(instruction.operands[-1], Immediate)
-        if instruction.writes and not is_initial:
+        if instruction.writes and not (instruction.opcode == "mov" and isinstance(instruction.operands[-1], Immediate)):
             values[instruction.operands[0]].add((instruction.name, instruction.operands[1:]))
     policies = {register: next(iter(choices)) for register, choices in values.items() if len(choices) == 1}
     return {register: policy for register, policy in policies.items() if policy[0].startswith("createpolicy")}

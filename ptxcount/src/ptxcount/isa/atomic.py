@@ -33,7 +33,9 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
     space, count, kind, names = decode_access(instruction, allows_others=True)
     operation = find_operation(instruction, names, kind)
     if count > 1 and operation.operands > 1:
-        raise unsupported(instruction, f".{names[0]} does not exist for vectors")
+        raise unsupported(
+            instruction, f".{names[0]} does not exist for vectors; remove .v{count}, or use another operation"
+        )
     if space not in (None, *_SPACES):
         raise unsupported(instruction, f"{space} memory has no atomics; global and shared memory have")
     has_target = instruction.opcode == "atom"
