@@ -177,7 +177,7 @@ REFUSED = [
      "its shape and type are .m8n8, .b8; allowed are .m8n8.b16, "),
     ("mbarrier.try_wait.foo.b64 %p1, [%r1], %rd1;", "its operation is .try_wait, .foo; ptxcount"),
     ("mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 %f1, %f1, %f1, %f1;", "its layouts are .row, .row;"),
-    ("redux.sync.mul.u32 %r1, %r2, -1;", "its forms are redux.sync.(and|or|xor).(b32), "),
+    ("redux.sync.mul.u32 %r1, %r2, -1;", "its forms are redux.sync.{and,or,xor}.b32, redux.sync.{add,min,max}.{u32,"),
     ("set.lt.u64.u32 %rd1, %r1, %r2;", "its result is .u64; allowed are .u32, .s32,"),
     ("setp.foo.u32 %p1, %r1, %r2;", "it needs one of .eq, .ne,"),
     ("st.bulk.shared::cta [%r1], 8, 1;", "the value is 1; it must be 0"),
@@ -200,7 +200,7 @@ REFUSED = [
         "ld.global.u32 %r1, [%r0];", "ld.u32 %r1, [%r0+4];", "ld.const.u32 %r1, [%r0];", "st.global.u32 [%r0], 5;",
         "red.global.add.u32 [%r0], 5;", "atom.add.u32 %r1, [%r0], 5;",
     )),
-    *((code, " cvt.rn(.satfinite(.relu)?|.relu.satfinite).") for code in (
+    *((code, " cvt.rn.satfinite{.relu}.") for code in (
         ".reg .b16 %c;\ncvt.rn.e4m3x2.f32 %c, %f1, %f2;", ".reg .b16 %c;\ncvt.rn.relu.e5m2x2.f16x2 %c, %r2;",
         ".reg .b8 %c;\ncvt.rn.relu.e2m1x2.f32 %c, %f1, %f2;", ".reg .b16 %c;\ncvt.rn.e2m3x2.f32 %c, %f1, %f2;",
     )),

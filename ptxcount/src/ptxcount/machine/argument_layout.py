@@ -46,7 +46,7 @@ _ADDRESS = np.dtype("u8")
 
 
 def total_bytes(argument: KernelArgument) -> int:
-    """Sum the bytes of all arrays and scalars in an argument."""
+    """Sum the bytes of all arrays and scalars in an argument; 0 for None."""
     if argument is None:
         return 0
     if isinstance(argument, Mapping):
