@@ -140,8 +140,6 @@ class Instruction:
     guard: Register | None
     source: Source
     problem: str = ""
-    #: Cache eviction policy, the last operand of an instruction with ``L2::cache_hint``.
-    policy: Operand | None = None
     #: True if ``.pragma "used_bytes_mask N"`` stands before it: a load of which some bytes are not used.
     is_masked: bool = False
     #: Registers read by an atomic that ptxas can prove uniform in a warp.
@@ -152,6 +150,8 @@ class Instruction:
     is_removed: bool = False
     #: The loads that ptxas makes of a vector load (`narrowed_loads`); none if it stays whole.
     parts: tuple[LoadPart, ...] = ()
+    #: Cache eviction policy, the last operand of an instruction with ``L2::cache_hint``.
+    policy: Operand | None = None
     #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
