@@ -167,7 +167,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
     *((f"{kind}:{end}", "is out of range; ") for kind, low, high in WHOLE for end in (low - 1, high + 1)),
     ("a=float64[-1]", "neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),
     ("x", "or int32:7"),
-    ("float32[4]", "an array needs a name; write name=float32[4]"),
+    *((word, f"an array needs a name; write name={word}") for word in ("float32[4]", "@x.npy", "texture:f4[4]")),
     ("1024", "or int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
     ("int32:x", "'x' is not an integer that int32 can hold"),
     ("float32:two", "'two' is not a number that float32 can hold"),
@@ -177,8 +177,9 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("bytes:0", "the bytes are no pairs of hexadecimal digits"),
     ("a=float32[4]=twos", "the fill is twos; allowed are "),
     ("a=float32[4]=ones(1)", "allowed are zeros"), ("a=float32[4]=permutation", "allowed are zeros"),
+    ("a=float32[4]=random(x)", "'x' is not a number; write, for example, random(7)"),
     ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
-    (f"o=float32[{'9' * 5000}]", "Exceeds the limit"),
+    (f"o=float32[{'9' * 5000}]", "neither an array nor a scalar"),
     (f"int64:{'9' * 5000}", "9...' is not an integer that int64 can hold"),
 ]  # fmt: skip
 

@@ -92,6 +92,8 @@ REFUSED = [
     ("{one} x", "argument 'x': neither an array nor a scalar; write, for example, name=float32[64,64] or int32:7"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "LaunchError: argument --grid: '9999"),
     ("{sums} --entry row_sums --grid {digits} --block 1", "give one to three numbers, as in 64,64"),
+    ("{sums} --entry row_sums --grid 1 --block 9999999999 {given}", "block.x is 9999999999; allowed are 1 to 1024"),
+    ("{sums} --entry row_sums --grid 1 --block 9 --source no {given}", "--source no does not exist; give a file or a"),
     ("{sums} --entry row_sums --grid 1 --block 0 {given}", "LaunchError: block.x is 0; allowed are 1 to 1024"),
     ("{good} --step-limit 0", "LaunchError: step limit is 0; it must be positive"),
     ("{good} --step-limit {digits}", "LaunchError: argument --step-limit: invalid int value: '9999"),

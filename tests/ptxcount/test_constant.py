@@ -88,7 +88,7 @@ def test_variables_are_set_by_name() -> None:
 def test_only_a_read_variable_needs_a_value() -> None:
     x = np.arange(4, dtype=np.float32)
     ptxcount.count(SET, "k", 1, 4, [x, np.int32(0)])
-    remedy = r"_ZN3own5scaleE has no value in the source; set it: --variable _ZN3own5scaleE=float32\[2\]=ones"
+    remedy = r"own::scale has no value in the source; set it: --variable own::scale=float32\[2\]=ones"
     with pytest.raises(ptxcount.UnsetVariableError, match=f"source.cu:5 .* {remedy}"):
         ptxcount.count(SET, "k", 1, 4, [x, np.int32(1)])
 

@@ -241,7 +241,7 @@ def test_scales_may_be_in_braces() -> None:
 
 
 @pytest.mark.parametrize(("form", "why"), [
-    (Form("f16", "f16", 32, sparse=ORDERED, selector=2), "the sparsity selector is 2; it must be below 2"),
+    (Form("f16", "f16", 32, sparse=ORDERED, selector=2), "the sparsity selector is 2; it must be 0 or 1"),
     (Form("f16", "f16", 32, sparse=ORDERED), "the metadata 0b0000 of a group of elements is undefined"),
     (_MXF4._replace(left_place=Place(byte=1)),
      "byte-id-a is 1 and thread-id-a is 0; byte-id-a must be 0 or 2, and thread-id-a below 2"),

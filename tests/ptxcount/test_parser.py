@@ -95,7 +95,7 @@ INVALID_PTX = [
     (".entry k()\n{\nL: ret;\nL: ret;\n}", "line 4: the label 'L' is defined twice"),
     (".entry k() { ret; }\n.entry k() { ret; }", "line 2: the kernel 'k' is defined twice"),
     (".entry k()\n{\n.reg .b32 %r1;\nmov.u32 %r1, {5;\n}", "line 5: expected '}', found 'end of file'"),
-    (".global .u32 x", "line 1: expected '{' or '}' or ';', found 'end of file'"),
+    (".global .u32 x", "line 1: expected '{', '}' or ';', found 'end of file'"),
 ]
 
 

@@ -7,12 +7,14 @@ from ptxcount.ptx.parser import parse
 from tests.ptxcount.machine_code import HEADER, disassemble
 
 _BEGIN = """
-.reg .pred %p<4>; .reg .b32 %r<24>; .reg .b64 %d<12>; .reg .f32 %f<2>; .shared .align 16 .b8 s[8192];
+.reg .pred %p<4>; .reg .b32 %r<24>; .reg .b64 %d<14>; .reg .f32 %f<2>; .shared .align 16 .b8 s[8192];
 ld.param.u64 %d0, [o]; ld.param.u64 %d1, [g]; ld.param.u32 %r9, [n]; mov.u32 %r0, %tid.x; mov.u32 %r1, s;
 mad.lo.u32 %r3, %r0, 4, %r1; mul.wide.u32 %d2, %r0, 8; add.s64 %d3, %d0, %d2; add.s64 %d4, %d1, %d2;
 add.s64 %d5, %d1, %d2; add.s64 %d6, %d4, 12; setp.lt.u32 %p1, %r0, %r9; setp.gt.u32 %p2, %r9, 40; mov.pred %p3, -1;
 mov.u32 %r10, 0; mov.u32 %r11, 0; st.shared.u32 [%r3], %r0; bar.sync 0;
-createpolicy.fractional.L2::evict_last.b64 %d7, 1.0; createpolicy.fractional.L2::evict_last.b64 %d8, 1.0;
+createpolicy.fractional.L2::evict_last.b64 %d7, 1.0;
+mov.u64 %d8, 0; createpolicy.fractional.L2::evict_last.b64 %d8, 1.0;
+createpolicy.fractional.L2::evict_first.b64 %d11, 1.0; createpolicy.fractional.L2::evict_last.b64 %d12, 0.5;
 """
 _END = "xor.b32 %r12, %r11, 85; st.global.v2.u32 [%d3], {%r10, %r12};"
 _PLAIN, _CONSTANT = "ld.global.u32 {}, [%d4];", "ld.global.nc.u32 {}, [%d4];"
@@ -48,7 +50,9 @@ _PAIRS = [
         ("ld.global.u16 {}, [%d4];", "ld.global.b16 {}, [%d4];"), ("ld.global.u16 {}, [%d4];", _PLAIN),
         (_PLAIN, "ld.global.u32 {}, [%d5];"), ("ld.global.u32 {}, [%d4+16];", "ld.global.u32 {}, [%d6+4];"),
         (_PLAIN, "ld.global.u32 {}, [%d4+4];"), (_PLAIN, "ld.global.u32 {}, [%d0];"),
-        (f"{_HINTED}%d7;", f"{_HINTED}%d8;"))),
+        (_PLAIN, f"{_HINTED}%d7;"), (f"{_HINTED}%d7;", _PLAIN),
+        *((f"{_HINTED}%d7;", f"{_HINTED}{policy};") for policy in ("%d8", "%d11", "%d12", "%d0")))),
+    (f"{_HINTED}%d0;", "", f"{_HINTED}%d0;"), (f"{_HINTED}%d3;", "add.s64 %d3, %d3, 64;", f"{_HINTED}%d3;"),
     ("ld.global.v2.u32 {{{}, %r20}}, [%d4];", "", "ld.global.v2.u32 {{%r21, {}}}, [%d4];"),
     *((f"mov.u32 %r20, {name}; mad.wide.u32 %d9, %r20, 4, %d4; ld.global.u32 {{}}, [%d9];", "",
        f"mov.u32 %r21, {name}; mad.wide.u32 %d10, %r21, 4, %d4; ld.global.u32 {{}}, [%d10];")

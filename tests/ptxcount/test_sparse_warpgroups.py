@@ -184,8 +184,8 @@ def test_unwritten_factor_is_a_fault_of_its_block() -> None:
 
 
 @pytest.mark.parametrize(("form", "code", "why"), [
-    (Form("f32", "f16", "f16", selector=2), 0b0100, "the sparsity selector is 2; it must be below 2"),
-    (Form("f32", "e4m3", "e4m3", selector=1), 0b0100, "the sparsity selector is 1; it must be below 1"),
+    (Form("f32", "f16", "f16", selector=2), 0b0100, "the sparsity selector is 2; it must be 0 or 1"),
+    (Form("f32", "e4m3", "e4m3", selector=1), 0b0100, "the sparsity selector is 1; it must be 0"),
     (Form("f32", "f16", "f16"), 0b0101, "the metadata 0b0101 of a group of elements is undefined"),
     (Form("f32", "tf32", "tf32"), 0b1001, "the metadata 0b1001 of a group of elements is undefined"),
 ])  # fmt: skip

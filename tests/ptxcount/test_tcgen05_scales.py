@@ -142,7 +142,7 @@ def test_scales_multiply_parts_of_a_row(form: ScaledForm, right_rows: int) -> No
 
 
 @pytest.mark.parametrize(("byte", "error", "text"), [
-    (0, TensorMemoryError, "scales differ between quarters"),
+    (0, TensorMemoryError, "scales differ between lanes that are 32 apart; 4 such lanes"),
     (2, UnsupportedInstructionError, "bits 30 and 31 of the address of A's scales are 2; they must be 0, or"),
 ])  # fmt: skip
 def test_wrong_scales_are_refused(byte: int, error: type[Exception], text: str) -> None:

@@ -154,7 +154,8 @@ WRONG_VALUES: list[tuple[Any, list[Any], str]] = [
      r"argument x is an array of .*; it must have float32 and 1 dimension$"),
     (Record(ndim=1, dtype=VECTOR), [np.zeros(8, np.float32), np.zeros((4, 2))], "float32 and 2 dimensions$"),
     (VECTOR, [np.zeros(2, np.int32)], "it must have float32 and 1 dimension$"),
-    (int, [1 << 31, 6.5, float("nan")], "argument x is .*; it must be a whole number that int32 can hold$"),
+    (int, [1 << 31, 6.5, float("nan"), np.int64(1 << 31), np.float32(6.5)],
+     "argument x is .*; it must be a whole number that int32 can hold$"),
 ]  # fmt: skip
 
 
@@ -166,6 +167,13 @@ def test_other_types_than_those_of_warp_are_refused(
     for value in values:
         with pytest.raises(LaunchError, match=message):
             adapt_kernel(kernel, None, [value, arrays.output], "sm_90", 8, 32)
+
+
+@pytest.mark.parametrize("value", [7, 7.0, np.int64(7), np.float32(7), np.uint8(7)])
+def test_number_becomes_the_type_of_warp(value: Any, arrays: Arrays, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make_warp_kernel(monkeypatch, write_copy([BOUNDS, ARRAY, ARRAY]), x=int, o=Record(ndim=1))
+    number: Any = adapt_kernel(kernel, None, [value, arrays.output], "sm_90", 8, 32).arguments[1]
+    assert (number, number.dtype) == (7, np.int32)
 
 
 def test_array_of_warp_may_be_none(arrays: Arrays, warp_copy: Record) -> None:

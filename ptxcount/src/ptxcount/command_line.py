@@ -134,6 +134,9 @@ def _check_options(options: argparse.Namespace) -> None:
     if options.html and (options.html.is_dir() or not options.html.parent.is_dir()):
         problem = "is a folder" if options.html.is_dir() else "is in a folder that does not exist"
         raise OutputError(f"--html {options.html} {problem}; give a file in an existing folder")
+    for path in options.source:
+        if not path.exists():
+            raise LaunchError(f"--source {path} does not exist; give a file or a folder")
 
 
 def _count(options: argparse.Namespace) -> tuple[Compilation, str, LaunchCounters]:

@@ -14,7 +14,9 @@ from ..util import host_memory
 from ..util.errors import LaunchError
 from ..util.regular_files import require_regular
 
-_ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>\d+(?:,\d+)*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?")
+_ARRAY = re.compile(
+    r"(?P<dtype>\w+)\[(?P<shape>\d{1,20}(?:,\d{1,20})*)\](?:=(?P<fill>\w+)(?:\((?P<numbers>[^()]*)\))?)?"
+)
 _SCALAR = re.compile(r"(?P<dtype>[a-z]+\d*):(?P<value>[-+.\w]+)")
 _NAMED = re.compile(r"(?P<name>[\w:]+)=(?P<value>.*)", re.S)
 _DESCRIPTOR = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*)\))?:(?P<rest>.*)", re.S)
@@ -61,38 +63,49 @@ def make_argument(word: str, used_bytes: int = 0, folder: Path | None = None) ->
     memory of this machine.
     """
     named = _NAMED.fullmatch(word)
-    value = named["value"] if named else word
+    name, value = named.groups() if named else ("", word)
     try:
-        if value.startswith(("{", "[")):
-            return _make_members("member", json.loads(value), used_bytes, folder)
-        if named and (descriptor := _DESCRIPTOR.fullmatch(value)):
-            array = make_argument(f"{named['name']}={descriptor['rest']}", used_bytes, folder)
-            return _make_descriptor(descriptor["kind"], (descriptor["words"] or "").split(","), array)
-        if named and value.startswith("@"):
-            return _load_array(Path(folder or "", value[1:]), used_bytes)
-        if match := _BYTES.fullmatch(value):
-            return np.void(bytes.fromhex(match[1]))
-        if named and (match := _ARRAY.fullmatch(value)):
-            numbers = [float(n) for n in (match["numbers"] or "").split(",") if n.strip()]
-            shape = [int(n) for n in match["shape"].split(",")]
-            return _fill_array(match["fill"], numbers, shape, _find_dtype(match["dtype"]), used_bytes)
-        if match := _SCALAR.fullmatch(value):
-            return _parse_number(match["value"], _find_dtype(match["dtype"]))
+        return _parse_value(name, value, used_bytes, folder)
     except json.JSONDecodeError as error:
-        example = 'write, for example, {"n": "int32:7"}'
-        raise LaunchError(f"argument {_shorten(word)}: it is not valid JSON: {error}; {example}") from None
+        problem = f'it is not valid JSON: {error}; write, for example, {{"n": "int32:7"}}'
     except (ValueError, OverflowError, TypeError) as error:
-        raise LaunchError(f"argument {_shorten(word)}: {error}") from None
+        problem = str(error)
     except RecursionError:
         problem = "structs and lists are nested too deeply; use fewer levels"
-        raise LaunchError(f"argument {_shorten(word)}: {problem}") from None
-    if _ARRAY.fullmatch(value):
-        raise LaunchError(f"argument {_shorten(word)}: an array needs a name; write name={value[:_SHOWN]}")
+    raise LaunchError(f"argument {_shorten(word)}: {problem}")
+
+
+def _parse_value(name: str, value: str, used_bytes: int, folder: Path | None) -> KernelArgument:
+    """Make an argument from the text after ``name=``; raise `ValueError` for an array without a name."""
+    if value.startswith(("{", "[")):
+        return _make_members("member", json.loads(value), used_bytes, folder)
+    descriptor, array = _DESCRIPTOR.fullmatch(value), _ARRAY.fullmatch(value)
+    if not name and (descriptor or array or value.startswith("@")):
+        raise ValueError(f"an array needs a name; write name={value[:_SHOWN]}")
+    if descriptor:
+        content = make_argument(f"{name}={descriptor['rest']}", used_bytes, folder)
+        return _make_descriptor(descriptor["kind"], (descriptor["words"] or "").split(","), content)
+    if value.startswith("@"):
+        return _load_array(Path(folder or "", value[1:]), used_bytes)
+    if array:
+        numbers = [_parse_parameter(number) for number in (array["numbers"] or "").split(",") if number.strip()]
+        shape = [int(length) for length in array["shape"].split(",")]
+        return _fill_array(array["fill"], numbers, shape, _find_dtype(array["dtype"]), used_bytes)
+    if match := _BYTES.fullmatch(value):
+        return np.void(bytes.fromhex(match[1]))
+    if match := _SCALAR.fullmatch(value):
+        return _parse_number(match["value"], _find_dtype(match["dtype"]))
     example = "int32:7"
     if re.fullmatch(r"-?\d{1,10}", value):
         example = f"int32:{value}; sizes of a 2-D grid or block have commas, --block 32,32"
-    problem = "neither an array nor a scalar; write, for example, name=float32[64,64] or"
-    raise LaunchError(f"argument {_shorten(word)}: {problem} {example}")
+    raise ValueError(f"neither an array nor a scalar; write, for example, name=float32[64,64] or {example}")
+
+
+def _parse_parameter(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{_shorten(text)} is not a number; write, for example, random(7)") from None
 
 
 def _shorten(word: str) -> str:
@@ -166,7 +179,7 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
         if dtype.kind in "iu":
             lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
             if not lowest <= int(text) <= highest:
-                raise OverflowError(f"{text} is out of range; {dtype} has {lowest} to {highest}")
+                raise OverflowError(f"{text} is out of range; allowed are {lowest} to {highest}")
         with np.errstate(all="ignore"):
             value: np.generic = np.array([text]).astype(dtype)[0]
     except ValueError:

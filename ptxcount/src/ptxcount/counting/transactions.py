@@ -154,7 +154,7 @@ def count_wavefronts(addresses: Array, lanes: Array | None, width: int) -> Array
 
 
 def _count_grouped_wavefronts(addresses: Array, active: Array, width: int, word_count: int) -> Array:
-    """Count the wavefronts if lanes that access ``word_count`` words in all are served together."""
+    """Count the wavefronts if groups of lanes are served together; a group accesses ``word_count`` words in all."""
     words = (addresses >> 2)[:, :, None] + np.arange(max(width // WORD, 1))
     words = np.sort(np.where(active[:, :, None], words, -1).reshape(-1, word_count), axis=1)
     new = words >= 0

@@ -76,7 +76,7 @@ def iter_counted_loops(kernel: Entry, flow: Flow) -> Iterator[CountedLoop]:
 
 
 def _parse_loop(code: Sequence[Instruction], block: BasicBlock) -> CountedLoop | None:
-    """Return the loop that a basic block is, if one comparison of it decides whether it goes on."""
+    """Return the loop that a basic block is, if one comparison in it decides whether the loop goes on; else None."""
     *body, branch = code[block.start : block.stop]
     guard = branch.guard
     if guard is None or guard.negated or any(guard.name in instruction.reads for instruction in body):

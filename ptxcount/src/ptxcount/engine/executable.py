@@ -137,9 +137,9 @@ def prepare_executable(program: Program, entry: str) -> Executable:
 
 
 def _bind_kernel(kernel: Entry) -> tuple[Entry, Flow, list[Step]]:
-    """Return the kernel with its loops unrolled, its control flow, and the step of each instruction.
+    """Return the kernel, its control flow, and the step of each instruction, with the effects of ptxas.
 
-    Replace instructions by facts of the kernel.
+    Loops are unrolled if ptxas unrolls them. Atomics and loads get steps that depend on the code around them.
     """
     with np.errstate(all="ignore"):
         steps = [bind_instruction(instruction) for instruction in kernel.instructions]

@@ -156,13 +156,18 @@ def _place_variables(kernel: Executable, options: LaunchOptions, memories: _Memo
             content = _convert_variable(variable, value, layout)
         unset = value is None and variable.space == "const" and not variable.initial
         target = memories.constants if variable.space == "const" else memories.memory
-        symbols[variable.name] = target.add(content, variable.name, unset=unset)
+        symbols[variable.name] = target.add(content, _find_plain_name(variable.name), unset=unset)
     generic_addresses = {v.name: window_base(v.space) + symbols.get(v.name, 0) for v in usable} | functions
     for variable, content in initial_contents:
         _write_addresses(variable, content, generic_addresses)
     if kernel.allocates_stack:
         symbols[STACK.name] = -(-sizes["local"] // 16) * 16
         sizes["local"] = symbols[STACK.name] + STACK_BYTES
+
+
+def _find_plain_name(name: str) -> str:
+    """Return the C++ name of a variable; the mangled name if it has template arguments."""
+    return name if "<" in demangle(name) else source_name(name)
 
 
 def _make_initial_content(variable: Variable) -> Array:
@@ -214,10 +219,10 @@ def _watch_races(
 
 
 def _resolve_arrays(names: set[str], memory: ArrayMemory, parameters: Mapping[str, bytes]) -> set[str]:
-    """Add the names of the arrays that parameters point to, to the names of parameters and variables."""
+    """Return the plain names of variables among ``names``, and the names of the arrays that parameters point to."""
     contents = [parameters[name] for name in names & parameters.keys()]
     words = b"".join(content[: len(content) // 8 * 8] for content in contents)  # without an incomplete last word
-    return names | _find_arrays({*np.frombuffer(words, np.int64).tolist()}, memory)
+    return {_find_plain_name(name) for name in names} | _find_arrays({*np.frombuffer(words, np.int64).tolist()}, memory)
 
 
 def _find_arrays(addresses: Set[int], memory: ArrayMemory) -> set[str]:
@@ -233,7 +238,7 @@ def _match_variables(
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
-        suffixed = [candidate for candidate in names if f"::{source_name(candidate)}".endswith(f"::{name}")]
+        suffixed = [candidate for candidate in names if f"::{_find_plain_name(candidate)}".endswith(f"::{name}")]
         matches = [name] if name in names else suffixed
         if len(matches) != 1:
             raise LaunchError(_describe_mismatch(name, matches, names))
@@ -243,7 +248,7 @@ def _match_variables(
 
 def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) -> str:
     candidates = matches or names
-    texts = [source_name(candidate) for candidate in candidates]
+    texts = [_find_plain_name(candidate) for candidate in candidates]
     shown = ", ".join(texts if len({*texts}) == len(texts) else candidates)
     if matches:
         return f"{len(matches)} variables of the kernel end in ::{name}; name one of {shown}"
@@ -254,16 +259,14 @@ def _describe_mismatch(name: str, matches: Sequence[str], names: Sequence[str]) 
 
 def _convert_variable(variable: Variable, value: KernelArgument, layout: ArgumentLayout) -> Array:
     """Return a value as memory: a copy for a constant, else a given array itself, so stores change the array."""
+    name = f"the value of variable {_find_plain_name(variable.name)}"
     if not isinstance(value, np.ndarray):
-        value = np.frombuffer(bytearray(layout.encode_argument(value, f"variable {variable.name}")), np.uint8)
+        value = np.frombuffer(bytearray(layout.encode_argument(value, name)), np.uint8)
     if variable.size not in (None, value.nbytes):  # None: another file defines the variable
-        size = count_noun(value.nbytes, "byte")
-        raise LaunchError(
-            f"the value of variable {source_name(variable.name)} has {size}; it must have {variable.size}"
-        )
+        raise LaunchError(f"{name} has {count_noun(value.nbytes, 'byte')}; it must have {variable.size}")
     if variable.space != "const":
         if not value.flags.c_contiguous:
-            raise LaunchError(f"the value of variable {source_name(variable.name)} is not C-contiguous; pass a copy")
+            raise LaunchError(f"{name} is not C-contiguous; pass a copy")
         return value
     array = np.array(value, order="C")
     array.flags.writeable = False

@@ -46,8 +46,8 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
     """Raise `LaunchError` if an SM of the architecture cannot hold a block of the kernel.
 
     ptxas reports the registers per thread, with nvcc's ``flags``. Registers are not checked if ptxas is missing or
-    fails, or if even 255 per thread would fit. Shared memory is not checked for an architecture that
-    `find_multiprocessor` does not know. Also raises the errors of `load_executable`.
+    fails, if even 255 per thread would fit, or for more threads than `check_dimensions` allows. Shared memory is not
+    checked for an architecture that `find_multiprocessor` does not know. Also raises the errors of `load_executable`.
     """
     threads = prod(block)
     variables = load_executable(ptx, entry).variables
@@ -58,7 +58,7 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
         needed = f"a block needs {shared} bytes of shared memory, {dynamic_shared} of them dynamic"
         remedy = "use smaller tiles, or --arch for a GPU that allows more"
         raise LaunchError(f"{needed}; {arch} allows {multiprocessor.shared_of_block}; {remedy}")
-    if threads <= WARP * architectures.fit_warps(_MAX_REGISTERS):
+    if not WARP * architectures.fit_warps(_MAX_REGISTERS) < threads <= MAX_THREADS:
         return
     resources = ptxas.assemble(ptx, flags, arch).get(entry)
     if resources is None:

@@ -31,7 +31,7 @@ from ..util.grammar import count_noun
 MAX_INSTRUCTIONS = 200_000
 #: Advice for a function without a body: another file may define it, but ptxcount does not link files.
 _ONE_FILE = 'one file must contain all functions that a kernel calls: add #include "other.cu"'
-#: Modifier of an instruction whose last operand is a cache eviction policy. Modifier and operand are removed.
+#: Modifier of an instruction whose last operand is its cache eviction policy.
 _POLICY = "L2::cache_hint"
 #: State spaces of parameters of kernels and of calls.
 _PARAMETERS = frozenset(("param", "param::entry", "param::func"))
@@ -101,14 +101,14 @@ class _Inliner:
             self._lower_instruction(copy)
 
     def _adapt_instruction(self, instruction: Instruction) -> Instruction:
-        """Return an instruction with the names of this copy, without a cache policy, and with jumps for returns."""
+        """Return an instruction with the names of this copy, with its policy as an attribute, and jumps for returns."""
         copy = instruction
-        if _POLICY in copy.modifiers:
-            modifiers = tuple(modifier for modifier in copy.modifiers if modifier != _POLICY)
-            copy = replace(copy, modifiers=modifiers, operands=copy.operands[:-1])
         if self._callers:
             guard = copy.guard and replace(copy.guard, name=copy.guard.name + self._suffix)
             copy = replace(copy, guard=guard, operands=tuple(map(self._rename_operand, copy.operands)))
+        if _POLICY in copy.modifiers and copy.operands:
+            modifiers = tuple(modifier for modifier in copy.modifiers if modifier != _POLICY)
+            copy = replace(copy, modifiers=modifiers, operands=copy.operands[:-1], policy=copy.operands[-1])
         if self._callers and copy.opcode == "ret":
             return replace(copy, opcode="bra", modifiers=(), operands=(Symbol(f"{self._suffix}ret"),))
         if copy.opcode in ("ld", "st") and not _PARAMETERS.isdisjoint(copy.modifiers):

@@ -1,9 +1,10 @@
 """Vector loads that ptxas makes narrower, because nothing reads some of their elements.
 
-Machine code of nvcc 13.0.88 for sm_80, sm_90 and sm_100: weak loads of up to 16 bytes, beside those of shared memory
-(`merging`). Elements of a byte stay together. Elements of two bytes stay together unless one load of up to four bytes
-has all that is read. Other elements are loaded by aligned pairs, and alone; but from global memory three of four are
-loaded together with the fourth. A load has the elements that are read of loads that repeat it (`removed_loads`).
+Machine code of nvcc 13.0.88 for sm_80, sm_90 and sm_100: weak loads of up to 16 bytes, from global, local or generic
+addresses; `merging` has those from shared memory. Elements of a byte stay together. Elements of two bytes stay together
+unless one load of up to four bytes has all that is read. Other elements are loaded by aligned pairs, and alone; but
+from global memory three of four are loaded together with the fourth. A load has the elements that are read of loads
+that repeat it (`removed_loads`).
 """
 
 from collections import defaultdict

@@ -7,6 +7,7 @@ value that an earlier basic block has, or that is part of a wider one.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
 
 from ..machine.polls import is_strong
 from ..ptx.flow import BasicBlock
@@ -16,14 +17,20 @@ from .shared_accesses import breaks_loads
 
 #: Loads of these types extend the sign: the other types of their sizes differ.
 _SIGNED = ("s8", "s16")
-#: Modifiers and address of a load.
-_Source = tuple[tuple[str, ...], AddressSum]
+
+
+class _Source(NamedTuple):
+    """Source of a load: modifiers, address, and the cache eviction policy: a register, or the known policy in it."""
+
+    modifiers: tuple[str, ...]
+    address: AddressSum
+    policy: object
 
 
 def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]) -> dict[int, int]:
     """Return the places of loads that ptxas removes, and that of the load which each repeats: itself if it is unread.
 
-    Repeated loads are found in global memory only. Loads with several cache policies count as equal.
+    Repeated loads are found in global memory only.
     """
     read = {name for instruction in code for name in instruction.reads}
     loads = {place for place, load in enumerate(code) if load.opcode == "ld" and len(load.operands) == 2}
@@ -35,7 +42,13 @@ def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]
     addresses = {place: address for place in modifiers if isinstance(address := code[place].operands[1], Address)}
     bases = [address.base for address in addresses.values()]
     sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
-    sources = {place: (modifiers[place], _sum_address(address, sums)) for place, address in addresses.items()}
+    policies = _find_policies(code)
+    sources = {
+        place: _Source(
+            modifiers[place], _sum_address(address, sums), policies.get(code[place].policy, code[place].policy)
+        )
+        for place, address in addresses.items()
+    }
     always = _find_true_guards(code)
     removed = {place: place for place in unread}
     for block in blocks:
@@ -54,14 +67,14 @@ def _find_repeated(
     users = defaultdict[str, set[_Source]](set)
     for place in range(block.start, block.stop) if sources else ():
         instruction, source = code[place], sources.get(place)
-        loaded_sources = constant if source and "nc" in source[0] else plain
+        loaded_sources = constant if source and "nc" in source.modifiers else plain
         if source in loaded_sources:
             repeated[place] = loaded_sources[source]
         if breaks_loads(instruction, "global"):
             plain.clear()
         if source and instruction.guard in always:
             loaded_sources.setdefault(source, place)
-            for operand, _ in source[1].terms:
+            for operand in (source.policy, *(operand for operand, _ in source.address.terms)):
                 users[getattr(operand, "name", "")].add(source)
         for name in instruction.writes & users.keys():
             for changed in users.pop(name):
@@ -79,6 +92,19 @@ def _normalize(load: Instruction) -> tuple[str, ...]:
     """Return the modifiers without those that change nothing."""
     *names, kind = load.modifiers
     return (*(name for name in names if name != "weak"), kind if kind in _SIGNED else kind[1:])
+
+
+def _find_policies(code: Sequence[Instruction]) -> dict[Operand | None, tuple[str, tuple[Operand, ...]]]:
+    """Return the policy in each register that gets only one, as a ``createpolicy``'s name and operands.
+
+    The register may also be set to a number, as Triton does before each ``createpolicy``.
+    """
+    values = defaultdict[Operand | None, set[tuple[str, tuple[Operand, ...]]]](set)
+    for instruction in code:
+        if instruction.writes and not (instruction.opcode == "mov" and isinstance(instruction.operands[-1], Immediate)):
+            values[instruction.operands[0]].add((instruction.name, instruction.operands[1:]))
+    policies = {register: next(iter(choices)) for register, choices in values.items() if len(choices) == 1}
+    return {register: policy for register, policy in policies.items() if policy[0].startswith("createpolicy")}
 
 
 def _find_true_guards(code: Sequence[Instruction]) -> set[Operand | None]:

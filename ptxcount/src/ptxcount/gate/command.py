@@ -123,8 +123,8 @@ def _pin_counts(options: argparse.Namespace) -> int:
     except LaunchError as error:  # the invalid file is replaced
         print(escape_unprintable(str(error)))
         lock = pins.NO_LOCK
-    known = [counts for counts in launch_counts if lock.find_launch(counts) is not None]
-    differences = [difference for counts in known for difference in pins.compare_launch(counts, lock)]
+    pinned_counts = [counts for counts in launch_counts if lock.find_launch(counts) is not None]
+    differences = [difference for counts in pinned_counts for difference in pins.compare_launch(counts, lock)]
     is_refused = any(difference.code == RISE for difference in differences) and not options.accept
     unwaived = _find_unwaived(options.folder, launch_counts)  # before writing: it raises for an invalid directive
     if not is_refused:
@@ -171,35 +171,42 @@ def _check_counts(options: argparse.Namespace) -> int:
     lock = pins.read_lock(options.folder)
     changed_lock = pins.read_lock_at(options.changed) if options.changed else None
     launches = read_launches(options.folder)
-    launch_counts, findings = count_launches(launches)
-    is_complete = not findings
+    launch_counts, failures = count_launches(launches)
     directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
+    findings, counted_lines = [*failures], set[tuple[str, int]]()
     for counts in launch_counts:
         findings += limits.check_limits(counts, directives)
         if lock is not None:
             findings += pins.compare_launch(counts, lock)
         findings += _select_warnings(counts, changed_lock, wants_advice=options.advise)
-    if is_complete:
+    if not failures:  # else a pinned launch, a limit or a waiver that seems unused may belong to a launch that failed
         findings += directives.iter_unused_limits()
-        gone = [] if lock is None else lock.list_removed(launch_counts)
-        text = f"pinned, but no longer in {FILE}: run {_PIN}"
-        findings += [Diagnostic(pins.FILE, 1, GONE, text, launch=label) for label in gone]
-    counted_lines: set[tuple[str, int]] = set()
-    if is_complete:  # else a waiver without a finding may be for a launch that failed
+        findings += _list_gone(lock or pins.NO_LOCK, launch_counts)
         counted_lines = {(row["file"], row["line"] or 0) for counts in launch_counts for row in counts.lines}
     reported = _merge_repeated(directives.apply_waivers(findings, counted_lines=counted_lines))
     reported = _name_causes(reported, launches, launch_counts, lock or pins.NO_LOCK)
-    if lock is None:
-        reported.append(Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned: run {_PIN}, and commit {pins.FILE}"))
-    elif any(finding.code in (RISE, FALL) for finding in reported) and lock.nvcc not in ("", nvcc_release()):
-        now = f"nvcc is {nvcc_release() or 'none'} now"
-        text = f"counts were pinned with nvcc {lock.nvcc}, but {now}: this may change counts"
-        reported.append(Diagnostic(pins.FILE, 1, OTHER_COMPILER, text, "note"))
+    reported += _judge_lock(lock, reported)
     code = _report_findings([*map(_add_remedy, reported)], launch_counts, options)
     if code == 0:
         stream = sys.stdout if options.format == "text" else sys.stderr  # other formats are for programs
         stream.write(f"{count_noun(len(launches), 'launch')} passed\n")
     return code
+
+
+def _list_gone(lock: pins.Lock, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
+    text = f"pinned, but no longer in {FILE}: run {_PIN}"
+    return [Diagnostic(pins.FILE, 1, GONE, text, launch=label) for label in lock.list_removed(launch_counts)]
+
+
+def _judge_lock(lock: pins.Lock | None, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return a finding if there is no lock file, or a note if counts changed that another nvcc pinned."""
+    if lock is None:
+        return [Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned: run {_PIN}, and commit {pins.FILE}")]
+    if lock.nvcc in ("", nvcc_release()) or not any(finding.code in (RISE, FALL) for finding in findings):
+        return []
+    now = f"nvcc is {nvcc_release() or 'none'} now"
+    text = f"counts were pinned with nvcc {lock.nvcc}, but {now}: this may change counts"
+    return [Diagnostic(pins.FILE, 1, OTHER_COMPILER, text, "note")]
 
 
 def _select_warnings(counts: LaunchCounts, changed_lock: pins.Lock | None, *, wants_advice: bool) -> list[Diagnostic]:

@@ -129,30 +129,32 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     cached = count_cache.load_or_count(
         launch, compilation.ptx, declared_names, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
-    row_files = {os.path.realpath(row["file"]) for row in cached["lines"] if row["file"]}
-    find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(recipe))))
-    rows = [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in cached["lines"]]
     declaration = _find_declaration(cached["kernel"], files, launch.folder)
+    rows = _add_line_texts(cached["lines"], recipe)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
-
-    def relative_path(file: str | None) -> str:
-        return _format_path(file or launch.file, launch.folder)
-
-    warnings = []
-    for code, text, places in cached["warnings"]:
-        first, *more_places = ((relative_path(file), line or 1) for file, line in places)
-        warnings.append(Diagnostic(*first, code, text, "warning", launch.label, tuple(more_places)))
     resources = {f"{access['space']}_{access['kind']}_bytes": access["bytes"] for access in cached["machine"]}
     return LaunchCounts(
         launch,
         _describe_launch(launch, cached["kernel"]),
         cached["totals"] | resources,
-        [row | {"file": relative_path(row["file"])} for row in rows],
-        warnings,
+        [row | {"file": _format_path(row["file"] or launch.file, launch.folder)} for row in rows],
+        [_make_warning(launch, *warning) for warning in cached["warnings"]],
         files,
         (declaration["file"] or launch.file, declaration["line"]),
     )
+
+
+def _add_line_texts(rows: list[dict[str, Any]], recipe: Recipe) -> list[dict[str, Any]]:
+    """Return rows with the texts of their lines, which are read only from files of the compilation."""
+    row_files = {os.path.realpath(row["file"]) for row in rows if row["file"]}
+    find_lines = read_source_lines(map(Path, row_files.intersection(_resolve_files(recipe))))
+    return [row | {"text": find_line_text(row["file"], row["line"], find_lines)} for row in rows]
+
+
+def _make_warning(launch: Launch, code: str, text: str, places: Sequence[tuple[str | None, int | None]]) -> Diagnostic:
+    paths = [(_format_path(file or launch.file, launch.folder), line or 1) for file, line in places]
+    return Diagnostic(*paths[0], code, text, "warning", launch.label, tuple(paths[1:]))
 
 
 def _describe_launch(launch: Launch, kernel: str) -> str:

@@ -52,6 +52,11 @@ class Launch(_LaunchTable, frozen=True, kw_only=True):
 
 
 _KEYS = ", ".join(_LaunchTable.__struct_fields__)
+#: Terms of msgspec's errors -> the terms of TOML.
+_TERMS = {
+    " | null": "", "`object`": "`table`", " matching regex '^[^\\\\0]*$'": " without NUL",
+    " matching regex '^[^\\\\0]+$'": ", not empty and without NUL",
+}  # fmt: skip
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*launch[ \t]*\]\]", re.MULTILINE)
 _ERROR_LINE = re.compile(r"\(at line (\d+),")
 
@@ -108,11 +113,21 @@ def _parse_launch(folder: Path, number: int, table: Any, line: int) -> Launch:
     try:
         entry = msgspec.convert(table, _LaunchTable)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise TableError(f"{location}: {error}; the keys of a launch are {_KEYS}", line) from None
+        raise TableError(f"{location}: {_explain_invalid(error)}", line) from None
     if not entry.name.isprintable():
         raise TableError(f"{location}: the name {entry.name!r} has unprintable characters; use printable ones", line)
     extents = {name: _expand_extent(getattr(entry, name)) for name in ("grid", "block")}
     return Launch(folder=folder, line=line, **{**msgspec.structs.asdict(entry), **extents})
+
+
+def _explain_invalid(error: Exception) -> str:
+    """Return msgspec's text about a launch, after the key of the value; about wrong keys, with the allowed ones."""
+    text, _, place = str(error).partition(" - at ")
+    if not place or "field" in text:
+        return f"{text}; the keys of a launch are {_KEYS}"
+    for term, plain in _TERMS.items():
+        text = text.replace(term, plain)
+    return f"{place.strip('`').removeprefix('$.')}: {text}"
 
 
 def _expand_extent(extent: int | list[int]) -> list[int]:

@@ -172,7 +172,7 @@ def _parse_lock(text: bytes, name: str) -> Lock:
     try:
         return msgspec.json.decode(text, type=Lock)
     except (ValueError, RecursionError) as error:
-        raise LockError(f"{name}: {error}; run ptxcount pin to replace the file") from None
+        raise LockError(f"{name} is no lock file of ptxcount: {error}; run ptxcount pin to replace the file") from None
 
 
 def read_lock_at(revision: str) -> Lock:

@@ -33,7 +33,9 @@ def _bind_atomic(instruction: Instruction) -> Step | None:
     space, count, kind, names = decode_access(instruction, allows_others=True)
     operation = find_operation(instruction, names, kind)
     if count > 1 and operation.operands > 1:
-        raise unsupported(instruction, f".{names[0]} does not exist for vectors")
+        raise unsupported(
+            instruction, f".{names[0]} does not exist for vectors; remove .v{count}, or use another operation"
+        )
     if space not in (None, *_SPACES):
         raise unsupported(instruction, f"{space} memory has no atomics; global and shared memory have")
     has_target = instruction.opcode == "atom"
@@ -98,20 +100,12 @@ class _Atomic:
         size, report = self.kind.size * self.count, chunk.make_reporter()
         memory = chunk.find_memory(space)
         for units, index, selected in memory.find_atomic_cells(address, size, chunk.active, report, chunk.shape):
-            cells = units.view(self.kind.dtype)
-            threads = tuple(axis[selected] for axis in positions)
-            arguments = [value[selected] for value in values]
+            cells, threads = units.view(self.kind.dtype), tuple(axis[selected] for axis in positions)
             for element, result in enumerate(results):
-                own_arguments = arguments if self.count == 1 else arguments[element : element + 1]
+                arguments = [value[selected] for value in values[element :: self.count]]
                 places = index * self.count + element
-                old = self._apply(space, cells, places, own_arguments)
-                result[threads] = old
-                is_unchanged = cells[places] == old
-                may_poll[threads] |= is_unchanged
-                if self.returns and is_unchanged.all():  # a loop may be waiting for other threads
-                    chunk.spins += 1
-                elif self.is_swap:
-                    chunk.has_written, chunk.spins = True, 0
+                result[threads] = self._apply(chunk, space, cells, places, arguments)
+                may_poll[threads] |= cells[places] == result[threads]
         chunk.shared.order_blocks(chunk.active)
         if size == 2:
             self._count_swap_rounds(chunk, space, address, results[0][positions], values)
@@ -119,11 +113,17 @@ class _Atomic:
             chunk.record_polling(space, "atomic", size, address, cost=self.cost, may_poll=may_poll)
         return results
 
-    def _apply(self, space: str, cells: Array, places: Array, arguments: list[Array]) -> Array:
+    def _apply(self, chunk: Chunk, space: str, cells: Array, places: Array, arguments: list[Array]) -> Array:
+        """Update ``cells[places]`` and return the old values; note if the chunk wrote memory, or may poll."""
         operation = self.operation
         if self.is_float_sum and space == "global":
             operation = choose_sum(operation, cells[places], *arguments)
-        return apply_operation(operation, cells, places, arguments, returns=self.returns)
+        old = apply_operation(operation, cells, places, arguments, returns=self.returns)
+        if self.returns and (cells[places] == old).all():  # a loop may be waiting for other threads
+            chunk.spins += 1
+        else:
+            chunk.has_written, chunk.spins = True, 0
+        return old
 
     def _count_swap_rounds(self, chunk: Chunk, space: str, address: Value, old: Array, operands: list[Array]) -> None:
         """Count a 16-bit atomic: a load, then a CAS on the 32-bit word for each round of `_iter_swap_rounds`."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..lanes.symbolic_values import SUM_RULES, Value, dense
 from ..machine.chunk import Chunk
-from ..ptx.program import TYPES, Instruction, Register, Type
+from ..ptx.program import TYPES, Instruction, Register, Type, format_operand
 from ..util.errors import PtxError, PtxSyntaxError, UnsupportedInstructionError
 from . import (  # noqa: F401 -- their binders register themselves
     atomic,
@@ -61,7 +61,6 @@ _OPTIONS: tuple[frozenset[str], ...] = (
     frozenset({"ftz", "sat", "rn", "approx", "full", "relu"}),
 )
 _REASONS = {
-    "bra": "the target must be a label of this kernel",
     "brx": "it needs a table of this kernel, and an index within it",
     "multimem": "ptxcount simulates one GPU, which has no multicast addresses; use ld, red, st or cp",
     "tensormap": "ptxcount executes only .replace.tile and .cp_fenceproxy",
@@ -100,6 +99,9 @@ def _find_step(instruction: Instruction) -> Step:
             return step
     if instruction.opcode in _TABLE_OPCODES:
         return _bind_computation(instruction)
+    if instruction.opcode == "bra" and instruction.operands:
+        target = format_operand(instruction.operands[0])
+        raise unsupported(instruction, f"its target is {target}; it must be a label of this kernel")
     known_forms = explain_forms(instruction.opcode) or "ptxcount has no such instruction"
     raise unsupported(instruction, _REASONS.get(instruction.opcode, known_forms))
 

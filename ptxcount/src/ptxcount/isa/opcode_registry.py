@@ -18,8 +18,12 @@ Step = Callable[[Chunk], None]
 Binder = Callable[[Instruction], "Step | None"]
 #: Binders that `op` registers for complete names, by opcode. They are tried first; a name matches only one.
 FORMS: dict[str, list[Binder]] = {}
-#: Names of these forms by opcode, as regular expressions.
+#: Names of these forms by opcode, as the PTX ISA writes them.
 _FORM_NAMES: dict[str, list[str]] = {}
+#: A group in a regular expression without groups in it, and its repetition.
+_GROUP = re.compile(r"\(([^()]*)\)(\?|\{0,2\})?")
+#: ``.satfinite`` and perhaps ``.relu``, in any order.
+_SATURATED = "(.satfinite(?:.relu)?|.relu.satfinite)"
 #: Other binders (`binds`), by opcode. Each returns None for instructions of all others, so their order is irrelevant.
 BINDERS: dict[str, list[Binder]] = {}
 
@@ -69,7 +73,7 @@ def op(name: str, operands: str, *, sums: bool = False) -> Callable[[Callable[..
 
         for opcode in opcodes:
             FORMS.setdefault(opcode, []).append(binder)
-            _FORM_NAMES.setdefault(opcode, []).append(name.replace("(?:", "("))
+            _FORM_NAMES.setdefault(opcode, []).append(_format_form(name))
         return compute
 
     return register
@@ -86,8 +90,22 @@ def allow_clamps(name: str) -> str:
 
     ``[saturated]`` is the same, but requires ``.satfinite``.
     """
-    saturated = "(.satfinite(?:.relu)?|.relu.satfinite)"
-    return name.replace("[clamps]", "((?:.relu|.satfinite){0,2})").replace("[saturated]", saturated)
+    return name.replace("[clamps]", "((?:.relu|.satfinite){0,2})").replace("[saturated]", _SATURATED)
+
+
+def _format_form(name: str) -> str:
+    """Write a name of `op` as the PTX ISA does: ``(.to)?.(u32|u64)`` -> ``{.to}.{u32,u64}``."""
+    text, longer = name.replace(_SATURATED, ".satfinite{.relu}").replace("(?:", "("), ""
+    while text != longer:  # from the innermost groups on
+        text, longer = _GROUP.sub(_format_group, text), text
+    return text
+
+
+def _format_group(group: re.Match[str]) -> str:
+    content, repetition = group.groups()
+    if repetition == "{0,2}":
+        return "".join(f"{{{word}}}" for word in content.split("|"))
+    return f"{{{content.replace('|', ',')}}}" if repetition or "|" in content else content
 
 
 def _parse_types(words: str, match: re.Match[str]) -> tuple[list[Type], int]:

@@ -28,7 +28,7 @@ from ..ptx.program import (
     iter_leaves,
 )
 from ..util.errors import UnsupportedInstructionError
-from ..util.grammar import count_noun
+from ..util.grammar import count_noun, join_choices
 
 Reader = Callable[[Chunk], Value]
 #: Internal registers: the condition code, and the used bytes of a thread's stack.
@@ -76,8 +76,8 @@ def choose_modifier(instruction: Instruction, allowed: Collection[str]) -> str:
 def expect_count(instruction: Instruction, *counts: int) -> None:
     """Raise `UnsupportedInstructionError` unless the number of operands is one of ``counts``."""
     if len(instruction.operands) not in counts:
-        allowed = " or ".join(map(str, counts))
-        raise unsupported(instruction, f"it has {count_noun(len(instruction.operands), 'operand')}; it needs {allowed}")
+        given = f"it has {count_noun(len(instruction.operands), 'operand')}"
+        raise unsupported(instruction, f"{given}; it needs {join_choices(counts)}")
 
 
 def make_count_error(

@@ -63,7 +63,7 @@ class AddressMap:
         another byte order than this machine, or holds Python objects.
         """
         if not array.dtype.isnative or array.dtype.hasobject:
-            needed = "it must hold numbers in the byte order of this machine: pass a copy"
+            needed = "it must hold numbers in the byte order of this machine; convert it with astype"
             raise LaunchError(f"{name} is an array of {array.dtype}; {needed}")
         region = Region(self._next, array.reshape(-1).view(np.uint8), name, array.flags.writeable, unset)
         if self._distinct:

@@ -46,7 +46,7 @@ _ADDRESS = np.dtype("u8")
 
 
 def total_bytes(argument: KernelArgument) -> int:
-    """Sum the bytes of all arrays and scalars in an argument."""
+    """Sum the bytes of all arrays and scalars in an argument; 0 for None."""
     if argument is None:
         return 0
     if isinstance(argument, Mapping):
@@ -89,31 +89,39 @@ class ArgumentLayout:
         """Return the dtype of an argument's bytes, and the value that `_encode_value` encodes."""
         if argument is None:
             return _ADDRESS, 0
-        if isinstance(argument, Mapping) and {*argument} == {POINTER}:
-            pointee = argument[POINTER]
-            if not isinstance(pointee, np.ndarray):
-                content = _encode_value(*self._lay_out(pointee, f"*{name}"))
-                pointee = np.frombuffer(bytearray(content), np.uint8)
-            return _ADDRESS, self._place_array(pointee, name)
-        if isinstance(argument, Mapping) and argument:
-            parts = {key: self._lay_out(member, f"{name}.{key}") for key, member in argument.items()}
-            dtype = np.dtype([(key, kind) for key, (kind, _) in parts.items()], align=True)
-            return dtype, tuple(value for _, value in parts.values())
-        if isinstance(argument, list) and argument:
-            elements = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(argument)]
-            types = {str(element_type) for element_type, _ in elements}
-            if len(types) > 1:
-                raise LaunchError(f"{name} is a list of {' and '.join(sorted(types))}; all elements must have one type")
-            return np.dtype((elements[0][0], (len(elements),))), [value for _, value in elements]
-        if isinstance(argument, ArrayDescriptor):
-            handle = self._bind_descriptor(argument, name)
-            return np.dtype((np.void, argument.size)), np.void(handle.to_bytes(argument.size, "little"))
         if isinstance(argument, np.ndarray):
             return _ADDRESS, self._place_array(argument, name)
         if isinstance(argument, np.generic):
             return argument.dtype, argument
+        if isinstance(argument, ArrayDescriptor):
+            handle = self._bind_descriptor(argument, name)
+            return np.dtype((np.void, argument.size)), np.void(handle.to_bytes(argument.size, "little"))
+        if isinstance(argument, Mapping) and {*argument} == {POINTER}:
+            return _ADDRESS, self._place_pointee(argument[POINTER], name)
+        if isinstance(argument, Mapping) and argument:
+            return self._lay_out_members(argument, name)
+        if isinstance(argument, list) and argument:
+            return self._lay_out_elements(argument, name)
         problem = "is an empty" if isinstance(argument, list | Mapping) else "has the type"
         raise LaunchError(f"{name} {problem} {type(argument).__name__}; pass an array or a NumPy scalar")
+
+    def _place_pointee(self, pointee: KernelArgument, name: str) -> int:
+        if not isinstance(pointee, np.ndarray):
+            content = _encode_value(*self._lay_out(pointee, f"*{name}"))
+            pointee = np.frombuffer(bytearray(content), np.uint8)
+        return self._place_array(pointee, name)
+
+    def _lay_out_members(self, members: Mapping[str, KernelArgument], name: str) -> tuple[np.dtype[Any], Any]:
+        parts = {key: self._lay_out(member, f"{name}.{key}") for key, member in members.items()}
+        dtype = np.dtype([(key, kind) for key, (kind, _) in parts.items()], align=True)
+        return dtype, tuple(value for _, value in parts.values())
+
+    def _lay_out_elements(self, elements: list[KernelArgument], name: str) -> tuple[np.dtype[Any], Any]:
+        parts = [self._lay_out(element, f"{name}[{place}]") for place, element in enumerate(elements)]
+        types = {str(element_type) for element_type, _ in parts}
+        if len(types) > 1:
+            raise LaunchError(f"{name} is a list of {' and '.join(sorted(types))}; all elements must have one type")
+        return np.dtype((parts[0][0], (len(parts),))), [value for _, value in parts]
 
     def _bind_descriptor(self, descriptor: ArrayDescriptor, name: str) -> int:
         handle = FIRST_HANDLE + len(self._descriptors)

@@ -34,35 +34,35 @@ class ClusterRaces:
         self._ordered[slice(None) if rows is None else rows] = self._now
 
     def record_access(
-        self, kind: str, owner: Array, block: Array, flat: Array, source: Source, stored: StoredValues | None
+        self, kind: str, owner: Array, block: Array, cells: Array, source: Source, stored: StoredValues | None
     ) -> Race | None:
         """Record the accesses of an instruction; return a race with another block, or None.
 
-        Each access is by a ``block`` to the memory of an ``owner``; ``flat`` are `Places.cells`. With
+        Each access is by a ``block`` to the memory of an ``owner``; ``cells`` are `Places.cells`. With
         ``stored`` values, a store that does not change memory races only with atomics.
         """
         self._now += 1
         line = self._sources.setdefault(source, len(self._sources))
-        blocks, owners = (spread(rows[:, None], flat.shape) for rows in (block, owner))
+        blocks, owners = (spread(rows[:, None], cells.shape) for rows in (block, owner))
         race = None
         for earlier_kind in CONFLICTING_KINDS[kind]:
             if earlier_kind in self._touched and race is None:
-                race = self._find_earlier_race(earlier_kind, flat, blocks, owners, stored)
+                race = self._find_earlier_race(earlier_kind, cells, blocks, owners, stored)
         if kind not in self._touched:
             self._touched[kind] = np.zeros((5, len(self._ordered), self._units), np.int32)
         last = self._touched[kind].reshape(5, -1)
         own = blocks == owners
-        last[_OWN_TIME, flat[own]], last[_OWN_LINE, flat[own]] = self._now, line
-        last[_FAR_TIME, flat[~own]], last[_FAR_LINE, flat[~own]] = self._now, line
-        last[_FAR_BLOCK, flat[~own]] = blocks[~own]
+        last[_OWN_TIME, cells[own]], last[_OWN_LINE, cells[own]] = self._now, line
+        last[_FAR_TIME, cells[~own]], last[_FAR_LINE, cells[~own]] = self._now, line
+        last[_FAR_BLOCK, cells[~own]] = blocks[~own]
         if kind == "store" and race is None:
-            race = self._find_store_race(last[:, flat], blocks, stored)
+            race = self._find_store_race(last[:, cells], blocks, stored)
         return race
 
     def _find_earlier_race(
-        self, earlier_kind: str, flat: Array, blocks: Array, owners: Array, stored: StoredValues | None
+        self, earlier_kind: str, cells: Array, blocks: Array, owners: Array, stored: StoredValues | None
     ) -> Race | None:
-        earlier = self._touched[earlier_kind].reshape(5, -1)[:, flat]
+        earlier = self._touched[earlier_kind].reshape(5, -1)[:, cells]
         ordered = self._ordered[blocks]
         by_owner = (blocks != owners) & (earlier[_OWN_TIME] > ordered)
         races = by_owner | ((earlier[_FAR_TIME] > ordered) & (earlier[_FAR_BLOCK] != blocks))

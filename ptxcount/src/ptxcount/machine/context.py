@@ -23,7 +23,7 @@ class Context:
     memory: ArrayMemory
     constants: ArrayMemory
     parameters: ArrayMemory
-    #: Addresses of variables, parameters, functions and the `GRID_WORKSPACE` by name.
+    #: Addresses of variables, parameters, functions, the stack and the `GRID_WORKSPACE` by name.
     symbols: dict[str, int]
     #: Reasons why some variables have no address, by the name of the variable.
     unavailable: dict[str, str]
@@ -72,7 +72,6 @@ class Context:
     #: Maximum seconds of the launch, and its deadline, by `time.monotonic`.
     time_limit: float = float("inf")
     deadline: float = float("inf")
-    #: Progress of the launch.
     progress: LaunchProgress = field(default_factory=lambda: LaunchProgress(STALL_LIMIT))
     #: Address of the heap of ``malloc``; 0 before the first call.
     heap: int = 0

@@ -29,7 +29,7 @@ class ArrayMemory(AddressMap):
         return sum(region.count_read() for region in self._regions), int(sum(written))
 
     def fetched_sectors(self) -> int:
-        """Return the minimum number of sectors read from DRAM; an L2 miss reads the ``fetch`` sectors of `load`."""
+        """Return the minimum number of sectors read from DRAM; for the sectors of an L2 miss, see `load`."""
         return sum(region.count_fetched() for region in self._regions)
 
     def load(

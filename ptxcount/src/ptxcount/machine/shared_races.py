@@ -148,74 +148,74 @@ class RaceDetector:
             self.clocks.order_block(rows)
 
     def record_access(
-        self, kind: str, row: Array, thread: Array, flat: Array, source: Source, stored: StoredValues | None, *,
+        self, kind: str, row: Array, thread: Array, cells: Array, source: Source, stored: StoredValues | None, *,
         acquires: bool,
     ) -> Race | None:  # fmt: skip
         """Record an instruction's accesses; return a race with an earlier instruction, else one among these, or None.
 
-        ``row`` and ``thread`` have one element per access, ``flat`` are `Places.cells`. The threads of a
-        row are ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores
-        of equal values by one instruction do not race with each other. An access that ``acquires`` is ordered after the
-        accesses that precede the writes whose values it reads.
+        ``row`` and ``thread`` have one element per access, ``cells`` are `Places.cells`. The threads of a row are
+        ascending. With ``stored`` values, a store that does not change memory races only with atomics. Stores of equal
+        values by one instruction do not race with each other. An access that ``acquires`` is ordered after the accesses
+        that precede the writes whose values it reads.
         """
         is_deferred = kind == "load" and self.clocks is None
-        if not is_deferred or len(self._pending_loads) * flat.size > _MAX_PENDING:
+        if not is_deferred or len(self._pending_loads) * cells.size > _MAX_PENDING:
             self._record_pending_loads()
         self._source_index = self._sources.setdefault(source, len(self._sources))
-        thread_number = spread(thread[:, None].astype(np.int32), flat.shape)
+        thread_number = spread(thread[:, None].astype(np.int32), cells.shape)
         ordered = None
         if self.clocks is not None:
             self.clocks.clock.tick()
             ordered = self.clocks.find_ordered_times(row, thread)
             if acquires or kind == "atomic":
-                times = self._find_write_times(flat, thread_number, is_atomic=kind == "atomic")
+                times = self._find_write_times(cells, thread_number, is_atomic=kind == "atomic")
                 self.clocks.observe(row, thread, times, is_ordering=acquires)
-        earlier_race = self._find_earlier_race(kind, flat, thread_number, ordered, stored)
+        earlier_race = self._find_earlier_race(kind, cells, thread_number, ordered, stored)
         if is_deferred:
-            self._pending_loads.append((flat, thread_number, self._source_index))
+            self._pending_loads.append((cells, thread_number, self._source_index))
             return earlier_race
-        self._update_last_accesses(kind, flat, thread_number, ordered)
-        store_race = self._find_store_race(flat, thread_number, stored) if kind == "store" else None
+        self._update_last_accesses(kind, cells, thread_number, ordered)
+        store_race = self._find_store_race(cells, thread_number, stored) if kind == "store" else None
         return store_race if earlier_race is None else earlier_race
 
     def _record_pending_loads(self) -> None:
-        for flat, thread, source_index in self._pending_loads:
+        for cells, thread, source_index in self._pending_loads:
             self._source_index = source_index
-            self._update_last_accesses("load", flat, thread, None)
+            self._update_last_accesses("load", cells, thread, None)
         self._pending_loads.clear()
 
-    def _find_write_times(self, flat: Array, thread: Array, *, is_atomic: bool) -> Array:
+    def _find_write_times(self, cells: Array, thread: Array, *, is_atomic: bool) -> Array:
         """Return the time of another thread's last strong write that each access reads; 0 if there is none.
 
         Atomics of one instruction to the same address read each other's writes.
         """
-        times = np.zeros(len(flat), np.int32)
+        times = np.zeros(len(cells), np.int32)
         for kind in ("strong store", "volatile store", "atomic"):
             if kind in self._touched:
-                touched = self._touched[kind].map(lambda array: array.ravel()[flat])
+                touched = self._touched[kind].map(lambda array: array.ravel()[cells])
                 is_foreign = (touched.first != thread) | (touched.last != thread)
                 times = np.maximum(times, np.where(is_foreign, touched.time, 0).max(axis=1))
         if is_atomic and self.clocks is not None:
-            _, group, counts = np.unique(flat[:, 0], return_inverse=True, return_counts=True)
+            _, group, counts = np.unique(cells[:, 0], return_inverse=True, return_counts=True)
             times[counts[group.ravel()] > 1] = self.clocks.clock.now - 1
         return times
 
     def _find_earlier_race(
-        self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
+        self, kind: str, cells: Array, thread: Array, ordered: OrderedTimes | None, stored: StoredValues | None
     ) -> Race | None:
         for earlier_kind in CONFLICTING_KINDS[kind]:
             if earlier_kind not in self._touched:
                 continue
             touched = self._touched[earlier_kind].map(np.ravel)
-            first, last = touched.first[flat], touched.last[flat]
+            first, last = touched.first[cells], touched.last[cells]
             races = first <= last
             if earlier_kind not in self._by_lane:
                 races &= (first != thread) | (last != thread)
             if not races.any():
                 continue
-            times, source_index = touched.time[flat], touched.source[flat]
+            times, source_index = touched.time[cells], touched.source[cells]
             if earlier_kind in self._by_lane and ordered is not None:
-                first, last, races = self._compare_lanes(earlier_kind, flat, thread, ordered.lanes, (first, last))
+                first, last, races = self._compare_lanes(earlier_kind, cells, thread, ordered.lanes, (first, last))
                 races &= times > ordered.block
             elif ordered is not None:
                 races &= ~_is_ordered(first, last, times, thread, ordered)
@@ -234,7 +234,7 @@ class RaceDetector:
         return Race(at[0], int(other), [*self._sources][int(source_index)])
 
     def _compare_lanes(
-        self, earlier_kind: str, flat: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
+        self, earlier_kind: str, cells: Array, thread: Array, ordered_times: Array, extremes: tuple[Array, Array]
     ) -> tuple[Array, Array, Array]:
         """Return the lowest and the highest earlier thread of each unit, and the mask of accesses that may race.
 
@@ -244,47 +244,47 @@ class RaceDetector:
         warp = thread // LANES
         races = (first <= last) & ((first // LANES != warp) | (last // LANES != warp))
         same_warp = np.nonzero((first <= last) & ~races)
-        is_unordered = self._by_lane[earlier_kind].reshape(-1, LANES)[flat[same_warp]] > ordered_times[same_warp[0]]
+        is_unordered = self._by_lane[earlier_kind].reshape(-1, LANES)[cells[same_warp]] > ordered_times[same_warp[0]]
         is_unordered[np.arange(len(is_unordered)), thread[same_warp] % LANES] = False
         first, last = first.copy(), last.copy()
         first[same_warp] = last[same_warp] = warp[same_warp] * LANES + is_unordered.argmax(axis=1)
         races[same_warp] = is_unordered.any(axis=1)
         return first, last, races
 
-    def _update_last_accesses(self, kind: str, flat: Array, thread: Array, ordered: OrderedTimes | None) -> None:
+    def _update_last_accesses(self, kind: str, cells: Array, thread: Array, ordered: OrderedTimes | None) -> None:
         """Record the threads of an access, next to those of earlier accesses that are not ordered before it."""
         if kind not in self._touched:
             shape = (self._rows, self._units)
             self._touched[kind] = _LastAccesses(*(np.full(shape, value, np.int32) for value in (_NO_THREAD, -1, 0, 0)))
         first, last, times, source_index = self._touched[kind].map(np.ravel)
-        old_first, old_last = first[flat], last[flat]
+        old_first, old_last = first[cells], last[cells]
         if ordered is not None and self.clocks is not None:
             # With a clock per lane, `_by_lane` keeps the accesses of the own warp: drop them here.
             if self.clocks.is_by_lane:
                 ordered = ordered._replace(lanes=_ALWAYS)
-            is_ordered = _is_ordered(old_first, old_last, times[flat], thread, ordered)
+            is_ordered = _is_ordered(old_first, old_last, times[cells], thread, ordered)
             old_first, old_last = np.where(is_ordered, _NO_THREAD, old_first), np.where(is_ordered, -1, old_last)
-            times[flat] = self.clocks.clock.now
+            times[cells] = self.clocks.clock.now
             if self.clocks.is_by_lane:
                 if kind not in self._by_lane:
                     self._by_lane[kind] = np.zeros((self._rows, self._units, LANES), np.int32)
-                self._by_lane[kind].reshape(-1, LANES)[flat, thread % LANES] = self.clocks.clock.now
+                self._by_lane[kind].reshape(-1, LANES)[cells, thread % LANES] = self.clocks.clock.now
         # If several threads access one unit, NumPy keeps the last assignment: of the highest thread, or in reverse
         # order of the lowest. The copies are needed: NumPy iterates over a reversed view in memory order.
-        last[flat] = np.maximum(old_last, thread)
-        first[flat[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
-        source_index[flat] = self._source_index
+        last[cells] = np.maximum(old_last, thread)
+        first[cells[::-1].copy()] = np.minimum(old_first, thread)[::-1].copy()
+        source_index[cells] = self._source_index
 
-    def _find_store_race(self, flat: Array, thread: Array, stored: StoredValues | None) -> Race | None:
+    def _find_store_race(self, cells: Array, thread: Array, stored: StoredValues | None) -> Race | None:
         """Return a race between stores of this instruction, or None; `_update_last_accesses` must precede."""
         first, last = self._touched["store"].first.ravel(), self._touched["store"].last.ravel()
-        races = (first[flat] != thread) | (last[flat] != thread)
+        races = (first[cells] != thread) | (last[cells] != thread)
         if races.any() and stored is not None:
             races &= ~stored.all_agree()[:, None]
         if not races.any():
             return None
         at = find_first(races)
-        return self._make_race(at, first[flat[at]], last[flat[at]], thread[at], self._source_index)
+        return self._make_race(at, first[cells[at]], last[cells[at]], thread[at], self._source_index)
 
 
 def _is_ordered(first: Array, last: Array, times: Array, thread: Array, ordered: OrderedTimes) -> Array:

@@ -60,7 +60,8 @@ class TensorMemory:
             text = f"tcgen05.alloc of {count} columns; it must be a power of two from {_UNIT} to {COLUMN_COUNT}"
             report(TensorMemoryError, (row, 0), text, count)
         if self._relinquished[row]:
-            report(TensorMemoryError, (row, 0), "tcgen05.alloc after tcgen05.relinquish_alloc_permit", count)
+            text = "tcgen05.alloc after tcgen05.relinquish_alloc_permit; allocate all columns before"
+            report(TensorMemoryError, (row, 0), text, count)
         free = self._owners[row] == _FREE
         for first in range(0, COLUMN_COUNT - count + 1, _UNIT):
             if free[first : first + count].all():

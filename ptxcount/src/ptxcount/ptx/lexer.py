@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple, NoReturn, TypeVar
 
 from ..util.errors import PtxSyntaxError
+from ..util.grammar import join_choices
 
 _TOKEN = re.compile(
     r"""
@@ -169,7 +170,7 @@ class Stream:
         """Skip tokens up to and including the first whose text is one of ``stops``; return that text."""
         while self.peek().text not in stops:
             if self.next().kind == "end":
-                self.fail(" or ".join(map(repr, stops)))
+                self.fail(join_choices(map(repr, stops)))
         return self.next().text
 
     def skip_line(self, line: int) -> None:

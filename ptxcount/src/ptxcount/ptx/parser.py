@@ -279,7 +279,10 @@ class _Parser:
 
 
 def _encode_value(value: int | float, element: Type) -> bytes:
-    """Return the bytes of an initial value. Integers wrap around; a float out of range is a `FloatingPointError`."""
+    """Return the bytes of an initial value; integers wrap around.
+
+    A finite float out of range is a `FloatingPointError`.
+    """
     if element.kind != "f":
         value = int(value) % 2**element.bits
     with np.errstate(over="raise"):

@@ -152,6 +152,8 @@ class Instruction:
     weight: int = 1
     #: The loads that ptxas makes of a vector load (`narrowed_loads`); none if it stays whole.
     parts: tuple[LoadPart, ...] = ()
+    #: Cache eviction policy, the last operand of an instruction with ``L2::cache_hint``.
+    policy: Operand | None = None
     #: Names of the registers that the instruction reads, including its guard, and of those that it writes.
     reads: set[str] = field(default_factory=set, init=False, compare=False, repr=False)
     writes: set[str] = field(default_factory=set, init=False, compare=False, repr=False)

@@ -216,7 +216,8 @@ class Body:
                 for operand in operands
             ]
         parsed, place = () if problem else tuple(operands), len(self._entry.instructions)
-        instruction = Instruction(opcode, tuple(modifiers), parsed, guard, source, problem, place == self._masked_place)
+        is_masked = place == self._masked_place
+        instruction = Instruction(opcode, tuple(modifiers), parsed, guard, source, problem, is_masked=is_masked)
         self._entry.instructions.append(instruction)
 
     def _parse_guard(self, negated: bool) -> tuple[Register | None, str]:

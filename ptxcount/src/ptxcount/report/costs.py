@@ -66,7 +66,7 @@ class Cost(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The cost per request, the pattern of the worst access if known, and the advice of `advise_shift`."""
+        """The cost per request, a lower ideal, the pattern of the worst access if known, and `advise_shift`."""
         requests = sum(access.requests for access in self.accesses)
         text = f"{self.worst.kind}: {_format_amount(f'{round(self.amount / requests, 2):g}', self.unit)} per request"
         text += f", ideal {round(self.ideal / requests, 2):g}" if self.amount > self.ideal else ""

@@ -152,7 +152,7 @@ class KernelUses:
         return width, self._find_row_step()
 
     def _find_most_arrivals(self) -> int:
-        """Return the largest number of arrivals of an mbarrier, if these may be of all threads of a block; else 0."""
+        """Return the largest arrival count of an mbarrier that may be a block size: 33 to 1,024; else 0."""
         counts = [evaluate_constant(count, self.source) or 0 for count in _ARRIVALS.findall(self.body)]
         return max((count for count in counts if WARP < count <= MAX_THREADS), default=0)
 

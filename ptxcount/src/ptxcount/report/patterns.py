@@ -138,8 +138,7 @@ def find_array_name(access: Access, arrays: Iterable[tuple[int, int, str]], word
         return ""
     address = int(samples[0].addresses[samples[0].lanes][0])
     name = next((array_name for first, size, array_name in arrays if first <= address < first + size), "")
-    if name.startswith("_Z"):  # a variable of the module
-        return demangle(name).rpartition("::")[2]
+    name = demangle(name).rpartition("::")[2]  # of a variable of the module, without its namespace
     name = re.sub(r".* \((argument \d+)\)", r"\1", name)  # "in (argument 0)", from `name_arguments`
     labels = {str(n): word.partition("=")[0] for n, word in enumerate(words) if "=" in word}
     return re.sub(r"argument (\d+)", lambda match: labels.get(match[1], match[0]), name)

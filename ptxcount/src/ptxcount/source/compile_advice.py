@@ -59,9 +59,8 @@ _MAX_FILES = 50_000
 def advise(messages: str, source: Path | None, root: Path | None = None) -> str:
     """Return a fix for a known error in nvcc's messages, such as a pip command; empty if no fix is known.
 
-    A missing header is searched for in the repository of ``source``, or without one in its folder, then in installed
-    packages. ``root`` is the folder from which nvcc runs, by default the current one: the repository's folders in it
-    are given relative to it.
+    `_iter_folders_with` searches for a missing header. ``root`` is the folder from which nvcc runs, by default the
+    current one: the repository's folders in it are given relative to it.
     """
     if removed := _REMOVED.search(messages):
         name = "::".join(removed.groups())
@@ -88,7 +87,10 @@ def _advise_on_header(header: str, source: Path | None, root: Path) -> str:
 
 
 def _iter_folders_with(header: str, source: Path | None, root: Path) -> Iterator[Path]:
-    """Yield include folders with a header: of the source's repository or folder, of installed packages, of Python."""
+    """Yield include folders with a header: of the source's repository or folder, of installed packages, of Python.
+
+    Hidden folders, ``node_modules`` and ``venv`` are left out, and files after the first 50,000.
+    """
     if source is not None:
         folder = source.resolve().parent
         top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)

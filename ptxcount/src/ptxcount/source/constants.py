@@ -55,11 +55,11 @@ def evaluate_constant(
 ) -> int | None:
     """Evaluate an expression of numbers and of constants that a source defines; None if unknown.
 
-    The value of the expression, and of each constant in it, is cut to an integer: with N = 1.5, ``N * 2`` is 2. Values
-    of more than 64 bits, and of very long expressions, are unknown.
-    ``definitions`` is a pattern with ``{0}`` for a name: `CONSTANTS` or `VARIABLES`. Of several
-    definitions of a name, the last counts; with ``is_strict``, different definitions make the value unknown. ``depth``
-    limits constants defined by constants.
+    The value of the expression, and of each constant in it, is cut to an integer: with N = 1.5, ``N * 2`` is 2. Casts
+    to integer types do nothing: ``int(1.5) * 2`` is 3. Values of more than 64 bits, and of very long expressions, are
+    unknown. ``definitions`` is a pattern with ``{0}`` for a name: `CONSTANTS` or `VARIABLES`. Of several definitions of
+    a name, the last counts; with ``is_strict``, different definitions make the value unknown. ``depth`` limits
+    constants defined by constants.
     """
 
     def find_value(word: re.Match[str]) -> str:
@@ -80,7 +80,7 @@ def evaluate_constant(
 
 
 def _evaluate_node(node: ast.expr) -> Any:
-    """Evaluate a syntax tree as C++ does; raise `ValueError` or `KeyError` unless it has only numbers and operators."""
+    """Evaluate numbers and `_OPERATORS` in a syntax tree; raise `ValueError` or `KeyError` for anything else."""
     match node:
         case ast.Constant(value=int() | float() as value):
             return value

@@ -40,13 +40,13 @@ def find_nvcc() -> Path:
 
     Raises `NvccNotFoundError` if there is no nvcc.
     """
-    advice = f"run: pip install '{WHEEL}', or set the variable NVCC to the path of nvcc"
-    configured = os.environ.get("NVCC")
+    install, configured = f"run: pip install '{WHEEL}'", os.environ.get("NVCC")
     path = shutil.which(configured) if configured else _find_wheel_nvcc() or shutil.which("nvcc")
     if path is None and configured:
-        raise NvccNotFoundError(f"NVCC={configured} is not an executable; {advice}")
+        raise NvccNotFoundError(f"NVCC={configured} is not an executable; set it to the path of nvcc, or unset it")
     if path is None:
-        raise NvccNotFoundError(f"NVCC is not set, and neither this Python environment nor PATH has nvcc; {advice}")
+        problem = "NVCC is not set, and neither this Python environment nor PATH has nvcc"
+        raise NvccNotFoundError(f"{problem}; {install}, or set the variable NVCC to the path of nvcc")
     return Path(path)
 
 

@@ -199,7 +199,10 @@ def _find_closing(tokens: list[tuple[str, int]], place: int) -> int:
 
 
 def _find_signature(tokens: list[tuple[str, int]], place: int) -> _Signature | None:
-    """Find the signature of the kernel that begins after ``__global__``, at ``place``; None if there is no body."""
+    """Find the signature of the kernel that begins after ``__global__``, at ``place``.
+
+    Return None if there is no body, and for a specialization of a template, such as ``k<float>(``.
+    """
     while place + 1 < len(tokens) and tokens[place][0] not in ";{}":
         word, following = tokens[place][0], tokens[place + 1][0]
         if following == "(" and word.startswith("__"):  # __launch_bounds__(256), __attribute__((x))

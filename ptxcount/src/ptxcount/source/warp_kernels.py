@@ -95,7 +95,10 @@ def _compile_module(module: Any, capability: tuple[int, int], block: int, module
 
 
 def _adapt_argument(label: str, value: Any, kind: Any) -> Any:
-    """Convert an array, a struct, a scalar or a vector to the annotated type ``kind``; keep other values."""
+    """Return a value as the kernel takes it; convert numbers to the annotated type ``kind``, and None to no array.
+
+    Values of other types stay as they are.
+    """
     if getattr(value, "_cls", None) is kind:
         return _adapt_struct(value)
     if value is None and hasattr(kind, "ndim"):
@@ -110,7 +113,7 @@ def _adapt_argument(label: str, value: Any, kind: Any) -> Any:
             "strides": [*map(np.int32, value.strides[: kind.ndim]), *unused],
             "ndim": np.int32(kind.ndim),
         }
-    if isinstance(value, int | float) and isinstance(kind, type):
+    if isinstance(value, int | float | np.integer | np.floating | np.bool_) and isinstance(kind, type):
         dtype = np.dtype(_find_dtype_name(kind))
         if dtype.kind in "iu" and not (value % 1 == 0 and np.iinfo(dtype).min <= value <= np.iinfo(dtype).max):
             raise LaunchError(f"argument {label} is {value}; it must be a whole number that {dtype} can hold")

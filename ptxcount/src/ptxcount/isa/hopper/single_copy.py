@@ -251,5 +251,5 @@ def _explain_wrong_store(fields: MapFields, start: Sequence[int]) -> str:
     column = fields.column
     if column and (min(column.lower) < 0 or max(column.upper) > 0):
         corners = f"{column.lower[::-1]} and {column.upper[::-1]}"
-        return f"the column store has the corners {corners}; they must be within the tensor"
+        return f"the column store has the corners {corners}; lower ones must be at least 0, upper ones at most 0"
     return f"the tile store starts at {tuple(start)}; no coordinate may be below 0" if min(start) < 0 else ""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...lanes.warps import Array
+from ...util.grammar import join_choices
 from ..hopper.map_fields import SWIZZLES
 from ..hopper.wgmma import Descriptor
 from .layouts import DATA_PATHS
@@ -57,7 +58,7 @@ def _decode_type(bits: int, matrix: str, first: int, width: int, types: Mapping[
     code = _extract(bits, first, width)
     if code not in types:
         field = f"bits {first} to {first + width - 1} of the instruction descriptor {bits:#x}, the type of {matrix}"
-        allowed = " or ".join(f"{known} ({name})" for known, name in types.items())
+        allowed = join_choices(f"{known} ({name})" for known, name in types.items())
         raise ValueError(f"{field}, are {code}; they must be {allowed}")
     return types[code]
 

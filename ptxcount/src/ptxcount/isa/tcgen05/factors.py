@@ -1,7 +1,7 @@
 """Factors of products: elements in shared or tensor memory as float64, their scales, and sparsity metadata.
 
 In padded kinds, a unit of 16 bytes has 16 elements of 4 or 6 bits, then padding (PTX ISA 9.0, 9.7.16.10.4 "Packing
-formats"). Scales are in lanes 0 to 31, and repeated in each other quarter of the lanes (9.7.16.10.7, Figures 231 to
+formats"). Scales are in 32 lanes, and repeated in the other lanes, or in those of the half (9.7.16.10.7, Figures 231 to
 252; CUTLASS 4, ``mma_traits_sm100.hpp``, ``tmem_sf_frg``). A part of the columns is that of `DataPath`.
 """
 
@@ -98,9 +98,10 @@ def load_scales(
     byte = np.arange(scale.first, scale.first + scale.length)
     columns = base[1] + (within // 32)[:, None] + byte // 4 * (-(-count // 128) * 4)
     words = chunk.tensor.load(blocks[:, None, None, None], lanes[None], columns, report, is_asynchronous=True)
-    if (words != words[:, :1]).any():
-        text = "scales differ between quarters of the lanes; all quarters must have the same scales"
-        report(TensorMemoryError, (int(blocks[0]), 0), text, base[0] << 16 | base[1])
+    wrong_blocks = blocks[(words != words[:, :1]).any(axis=(1, 2, 3))]
+    if wrong_blocks.size:
+        text = f"scales differ between lanes that are 32 apart; {4 // parts} such lanes must have the same scales"
+        report(TensorMemoryError, (int(wrong_blocks[0]), 0), text, base[0] << 16 | base[1])
     return SCALES[scale.name](words[:, 0] >> (8 * (byte % 4)).astype(np.uint32) & 0xFF)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...ptx.program import Address, Group, Instruction, Operand
-from ...util.grammar import count_noun
+from ...util.grammar import count_noun, join_choices
 from ..operands import (
     choose_modifier,
     expect_modifiers,
@@ -62,15 +62,15 @@ class ProductForm(NamedTuple):
         if kind.is_scaled != is_scaled:
             needs = "needs" if kind.is_scaled else "does not allow"
             raise unsupported(instruction, f".{kind_name} {needs} .block_scale")
-        least = 7 if is_scaled else 5
-        if not least <= len(operands) <= 7:
+        counts = (7,) if is_scaled else (5, 6, 7)
+        if len(operands) not in counts:
             given = f"it has {count_noun(len(operands), 'operand')} without metadata"
-            raise unsupported(instruction, f"{given}; .{kind_name} needs {least} to 7")
+            raise unsupported(instruction, f"{given}; .{kind_name} needs {join_choices(counts)}")
         has_mask = not is_scaled and isinstance(operands[4], Group)
         masks = split_group(operands[4]) if has_mask else ()
         if is_stationary and (has_mask or is_scaled):
             refused = "disable-output-lane" if has_mask else ".block_scale"
-            raise unsupported(instruction, f".ws does not allow {refused}")
+            raise unsupported(instruction, f".ws does not allow {refused}; remove one of them")
         has_shift = not (is_scaled or is_stationary)
         shift = _parse_shift(instruction, operands[6 if has_mask else 5 :]) if has_shift else 0
         group_size = read_group_size(instruction)

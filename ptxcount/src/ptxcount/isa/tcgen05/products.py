@@ -16,6 +16,7 @@ from ...machine.chunk import Chunk
 from ...machine.tensor_memory import LANE_COUNT, split_address
 from ...ptx.program import TYPES, Instruction
 from ...util.errors import TensorMemoryError
+from ...util.grammar import join_choices
 from ..opcode_registry import Step, binds
 from ..operands import Reader, make_address_reader, make_array_reader, make_reader, split_group, unsupported
 from ..single_threads import iter_threads, make_row_reporter
@@ -131,7 +132,7 @@ class _Product:
         first_lane = lanes["the result"]
         if first_lane not in self._path.bases or {*lanes.values()} != {first_lane}:
             given = ", ".join(f"{name} begins at lane {lane}" for name, lane in lanes.items())
-            allowed = " or ".join(map(str, self._path.bases))
+            allowed = join_choices(self._path.bases)
             needed = f"with {self._idesc.rows} rows, all operands in tensor memory must begin at lane {allowed}"
             raise self._chunk.make_fault(TensorMemoryError, f"{given}; {needed}")
 

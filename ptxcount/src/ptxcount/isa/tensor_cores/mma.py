@@ -16,6 +16,7 @@ import numpy as np
 from ...lanes.warps import Array, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import TYPES, Instruction, Operand, Type, format_operand
+from ...util.grammar import join_choices
 from ..arithmetic.floating import fused_multiply_add
 from ..arithmetic.narrow_float import SCALES
 from ..opcode_registry import Step, binds, make_step
@@ -98,7 +99,7 @@ class _BlockScales(NamedTuple):
         if is_wrong.any():
             byte_id, thread_id = f"byte-id-{side.factor}", f"thread-id-{side.factor}"
             text = f"{byte_id} is {first_byte[is_wrong][0]} and {thread_id} is {choice[is_wrong][0]}"
-            allowed = " or ".join(map(str, _FIRST_BYTES[self.per_row]))
+            allowed = join_choices(_FIRST_BYTES[self.per_row])
             text += f"; {byte_id} must be {allowed}, and {thread_id} below {side.choices}"
             raise unsupported(chunk.instruction, text)
         # Inactive warps may have any byte-id and thread-id: their lanes and shifts only have to exist.

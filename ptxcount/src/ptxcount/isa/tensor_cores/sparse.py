@@ -13,6 +13,7 @@ import numpy as np
 from ...lanes.warps import Array, lanes_by_warp, spread
 from ...machine.chunk import Chunk
 from ...ptx.program import Instruction, Operand
+from ...util.grammar import join_choices
 from ..operands import parse_integer, unsupported
 
 #: Rows of A.
@@ -83,7 +84,7 @@ class Metadata(NamedTuple):
         group_size, rows_of_word = {0: 2, 1: 4, 2: 8}[unit], 2 if bits >= 16 else 1
         allowed = [group_size * codes for codes in (4, 8, 16) if codes * rows_of_word >= 8]
         if k not in allowed:
-            text = f"K is {k}; with sparse elements of {bits} bits, it must be {' or '.join(map(str, allowed))}"
+            text = f"K is {k}; with sparse elements of {bits} bits, it must be {join_choices(allowed)}"
             raise unsupported(instruction, text)
         code = np.arange(k // group_size)
         word_of_row, bit = np.divmod(code * 4, 32 // rows_of_word)
@@ -91,7 +92,7 @@ class Metadata(NamedTuple):
         most = 4 // quad_lanes
         number = parse_integer(instruction, selector, "the sparsity selector")
         if number not in range(most):
-            raise unsupported(instruction, f"the sparsity selector is {number}; it must be below {most}")
+            raise unsupported(instruction, f"the sparsity selector is {number}; it must be {join_choices(range(most))}")
         is_second_row, first_lane = _ROWS // 8, number * quad_lanes + 4 * (_ROWS % 8)
         if rows_of_word == 2:
             return cls(first_lane + word_of_row, bit + 16 * is_second_row, unit, ordered)
