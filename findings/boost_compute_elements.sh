@@ -13,8 +13,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 python3 -m pip install -qq --no-deps --target packages pocl-binary-distribution==3.0
-apt-get -qq -o APT::Sandbox::User=root download libboost1.81-dev=1.81.0-5+deb12u1 ocl-icd-libopencl1 ocl-icd-opencl-dev \
-  opencl-c-headers
+apt-get -qq -o APT::Sandbox::User=root download libboost1.81-dev=1.81.0-5+deb12u1 ocl-icd-libopencl1=2.3.1-1 \
+  ocl-icd-opencl-dev=2.3.1-1 opencl-c-headers=3.0~2023.02.06-1
 for package in *.deb; do dpkg -x "$package" .; done
 mkdir vendors
 find "$work/packages" -name 'libpocl*.so' >vendors/pocl.icd

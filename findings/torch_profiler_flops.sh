@@ -3,8 +3,8 @@
 # of matrices.
 # What happens: of a sum or product the elements of the first operand are counted, whatever the result's shape:
 # `vector * matrix` is 512 operations, `matrix * vector` 131072. A sparse matrix counts as dense, in COO twice and in CSR
-# three times, as operations that call each other add up: 512 and 768 times what is computed here. `matrix @ vector` and subtractions have
-# none, and the product in place is not counted where the one out of place is.
+# three times, as operations that call each other add up: 512 and 768 times what is computed here. `matrix @ vector` and
+# subtractions have none, and the product in place is not counted where the one out of place is.
 # Version: torch 2.13.0, on a CPU: the number is computed from the operands' shapes, alike for each device. Seen on
 # 1 December 2026.
 # Why it matters: FLOP/s and operations a byte of broadcast products, such as weights of a norm or a mask, are wrong by the
