@@ -2,8 +2,8 @@
 # Guess, written after the first sign: gpuAtomicMax() and gpuAtomicMin() of an int32 or int64, PyTorch's atomics for
 # extensions, are one atomic maximum, as CUDA's atomicMax() is and as gpuAtomicAdd() is one addition.
 # What happens: a load and a loop of compare-and-swap. Of lanes that meet at an address one can raise the value each turn,
-# and the others try again: ascending values of a warp take 32 turns. ptxas makes of atomicMax() one reduction, for 32 lanes
-# at one address one of the warp's maximum.
+# and the others try again, up to 32 turns a warp. ptxas makes of atomicMax() one reduction, and of 32 lanes that pass an
+# int32 to one address one of their maximum.
 # Version: PyTorch 2.15.0, nvcc and nvdisasm 13.5.37, sm_90. Seen on 1 December 2026.
 # Why it matters: PyTorch's scatter_reduce() with "amax" or "amin" calls these functions for each integer. Maxima per group
 # have few addresses, and their requests depend on the values.
