@@ -2,7 +2,7 @@
 # Guess, written after the first number: the peaks of XProf's roofline model are those of the GPU in the trace. Shared
 # memory gives 32 banks of 4 bytes a clock on each multiprocessor, as the CUDA programming guide says since Maxwell.
 # What happens: "SHM/L1" has a peak of 256 bytes a clock, on every GPU: twice what there is. Each multiprocessor of an RTX
-# 5090 has the tensor cores of a B200: 3352 TFLOP/s, where NVIDIA's data sheet says 419 (float16, dense). The peak of
+# 5090 has the tensor cores of a B200: 3352 TFLOP/s, where NVIDIA's data sheet says 419 (dense, float16 with float16 sums). The peak of
 # device memory and the other rates are right.
 # Version: xprof 2.24.2, of a trace with one kernel and the capabilities that the CUDA tracer writes. Seen on
 # 1 December 2026.

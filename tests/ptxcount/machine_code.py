@@ -1,4 +1,4 @@
-"""Machine code that ptxas makes of PTX for sm_90a."""
+"""Machine code that ptxas makes of PTX."""
 
 import re
 import subprocess
@@ -9,11 +9,11 @@ HEADER = ".version 9.0\n.target sm_90a\n.address_size 64\n"
 _SECTION = re.compile(r"\s*\.section\s+\.text\.(\S+?),")
 
 
-def disassemble(text: str, nvdisasm: Path, folder: Path) -> dict[str, list[str]]:
+def disassemble(text: str, nvdisasm: Path, folder: Path, arch: str = "sm_90a") -> dict[str, list[str]]:
     """Return the lines of machine code of each kernel."""
     source, cubin = folder / "kernels.ptx", folder / "kernels.cubin"
     source.write_text(text)
-    words = [str(nvdisasm.with_name("ptxas")), "-arch", "sm_90a", str(source), "-o", str(cubin)]
+    words = [str(nvdisasm.with_name("ptxas")), "-arch", arch, str(source), "-o", str(cubin)]
     subprocess.run(words, check=True, capture_output=True, text=True)
     done = subprocess.run([str(nvdisasm), "-c", str(cubin)], check=True, capture_output=True, text=True)
     kernels: dict[str, list[str]] = {}

@@ -11,6 +11,7 @@ from ptxcount import LaunchError, count
 from ptxcount.command_line import main
 from ptxcount.util import architectures
 from tests.ptxcount.languages import write_copy
+from tests.ptxcount.machine_code import disassemble
 from tests.ptxcount.snippets import module
 
 #: A kernel with too many registers for 1024 threads, and kernels with each bound.
@@ -97,6 +98,21 @@ def test_arch_precedes_the_target_for_limits(target: str, arch: str | None, size
         counters = count(module("", 0, target=f"8.0 {target}"), None, 1, 32, [], arch=arch, dynamic_shared=size)
         (finding,) = counters.findings
         assert str(finding).endswith(f"ptxcount does not know the limits of {arch or target}")
+
+
+@pytest.mark.parametrize(("target", "align", "kept"), [
+    ("sm_90", 1024, 1024), ("sm_90", 2048, 1024), ("sm_100a", 16384, 1024), ("sm_89", 2048, 2048),
+])  # fmt: skip
+def test_alignment_that_ptxas_does_not_keep_is_a_finding(
+    target: str, align: int, kept: int, nvdisasm: Path, tmp_path: Path
+) -> None:
+    """The first variable in shared memory is at address 0 of the PTX; machine code has 0 or 1024."""
+    body = "mov.u32 %r1, s; st.shared.u32 [%r1], %r0; ld.param.u64 %rd1, [p0]; st.global.u32 [%rd1], %r1;"
+    text = module(body, 1, f".shared .align {align} .b8 s[128];", target=f"8.8 {target}")
+    (code,) = disassemble(text, nvdisasm, tmp_path, target).values()
+    assert any("0x400" in line for line in code) == (target != "sm_89")
+    codes = [finding.code for finding in count(text, None, 1, 32, [np.zeros(1, np.uint32)]).findings]
+    assert ("lost-alignment" in codes) == (kept < align)
 
 
 def test_unknown_target_is_a_warning(

@@ -61,7 +61,7 @@ class LaunchCounters:
     thread_instructions, warp_instructions : int
         PTX instructions executed, by threads and by warps.
     findings : list of Finding
-        The findings, in PTX order; ``unknown-limits`` is last.
+        The findings, in PTX order; ``lost-alignment`` and ``unknown-limits`` are last.
     arrays : list of tuple
         Address, size in bytes and name of each array and variable during the launch; in shared memory, the offset.
     distinct_sectors : tuple of int or None

@@ -18,12 +18,11 @@ from ..source.declarations import find_declarations, guess_instance
 from ..source.kernel_sources import find_chip, is_ptx, read_source
 from ..source.names import find_entry, require_entry
 from ..source.triton_kernels import add_scratch_pointers
-from ..util.architectures import find_multiprocessor
-from ..util.errors import CompileError, Index3, LaunchError, Source
-from ..util.findings import RACES, UNWRITTEN, Finding
+from ..util.errors import CompileError, Index3, LaunchError
+from ..util.findings import RACES, UNWRITTEN
 from .execute import execute_kernel
 from .launch_context import STEP_LIMIT
-from .launch_limits import require_launchable
+from .launch_limits import iter_chip_findings, require_launchable
 
 
 def count(  # noqa: PLR0913 -- options of a launch, by keyword
@@ -203,9 +202,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
         cluster=None if cluster is None else _parse_extent("cluster", cluster),
         **options,
     )
-    if find_multiprocessor(chip) is None:
-        text = f"shared memory of a block was not checked: ptxcount does not know the limits of {chip}"
-        counters.findings.append(Finding("unknown-limits", Source(1), text))
+    counters.findings += iter_chip_findings(ptx, entry, chip)
     return counters
 
 

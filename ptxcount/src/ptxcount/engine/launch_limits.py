@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from math import prod
 
+from ..machine.special_registers import RESERVED
 from ..ptx.program import Entry
 from ..source import ptxas
+from ..source.names import source_name
 from ..util import architectures
 from ..util.architectures import MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_THREADS, WARP
-from ..util.errors import Index3, LaunchError
+from ..util.errors import Index3, LaunchError, Source
+from ..util.findings import Finding
 from .executable import lay_out_variables, load_executable
 
 #: Maximum registers per thread (CUDA C++ Programming Guide, technical specifications).
 _MAX_REGISTERS = 255
+#: First compute capability whose shared memory begins behind the bytes that the driver reserves (nvcc 13.0.88).
+_FIRST_SHIFTED = 90
 #: Multiprocessors of an H200.
 _MULTIPROCESSORS = 132
 
@@ -72,6 +79,19 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
             f"but an SM has {architectures.REGISTERS}; launch at most {max_threads} threads per block, or compile with "
             f"__launch_bounds__({threads}) or -maxrregcount={architectures.fit_registers(threads)}"
         )
+
+
+def iter_chip_findings(ptx: str, entry: str, arch: str) -> Iterator[Finding]:
+    """Yield the findings that no instruction has: alignments that an architecture does not keep, unknown limits."""
+    is_shifted = int(re.sub(r"\D", "", arch)) >= _FIRST_SHIFTED
+    for variable in load_executable(ptx, entry).variables:
+        if variable.space == "shared" and variable.align > RESERVED and is_shifted:
+            text = f"shared variable {source_name(variable.name)} is aligned to {variable.align} bytes here, but on "
+            text += f"{arch} to {RESERVED}, where shared memory begins; do not compute addresses from its bits"
+            yield Finding("lost-alignment", Source(1), text)
+    if architectures.find_multiprocessor(arch) is None:
+        text = f"shared memory of a block was not checked: ptxcount does not know the limits of {arch}"
+        yield Finding("unknown-limits", Source(1), text)
 
 
 def count_resident_blocks(threads: int, shared: int) -> int:

@@ -20,9 +20,9 @@ class Finding:
     code : str
         ``shared-race``, ``global-race``, ``stale-read``, ``unwritten-read``, ``divergent-barrier``,
         ``inactive-lane``, ``mask-without-lane``, ``uncounted-read``, ``printf``, ``child-kernel``, ``heap``,
-        ``graph-condition``, ``failed-cancel`` or ``unknown-limits``.
+        ``graph-condition``, ``failed-cancel``, ``lost-alignment`` or ``unknown-limits``.
     source : Source
-        The instruction; line 1 of the PTX for ``unknown-limits``.
+        The instruction; line 1 of the PTX for ``lost-alignment`` and ``unknown-limits``.
     message : str
         Description of the first occurrence.
     times : int
