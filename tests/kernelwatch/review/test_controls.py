@@ -3,7 +3,8 @@
 import dataclasses
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from msgspec.structs import replace
 
 from kernelwatch.config.project_root import ROOT
 from kernelwatch.kernel import matrix_copy
-from kernelwatch.review.controls import CHOSEN, MIN_CONTROLS, Controls, can_apply_controls, find_controls, is_control
+from kernelwatch.review.controls import (
+    CHOSEN,
+    MIN_CONTROLS,
+    Controls,
+    can_apply_controls,
+    choose_controls,
+    find_controls,
+    is_control,
+)
 from kernelwatch.review.pairing import ConfigurationFacts, Pair, pair_configurations
 from kernelwatch.review.thresholds import Thresholds
 from kernelwatch.review.verdict import compute_ratio, relative_change
@@ -132,8 +141,10 @@ def test_doubtful_times_are_no_controls(side: int) -> None:
 describe_stored = launch_facts.cache_by_class(describe_configuration)
 
 
-def iter_stored_changes(machine: str) -> Iterator[tuple[Any, Any, list[tuple[Pair, float]]]]:
-    """Yield each two commits that the default compiler built, and their controls with the relative changes."""
+@cache
+def list_stored_changes(machine: str) -> list[tuple[Any, Any, list[tuple[Pair, float]]]]:
+    """Return each two commits that the default compiler built, and their controls with the relative changes."""
+    changes = []
     history = History(machine, ROOT)
     commits = [
         load_commit(history, commit, environment, ("time",))
@@ -152,7 +163,8 @@ def iter_stored_changes(machine: str) -> Iterator[tuple[Any, Any, list[tuple[Pai
         compared = [pair for pair in timed if can_apply_controls(pair, describe_stored)]
         controls = [pair for pair in compared if is_control(base, head, pair, describe_stored)]
         ratios = [compute_ratio(pair.base.value or 0.0, pair.head.value or 0.0) for pair in controls]
-        yield base, head, [*zip(controls, map(relative_change, ratios), strict=True)]
+        changes.append((base, head, [*zip(controls, map(relative_change, ratios), strict=True)]))
+    return changes
 
 
 @pytest.mark.parametrize(
@@ -167,7 +179,7 @@ def test_stored_controls_are_within_their_threshold(machine: str, last: str, lea
     beyond, thresholds = [], []
     line = History(machine, ROOT).graph.line
     early = line[: next(place for place, commit in enumerate(line) if commit.startswith(last)) + 1]
-    for base, head, changes_of_pairs in iter_stored_changes(machine):
+    for base, head, changes_of_pairs in list_stored_changes(machine):
         by_kernel = defaultdict[str | None, list[tuple[Pair, float]]](list)
         for pair, change in changes_of_pairs:
             by_kernel[describe_stored(pair.benchmark, pair.base.params).kernel].append((pair, change))
@@ -182,6 +194,22 @@ def test_stored_controls_are_within_their_threshold(machine: str, last: str, lea
     assert beyond == []
     assert len(thresholds) > least
     assert sorted(thresholds)[len(thresholds) // 2] <= 0.015, "the median threshold exceeds 1.5 %"
+
+
+def test_chosen_controls_suffice_on_stored_results() -> None:
+    """No time of equal code is beyond the threshold of the chosen controls. CHOSEN and more times are judged."""
+    judged, beyond = 0, []
+    for base, head, changes in list_stored_changes("nvidia-h200"):
+        if len(changes) < 2 * CHOSEN:
+            continue
+        chosen = {pair.name for pair in choose_controls([pair for pair, _ in changes], describe_stored)}
+        limits = Thresholds(controls=Controls(CHOSEN, max(change for pair, change in changes if pair.name in chosen)))
+        others = [(pair, change) for pair, change in changes if pair.name not in chosen]
+        judged += len(others)
+        too_large = (pair for pair, change in others if change > limits.select(pair, describe_stored))
+        beyond += [(base.commit[:8], head.commit[:8], pair.name) for pair in too_large]
+    assert beyond == []
+    assert judged > 10_000
 
 
 def test_documentation_has_the_number_of_controls() -> None:
