@@ -88,7 +88,7 @@ def test_directives_are_checked_without_ptxas(
 @pytest.mark.parametrize(("target", "arch", "size", "message"), [
     ("sm_120a", None, 101377, "101377 bytes of shared memory, .*; sm_120a allows 101376"),
     ("sm_90", "sm_120", 101377, "sm_120 allows 101376"), ("sm_90a", "sm_90", 232449, "sm_90a allows 232448"),
-    ("sm_70", None, 98305, ""), ("sm_80", "compute_80", 98305, ""),
+    ("sm_70", None, 98305, ""), ("sm_80", "compute_80", 98305, ""), ("sm_80", "native", 98305, ""),
     *(("sm_50", arch, size + 1, f"{arch} allows {size}") for arch, size in (
         ("sm_75", 65536), ("sm_87", 166912), ("sm_88", 101376), ("sm_103a", 232448), ("sm_121", 101376))),
 ])  # fmt: skip

@@ -83,7 +83,8 @@ def require_launchable(ptx: str, entry: str, block: Index3, dynamic_shared: int,
 
 def iter_chip_findings(ptx: str, entry: str, arch: str) -> Iterator[Finding]:
     """Yield the findings that no instruction has: alignments that an architecture does not keep, unknown limits."""
-    is_shifted = int(re.sub(r"\D", "", arch)) >= _FIRST_SHIFTED
+    capability = re.search(r"\d+", arch)  # None for a name such as native
+    is_shifted = capability is not None and int(capability[0]) >= _FIRST_SHIFTED
     for variable in load_executable(ptx, entry).variables:
         if variable.space == "shared" and variable.align > RESERVED and is_shifted:
             text = f"shared variable {source_name(variable.name)} is aligned to {variable.align} bytes here, but on "
