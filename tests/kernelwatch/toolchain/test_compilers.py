@@ -44,6 +44,28 @@ def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arc
     assert from_library == from_nvcc.replace(str(tmp_path / "kernel.cu"), kernel.file)
 
 
+@pytest.mark.parametrize("option", [None, "-lineinfo", "--generate-line-info", "-G", "--device-debug"])
+def test_ptx_is_that_of_nvcc_with_the_same_options(option: str | None, tmp_path: Path) -> None:
+    """With lines, nvcc writes the names of inlined functions, and a label at the end of libdevice's functions."""
+    text = """
+    #include <cuda/std/cmath>
+    __device__ __noinline__ float halve(float x) { return x / 2; }
+    __device__ __forceinline__ double raise(double x) { return cuda::std::pow(x, 1.5); }
+    template <typename T> __global__ void raise_halves(T *x) { x[threadIdx.x] = raise(halve(x[threadIdx.x])); }
+    template __global__ void raise_halves<float>(float *);
+    template __global__ void raise_halves<double>(double *);
+    """
+    options = [option] if option else []
+    (tmp_path / "kernel.cu").write_text(text, encoding="utf-8")
+    command = [str(nvcc.find_nvcc()), "--ptx", *options, "-arch", "sm_90", "kernel.cu"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    from_nvcc = (tmp_path / "kernel.ptx").read_text(encoding="utf-8")
+    from_library = build.compile_to_ptx(text, options, arch="sm_90")
+    # Paths follow the code.
+    assert from_library.partition("\t.file")[0] == from_nvcc.partition("\t.file")[0]
+    assert (".file" in from_library) == (".file" in from_nvcc) == bool(option)
+
+
 def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:
     KERNELS["transpose_read_coalesced"].compile_cubin("float32", "-Xptxas -O3", arch="sm_90")
     for dtype, arch in (("float32", "sm_90"), ("int8", "sm_90"), ("int8", "sm_80")):

@@ -98,7 +98,7 @@ class KernelCode:
 
         A source that is PTX is not compiled. Raises the errors of `compile_cubin`.
         """
-        options = (*split_flags(flags), *self.nvcc_options(dtype), *(["-lineinfo"] if lines else []))
+        options = (*split_flags(flags), *self.nvcc_options(dtype), *([build.LINE_OPTION] if lines else []))
         source, entry = self.load_source(dtype, arch), dtypes.fill_types(self.entry, dtype)
         return compile_source.compile_module(source, entry, tuple(build.drop_ptxas_options(options)), arch)
 

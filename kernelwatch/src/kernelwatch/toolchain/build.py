@@ -1,8 +1,8 @@
 """Compile CUDA C++ to PTX, and PTX to machine code; repeated compilations come from the cache.
 
 The two steps of nvcc are separate, because compiling to PTX takes nine tenths of the time. The PTX is the same for all
-options of ptxas, and for all kernels of a source that are not templates. PyCUDA compiles CUDA C++ if it can be
-imported, else nvcc; nvcc assembles the PTX.
+options of ptxas, and for all kernels of a source that are not templates. It is compiled with source lines, which are
+dropped for machine code. PyCUDA compiles CUDA C++ if it can be imported, else nvcc; nvcc assembles the PTX.
 """
 
 import hashlib
@@ -19,6 +19,14 @@ from kernelwatch.toolchain.resources import Resources
 
 #: Pattern of the file kernel.cu that nvcc compiled, in messages and in PTX. In PTX, its folder no longer exists.
 _NVCC_FILE = re.compile(r'^(?:kernel\.cu(?=[(:])|(\s*\.file\s+\d+\s+")[^"\n]*\bkernel\.cu(?="))', re.MULTILINE)
+
+#: nvcc's option that writes source lines into PTX, and all options that do so.
+LINE_OPTION = "-lineinfo"
+_LINE_OPTIONS = {LINE_OPTION, "--generate-line-info", "-G", "--device-debug"}
+#: Pattern of what LINE_OPTION adds to nvcc's PTX: whole lines, and sections of file names and function names.
+_SOURCE_LINES = re.compile(
+    r"^(?:(?:[ \t]*\.(?:loc|file)\s.*|\$L__func_end\d+:)\n|[ \t]*\.section\s+\.debug_str\s*\{[^}]*\})", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ def compile_to_ptx(
     folders: Sequence[Path] = (),
     included_texts: Sequence[str] = (),
 ) -> str:
-    """Compile CUDA C++ to PTX.
+    """Compile CUDA C++ to PTX, which has source lines if the options say so.
 
     Parameters
     ----------
@@ -64,9 +72,11 @@ def compile_to_ptx(
     CompileError
         nvcc failed, for example for an unknown arch; the message contains nvcc's text.
     """
+    has_lines = not _LINE_OPTIONS.isdisjoint(options)
+    options = options if has_lines else (*options, LINE_OPTION)
     words = (*options, *(f"-I{folder}" for folder in folders))
-    compiled = _compile_cached("ptx", text, words, arch, name, (*options, *included_texts))
-    return _rename_file(compiled.data.decode(), name)
+    ptx = _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode()
+    return _rename_file(ptx, name) if has_lines else _SOURCE_LINES.sub("", ptx)
 
 
 def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, name: str = "kernel.ptx") -> Cubin:
