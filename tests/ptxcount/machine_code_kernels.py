@@ -1,16 +1,18 @@
 """Kernels in a shorthand, with accesses to shared memory that ptxas merges or keeps.
 
 ``ld8`` loads 4 bytes from [%r3+8], where %r3 is a multiple of 16. ``st.v2:8`` stores two words there. ``ld[%r6]:8``
-loads from [%r6+8]. PTX stands in angle brackets. The kernel stores all loaded values to global memory at its end.
+loads from [%r6+8], ``ld[s]:8`` from the variable ``s``. PTX stands in angle brackets. The kernel stores all loaded
+values to global memory at its end.
 """
 
 import re
 
 _WORD = re.compile(r"<[^>]*>|\S+")
-_ACCESS = re.compile(r"(ld|st)(?:\.(v2|v4))?(?:\[(%\w+)\])?:?(\d+)")
+_ACCESS = re.compile(r"(ld|st)(?:\.(v2|v4))?(?:\[(%?\w+)\])?:?(\d+)")
 _BEGIN = """
 .reg .pred %p<9>; .reg .b16 %h<40>; .reg .b32 %r<90>; .reg .f32 %f<40>; .reg .b64 %d<20>;
 .shared .align 16 .b8 s[8192]; .shared .align 16 .b8 u[8192]; .local .align 4 .b8 l[64];
+.shared .align 4 .b32 w; .shared .align 4 .b32 x; .shared .align 4 .b32 y; .shared .align 4 .b32 z;
 ld.param.u64 %d0, [o]; ld.param.u64 %d1, [g]; ld.param.u32 %r9, [n];
 mov.u32 %r0, %tid.x; mov.u32 %r1, s; shl.b32 %r2, %r0, 4; add.s32 %r3, %r1, %r2; mov.u32 %r4, u; add.s32 %r5, %r4, %r2;
 mul.wide.u32 %d2, %r0, 2048; add.s64 %d3, %d0, %d2; add.s64 %d4, %d1, %d2; setp.gt.s32 %p1, %r9, 5;
@@ -59,8 +61,24 @@ _BETWEEN = [
     "@%p1 bra BEHIND; st.global.u32 [%d3], %r0; BEHIND:", "@%p1 bra BEHIND; st.shared.u32 [%r5], 1; BEHIND:",
     "@%p1 bra BEHIND; st.global.u32 [%d3], 1; bra END; BEHIND: st.global.u32 [%d3], 2; END:",
     "@%p1 st.global.u32 [%d3], 1;", "@%p1 ret;",
-    "mov.u32 %r30, 0; LOOP: add.s32 %r30, %r30, 1; st.global.u32 [%d3], %r30; setp.lt.s32 %p2, %r30, %r9; "
-    "@%p2 bra LOOP;",
+    *(f"cvt.rn.f32.s32 %f1, %r9; {ptx}; st.global.f32 [%d3], %f1;" for ptx in (
+        "div.rn.f32 %f1, %f1, %f1", "div.full.f32 %f1, %f1, %f1", "sqrt.rn.f32 %f1, %f1", "rcp.rn.ftz.f32 %f1, %f1",
+        "sqrt.approx.f32 %f1, %f1",
+    )),
+    *(f"cvt.rn.f64.s32 %d9, %r9; {ptx}; st.global.f64 [%d3], %d9;" for ptx in (
+        "div.rn.f64 %d9, %d9, %d9", "rsqrt.approx.f64 %d9, %d9", "rsqrt.approx.ftz.f64 %d9, %d9",
+    )),
+    *(f"{ptx}; st.global.u32 [%d3], %r10;" for ptx in ("div.s32 %r10, %r9, %r0", "rem.u32 %r10, %r9, %r0")),
+    *(f"{name} %d9, %d3, %d2; st.global.u64 [%d3], %d9;" for name in ("div.u64", "rem.s64", "mul.lo.u64")),
+    "cvt.u16.u32 %h1, %r9; div.u16 %h2, %h1, %h1; st.global.u16 [%d3], %h2;",
+]  # fmt: skip
+_LOOP = "mov.u32 %r30, {}; LOOP: add.s32 %r30, %r30, {}; {} setp.lt.s32 %p2, %r30, {}; @%p2 bra LOOP;"
+_STORE = "st.global.u32 [%d3], %r30;"
+#: Loops between accesses. ptxas replaces a short one by its iterations if it counts from a constant to a constant.
+_LOOPS = [
+    _LOOP.format(0, 1, _STORE, "%r9"), _LOOP.format("%r0", 32, _STORE, 1024), _LOOP.format(0, 1, _STORE, 64),
+    _LOOP.format(0, 1, _STORE, 4096), "@%p1 bra BEHIND; " + _LOOP.format(0, 1, _STORE, "%r9") + " BEHIND:",
+    f"mov.u32 %r30, %r9; LOOP: {_STORE} shr.u32 %r30, %r30, 1; setp.ne.u32 %p2, %r30, 0; @%p2 bra LOOP;",
 ]  # fmt: skip
 #: PTX that computes %r10, an offset in the array ``s``, which is aligned to 16 bytes.
 _NUMBERS = [
@@ -142,7 +160,7 @@ _THROUGH_SEVERAL = [
     f"{_TURNED} st[%r7]:32 st[%r7]:36 st[%r6]:0",
     f"{_TWICE.format(2)} ld[%r7]:8 ld[%r6]:4", f"{_TWICE.format(2)} ld[%r6]:0 ld[%r7]:0 ld[%r7]:4 ld[%r6]:4",
 ]  # fmt: skip
-#: Kernels: orders and widths, alignment proven by wide accesses, unused words, halfwords, control-flow paths.
+#: Kernels: orders and widths, alignment proven by wide accesses, unused words, halfwords, paths, loops, variables.
 KERNELS = [
     "st0 st4 st64 st8 st12", "st0 st64 st4", "st0 st16 st4 st20", "st0 st8 st4", "st0 st4 st16 st20 st8 st12",
     "st0 st0 st4", "st0 st4 st8 st4 st12", "st0 st[%r5]:0 st4", "st.v2:0 st8 st12", "st0 st4 st.v2:8",
@@ -165,6 +183,10 @@ KERNELS = [
     f"<{' '.join(f'st.shared.b16 [%r3+{place}], %h1;' for place in (0, 8, 2, 4, 6))}>",
     f"ld0 ld4 {_LOAD_BEHIND} ld12", f"{_LOAD_BEHIND} ld12",
     *(f"{kind}0 {kind}4 <{ptx}> {kind}8 {kind}12" for ptx in _BETWEEN for kind in ("ld", "st")),
+    *(f"<st.shared.u32 [%r5], 1;> ld0 ld4 <{ptx}> ld8 ld12" for ptx in _LOOPS),
+    "ld[w]:0 ld[x]:0", "ld[x]:0 ld[w]:0", "ld[x]:0 ld[y]:0", "ld[w]:0 ld[x]:0 ld[y]:0 ld[z]:0", "st[w]:0 st[x]:0",
+    "st[y]:0 ld[w]:0 ld[x]:0", "<mov.u32 %r6, w;> ld[%r6]:0 ld[x]:0",
+    "<mov.u32 %r10, w; add.s32 %r6, %r2, %r10; mov.u32 %r11, x; add.s32 %r7, %r2, %r11;> ld[%r6]:0 ld[%r7]:0",
     *(f"<{ptx} add.s32 %r6, %r10, %r1;> ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12" for ptx in _NUMBERS),
     *(f"<{ptx}> ld[%r6]:8 ld[%r6]:12 ld[%r6]:16 ld[%r6]:20" for ptx in _REMAINDERS),
     *_THROUGH_SEVERAL,

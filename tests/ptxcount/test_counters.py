@@ -151,6 +151,10 @@ MERGED: dict[str, tuple[int, int] | None] = {
     "ld0 ld4 <bar.sync 0;> ld8 ld12": (2, 8), "ld0 ld4 <mov.u32 %r3, %r5;> ld8 ld12": (2, 8),
     "ld[%r1]:0 ld[%r1]:4 ld[%r1]:8 ld[%r1]:12": (1, 2),  # all lanes equal
     f"{_PAIRS} ld[%r6]:0 ld[%r6]:4": (1, 2), f"{_PAIRS} ld[%r6]:0 ld[%r6]:4 ld[%r6]:8 ld[%r6]:12": (1, 2),
+    "ld[w]:0 ld[x]:0": (1, 1),  # two neighbouring variables
+    # Nothing merges, and all lanes skip the second load.
+    "<mad.lo.u32 %r6, %r9, 4, %r3; setp.lt.u32 %p2, %r0, 32;> ld[%r6]:0 <mov.u32 %r41, 0; @%p2 bra BEHIND;> ld[%r6]:4 "
+    "<BEHIND:>": (1, 4),
     f"{_COLUMNS} ld[%r6]:0 ld[%r6]:16": (2, 4),  # two words per bank; four as 8 bytes
     _HALVES.format(0, 2): (1, 4), _HALVES.format(0, 2).replace("b16", "s16"): None,
     "<ld.shared.u8 %r10, [%r3]; ld.shared.u8 %r11, [%r3+1]; st.global.v2.u8 [%d3], {%r10, %r11};>": None,

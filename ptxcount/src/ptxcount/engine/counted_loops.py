@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 from ..ptx.flow import BasicBlock, End, Flow
 from ..ptx.program import NO_UNROLL, Entry, Immediate, Instruction, Register
+from .shared_accesses import is_called
 
 _MAX_COST = 50
+#: Maximum cost of all iterations of a loop that ptxas replaces by them.
+_MAX_DISSOLVED = 1024
 _ACCESSES = frozenset(("ld", "st"))
 #: Costs other than 1: by opcode; of divisions; of approximations with subnormal numbers.
 _COSTS = {"ld": 2, "st": 2, "mov": 0, "cvta": 0, "neg": 0, "abs": 0}
@@ -22,9 +25,8 @@ _SIGNED_DIVISION_COST, _DIVISION_COST, _FULL_DIVISION_COST = 24, 19, 12
 _APPROXIMATION_COSTS = {"ex2": 6, "lg2": 6, "rsqrt": 6, "sqrt": 6, "rcp": 7, "div": 7}
 #: Instructions that become part of an addition behind them if one factor is constant.
 _FUSED = frozenset(("mul.wide.s32", "mul.wide.u32", "shl.b64"))
-#: Opcodes that keep a loop as it is, and operations that machine code calls as functions unless they are approximate.
+#: Opcodes that keep a loop as it is.
 _KEPT = frozenset(("membar", "fence", "call", "trap", "brkpt", "exit", "ret", "atom", "red"))
-_CALLED = frozenset(("div", "rcp", "sqrt", "rem"))
 #: Opcodes that keep a loop which threads of a warp may leave one by one.
 _WARP_OPCODES = frozenset(("shfl", "vote", "match", "redux", "activemask", "elect", "bar", "barrier", "nanosleep"))
 #: Spaces to which such a loop may store.
@@ -69,20 +71,39 @@ def iter_counted_loops(kernel: Entry, flow: Flow) -> Iterator[CountedLoop]:
     """Yield the loops that ptxas unrolls; `isa.dispatch` must have set the registers that instructions use."""
     kept = {place for name, place in kernel.labels.items() if name.startswith(NO_UNROLL)}
     for index, block in enumerate(flow.blocks):
-        if index in block.successors and block.start not in kept and block.end is End.BRANCH:
-            loop = _parse_loop(kernel.instructions, block)
-            if loop is not None and _is_counted(loop) and _is_small(loop.body):
+        if index in block.successors and block.start not in kept:
+            loop = parse_loop(kernel.instructions, block)
+            if loop is not None and _is_small(loop.body):
                 yield loop
 
 
-def _parse_loop(code: Sequence[Instruction], block: BasicBlock) -> CountedLoop | None:
-    """Return the loop that a basic block is, if one comparison in it decides whether the loop goes on; else None."""
+def parse_loop(code: Sequence[Instruction], block: BasicBlock) -> CountedLoop | None:
+    """Return the counted loop that a basic block with a branch to itself is; None if it is none."""
+    if block.end is not End.BRANCH:
+        return None
     *body, branch = code[block.start : block.stop]
     guard = branch.guard
     if guard is None or guard.negated or any(guard.name in instruction.reads for instruction in body):
         return None
     comparisons = [instruction for instruction in body if guard.name in instruction.writes]
-    return CountedLoop(block, body, guard, comparisons[0], _find_steps(body)) if len(comparisons) == 1 else None
+    if len(comparisons) != 1:
+        return None
+    loop = CountedLoop(block, body, guard, comparisons[0], _find_steps(body))
+    return loop if _is_counted(loop) else None
+
+
+def is_dissolved(code: Sequence[Instruction], loop: CountedLoop) -> bool:
+    """Tell if ptxas replaces a loop by its iterations: it counts from a constant to a constant, and is short."""
+    _, counter, bound = loop.comparison.operands
+    changes = [instruction for instruction in code if getattr(counter, "name", "") in instruction.writes]
+    starts = [change for change in changes if not any(change is instruction for instruction in loop.body)]
+    if len(starts) != 1 or starts[0].opcode != "mov":
+        return False
+    values = [number.value for number in (starts[0].operands[-1], bound) if isinstance(number, Immediate)]
+    if len(values) != 2:
+        return False
+    cost = sum(map(_estimate_cost, loop.body)) - 2  # without the counter's sum and comparison
+    return cost * abs(values[1] - values[0]) <= _MAX_DISSOLVED * abs(loop.step)
 
 
 def _find_steps(body: Sequence[Instruction]) -> dict[str, int]:
@@ -138,6 +159,4 @@ def _estimate_cost(instruction: Instruction) -> int:
 
 
 def _is_kept(instruction: Instruction) -> bool:
-    opcode, modifiers = instruction.opcode, {*instruction.modifiers}
-    is_called = opcode in _CALLED and modifiers.isdisjoint(("approx", "full", "s32", "u32"))
-    return bool(instruction.problem) or opcode in _KEPT or is_called
+    return bool(instruction.problem) or instruction.opcode in _KEPT or is_called(instruction)

@@ -1,10 +1,11 @@
 """Merging of shared memory accesses by ptxas (machine code of nvcc 13.0.88).
 
 Loads whose addresses differ only by a constant offset (`address_sums`) become one load of up to four elements and 16
-bytes; so do stores. ptxas must be able to prove that the merged access is aligned to its size (`find_residues`). No
-instruction between the accesses may order them (`shared_accesses`). A vector counts as its elements, except elements
-that nothing reads. A load of four elements may replace loads of three. Accesses to global memory, to bytes, and with
-sign extension are not merged. Loads for a kernel's last store may count for its threads alone (`sunk_loads`).
+bytes; so do stores. Addresses without registers may be those of neighbouring variables. ptxas must be able to prove
+that the merged access is aligned to its size (`find_residues`). No instruction between the accesses may order them
+(`shared_accesses`), and no loop may end there. A vector counts as its elements, except elements that nothing reads. A
+load of four elements may replace loads of three. Accesses to global memory, to bytes, and with sign extension are not
+merged. Loads for a kernel's last store may count for its threads alone (`sunk_loads`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from ..machine.chunk import Chunk
 from ..ptx.alignment import Residue, find_residues
 from ..ptx.flow import BasicBlock
 from ..ptx.program import TYPES, Instruction, Operand
+from .counted_loops import is_dissolved, parse_loop
 from .dominators import Dominators
 from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks_stores, find_accesses
 from .sunk_loads import find_sunk_loads
@@ -108,6 +111,11 @@ class MergeableGroup:
                 remaining -= {*access.needed}
         return merged + [(offset, self.size) for offset in sorted(remaining)]
 
+    def find_first(self, start: int, width: int) -> tuple[int, SharedAccess]:
+        """Return the first instruction, by its ``id``, that a merged access replaces, and its access."""
+        pairs = zip(self.instructions, self.accesses, strict=True)
+        return next(pair for pair in pairs if not {*pair[1].needed}.isdisjoint(range(start, start + width)))
+
     def _take_merged(self, remaining: set[int], elements: int, *, min_needed: int) -> list[tuple[int, int]]:
         """Merge into accesses of ``elements`` elements, wherever ``remaining`` has at least ``min_needed`` of them.
 
@@ -133,7 +141,7 @@ def find_mergeable(
 
     ``addresses`` has the byte address of each variable in shared memory by name.
     """
-    accesses = find_accesses(code)
+    accesses = find_accesses(code, addresses)
     if not accesses:
         return []
     finder = _MergeFinder(code, blocks, accesses, find_residues(code, addresses))
@@ -151,7 +159,7 @@ class _MergeFinder:
         accesses: Mapping[int, SharedAccess],
         residue_of: Callable[[Operand | None], Residue],
     ) -> None:
-        self._blocks, self._accesses, self._residue_of = blocks, accesses, residue_of
+        self._code, self._blocks, self._accesses, self._residue_of = code, blocks, accesses, residue_of
         self._block_code = [code[block.start : block.stop] for block in blocks]
         self._flow = Dominators([block.successors for block in blocks])
         self._vectors = self._find_vectors(code)
@@ -216,15 +224,24 @@ class _MergeFinder:
     def _inherit_groups(self, block: int, at_end: Mapping[int, _OpenGroups]) -> _OpenGroups:
         """Return the groups that a load in basic block ``block`` can join, from those of the immediate dominator."""
         dominator = self._flow.immediate[block]
-        if dominator is None:
+        if dominator is None or self._ends_loop(dominator, block):
             return {}
         groups = {
             key: group for key, group in at_end[dominator].items() if self._flow.is_in_loops_of(block, group.block)
         }
         for block_between in self._flow.find_between(dominator, block) if groups else ():
+            if self._ends_loop(block_between, block):
+                return {}
             for instruction in self._block_code[block_between]:
                 _close_groups(groups, instruction)
         return groups
+
+    def _ends_loop(self, first: int, last: int) -> bool:
+        """Tell if a loop ends between two basic blocks, so that ptxas moves no access from one to the other."""
+        if self._flow.is_in_loops_of(last, first):
+            return False
+        loop = parse_loop(self._code, self._blocks[first]) if first in self._blocks[first].successors else None
+        return loop is None or not is_dissolved(self._code, loop)
 
 
 def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
@@ -236,35 +253,41 @@ def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
 
 
 class MergedCounter:
-    """Counts requests and wavefronts of merged accesses, whenever the group's first instruction is executed.
+    """Counts requests and wavefronts of merged accesses, each when the first of its instructions is executed.
 
     If the group has a `store`, they are counted when this store is executed, for the threads that store.
     """
 
     def __init__(self, group: MergeableGroup) -> None:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
-        first = group.accesses[0].offset
-        #: Offset from the address of the first instruction, and bytes, of each merged access.
-        self._accesses = [(start - first, width) for start, width in group.list_accesses()]
-        self._address: Value | None = None
+        #: Offset from its address, and bytes, of each merged access that an instruction begins; by the ``id``.
+        self._begun = defaultdict[int, list[tuple[int, int]]](list)
+        for start, width in group.list_accesses():
+            identity, access = group.find_first(start, width)
+            self._begun[identity].append((start - access.offset, width))
+        #: Addresses of loads for the `store`, by the instruction's ``id``.
+        self._addresses: dict[int, Value] = {}
+        act = self._record if group.store is None else self._keep_address
         #: Functions to call at an instruction, with the chunk and the address, by the instruction's ``id``.
-        self.recorders: dict[int, Callable[[Chunk, Value], None]] = {group.instructions[0]: self.record}
+        self.recorders: dict[int, Callable[[Chunk, Value], None]] = {
+            identity: partial(act, identity) for identity in self._begun
+        }
         if group.store is not None:
-            self.recorders = {group.instructions[0]: self._keep_address, group.store: self._record_kept}
+            self.recorders[group.store] = self._record_kept
 
-    def _keep_address(self, chunk: Chunk, address: Value) -> None:
-        self._address = address
+    def _keep_address(self, identity: int, chunk: Chunk, address: Value) -> None:
+        self._addresses[identity] = address
 
     def _record_kept(self, chunk: Chunk, address: Value) -> None:
-        if self._address is not None:
-            self.record(chunk, self._address)
+        for identity, kept in self._addresses.items():
+            self._record(identity, chunk, kept)
 
-    def record(self, chunk: Chunk, first_address: Value) -> None:
-        """Count one execution by the active threads of a chunk; the address is that of the first instruction."""
-        size = first_address.block.itemsize if isinstance(first_address, Sum) else first_address.itemsize
+    def _record(self, identity: int, chunk: Chunk, address: Value) -> None:
+        """Count the accesses that an instruction begins, by the active threads of a chunk."""
+        size = address.block.itemsize if isinstance(address, Sum) else address.itemsize
         rules = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
-        for shift, width in self._accesses:
+        for shift, width in self._begun[identity]:
             offset = np.full((1, 1), shift).astype(f"i{size}")
-            address = add_offset(TYPES[f"u{8 * size}"], first_address, offset) if shift else first_address
+            start = add_offset(TYPES[f"u{8 * size}"], address, offset) if shift else address
             self.requests += find_active_lanes(chunk.active, chunk.shape).requests
-            self.wavefronts += sum_rules(rules, address, chunk.active, chunk.shape, width)[0]
+            self.wavefronts += sum_rules(rules, start, chunk.active, chunk.shape, width)[0]

@@ -13,7 +13,7 @@ from ..machine.polls import is_strong
 from ..ptx.flow import BasicBlock
 from ..ptx.program import Address, Immediate, Instruction, Operand, Register
 from .address_sums import AddressSum, TracedSums, trace_sums
-from .shared_accesses import breaks_loads
+from .shared_accesses import breaks_loads, is_called
 
 #: Loads of these types extend the sign: the other types of their sizes differ.
 _SIGNED = ("s8", "s16")
@@ -72,6 +72,8 @@ def _find_repeated(
             repeated[place] = loaded_sources[source]
         if breaks_loads(instruction, "global"):
             plain.clear()
+        if is_called(instruction):
+            constant.clear()
         if source and instruction.guard in always:
             loaded_sources.setdefault(source, place)
             for operand in (source.policy, *(operand for operand, _ in source.address.terms)):

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from ..counting.transactions import WORD
-from ..ptx.program import CALL_SPACE, TYPES, Address, Group, Instruction, Operand, Register
+from ..ptx.program import CALL_SPACE, TYPES, Address, Group, Instruction, Operand, Register, Symbol
 from .address_sums import TracedSums, trace_sums
 
 _ACCESS_KINDS = {"ld": "load", "st": "store"}
@@ -28,6 +28,11 @@ _OTHER_SPACES = {
     "global": frozenset(("shared", "shared::cta", "local", "const", "param", CALL_SPACE)),
 }
 _RELEASES = frozenset(("release", "acq_rel"))
+#: Operations that are guarded instructions in machine code.
+_GUARDED_INSIDE = frozenset(("div.s32", "rem.s32"))
+#: Operations that machine code calls as functions, and modifiers of those that it does not call.
+_CALLED = frozenset(("div", "rcp", "sqrt", "rem"))
+_INLINE = frozenset(("approx", "full", "s32", "u32"))
 #: Instructions that need a zero-extended 16-bit value. A 16-bit load extends it; a merged 32-bit load does not.
 _OPCODES_OF_WORDS = frozenset(("add", "sub", "or", "xor", "shl"))
 _NAMES_OF_WORDS = frozenset(("cvt.u32.u16", "cvt.f32.bf16", "mul.lo.u16", "mul.wide.u16", "shr.u16"))
@@ -65,8 +70,11 @@ class SharedAccess(NamedTuple):
         return self.size * self.elements
 
 
-def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
-    """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``."""
+def find_accesses(code: Sequence[Instruction], addresses: Mapping[str, int]) -> dict[int, SharedAccess]:
+    """Return the accesses to shared memory that ptxas may merge, by the instruction's ``id``.
+
+    ``addresses`` has the byte address of each variable in shared memory by name.
+    """
     candidates = [instruction for instruction in code if instruction.opcode in _ACCESS_KINDS]
     shared = [candidate for candidate in candidates if "shared" in candidate.modifiers and not candidate.is_removed]
     if not shared:
@@ -78,12 +86,15 @@ def find_accesses(code: Sequence[Instruction]) -> dict[int, SharedAccess]:
     operands = (operand for instruction in shared for operand in instruction.operands)
     bases = [operand.base for operand in operands if isinstance(operand, Address)]
     sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
-    accesses = {id(instruction): _parse_access(instruction, readers, sums) for instruction in shared}
+    accesses = {id(instruction): _parse_access(instruction, readers, sums, addresses) for instruction in shared}
     return {identity: access for identity, access in accesses.items() if access is not None}
 
 
 def _parse_access(
-    instruction: Instruction, readers: Mapping[str, Sequence[Instruction]], sums: TracedSums
+    instruction: Instruction,
+    readers: Mapping[str, Sequence[Instruction]],
+    sums: TracedSums,
+    addresses: Mapping[str, int],
 ) -> SharedAccess | None:
     """Return the access of a ``ld`` or ``st``; None if ptxas never merges it."""
     kind, is_load = _ACCESS_KINDS[instruction.opcode], instruction.opcode == "ld"
@@ -103,9 +114,13 @@ def _parse_access(
     if element.size == 1 or (is_partly_used and len(needed) == _NEVER_MERGED):
         return None
     base, shift = sums.find_sum(place.base)
+    root, root_offset = sums.find_root(place.base)
     offset = place.offset + shift
+    if isinstance(root, Symbol) and root.name in addresses and len(base) == 1:  # neighbouring variables may merge
+        offset += addresses[root.name]
+        base, root = frozenset(), None
     return SharedAccess(
-        kind, element.size, base, *sums.find_root(place.base), offset, count,
+        kind, element.size, base, root, root_offset, offset, count,
         needed=tuple(offset + element.size * index for index in needed),
         is_pair=is_partly_used and needed in ([0, 1], [2, 3]),
     )  # fmt: skip
@@ -135,11 +150,19 @@ def _needs_zero_extension(reader: Instruction) -> bool:
 def breaks_loads(instruction: Instruction, space: str = "shared") -> bool:
     """Tell if ptxas keeps loads of a space before and after an instruction apart."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
+    if is_called(instruction):
+        return True
     if opcode in _WRITES:
         return _OTHER_SPACES[space].isdisjoint(modifiers)
     if opcode in ("cp", "wgmma"):
         return _PASSED.isdisjoint(modifiers)
     return opcode in _BREAKS or (opcode in _WRITES_SHARED and space == "shared")
+
+
+def is_called(instruction: Instruction) -> bool:
+    """Tell if machine code calls a function for an operation, as for exact and for 64-bit divisions."""
+    is_exact = instruction.opcode in _CALLED and _INLINE.isdisjoint(instruction.modifiers)
+    return is_exact or instruction.name == "rsqrt.approx.f64"
 
 
 def breaks_stores(instruction: Instruction) -> bool:
@@ -149,4 +172,5 @@ def breaks_stores(instruction: Instruction) -> bool:
         return True
     if opcode in ("st", "atom", "red") and not _RELEASES.isdisjoint(modifiers):
         return True
-    return instruction.guard is not None or opcode in _BREAKS_STORES or breaks_loads(instruction)
+    is_guarded = instruction.guard is not None or instruction.name in _GUARDED_INSIDE
+    return is_guarded or opcode in _BREAKS_STORES or breaks_loads(instruction)

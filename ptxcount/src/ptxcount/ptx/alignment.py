@@ -118,7 +118,9 @@ class _ResidueAnalysis:
             self._residues |= dict.fromkeys(others, _UNKNOWN)
 
     def find_residue(self, operand: Operand | None) -> Residue | None:
-        """Return the residue of an operand; None for a register that has none yet."""
+        """Return the residue of an operand, that of 0 for no operand; None for a register that has none yet."""
+        if operand is None:
+            return _ZERO
         if isinstance(operand, Register):
             return self._residues.get(operand.name)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
