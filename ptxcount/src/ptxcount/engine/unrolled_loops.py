@@ -2,8 +2,8 @@
 
 ptxas executes four iterations of a counted loop (`counted_loops`) at a time while more than three remain, then two if
 more than one remains, then one. An unsigned counter that begins beyond the bound gets an iteration first, in which it
-may wrap. So threads that leave a loop one by one make more requests. Loads of neighbouring words
-of shared memory in successive iterations merge (`merging`). Other counts stay the same; so do loops without these.
+may wrap. So threads that leave a loop one by one make more requests. Loads of neighbouring words of shared memory in
+successive iterations merge (`merging`). Other counts stay the same; so do loops without these.
 """
 
 from __future__ import annotations
