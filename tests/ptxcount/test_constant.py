@@ -134,6 +134,15 @@ def test_ambiguous_or_unused_variable_is_refused(kernel: str, name: str, message
         ptxcount.count(TWO_TAPS, kernel, 1, 4, [np.zeros(4, np.float32)], variables={name: np.ones(4, np.float32)})
 
 
+@pytest.mark.parametrize("name", ["table", "own::table", "own::table<float>", "_ZN3own5tableIfEE"])
+def test_variable_of_a_template_is_set_by_name(name: str) -> None:
+    source = """namespace own { template <typename T> __device__ T table[4]; }
+        extern "C" __global__ void k(float* x) { x[threadIdx.x] = own::table<float>[threadIdx.x]; }"""
+    x, table = np.zeros(4, np.float32), np.arange(4, dtype=np.float32)
+    ptxcount.count(source, "k", 1, 4, [x], variables={name: table})
+    assert x.tolist() == table.tolist()
+
+
 def test_full_name_selects_its_variable() -> None:
     """``a::one``, which is 1, ends in the name ``one``, too."""
     x = np.zeros(4, np.float32)

@@ -18,6 +18,7 @@ _COUNTED = [
     ("lt", 1, "%r2", "s32"), ("lt", 4, "%r2", "s32"), ("le", 1, "%r2", "s32"), ("lt", 32, "%r2", "u32"),
     ("gt", -1, "0", "s32"), ("ge", -4, "%r2", "s32"), ("gt", -4, "0", "u32"), ("ne", -4, "0", "s32"),
     ("ne", -4, "1", "s32"), ("ne", 4, "0", "s32"), ("ne", 4, "0", "u32"), ("ne", 1, "%r2", "s32"),
+    ("lt", 4, "8", "u32"),
 ]  # fmt: skip
 #: Code that an iteration has, besides, and its cost.
 _COSTS = {
@@ -141,15 +142,19 @@ def test_threads_that_leave_one_by_one_make_more_requests() -> None:
         assert counters.loads.requests == requests[lengths]
 
 
-def test_neighbouring_words_of_iterations_merge() -> None:
-    """Seven iterations load words of shared memory: two pairs, a pair, and a word."""
+@pytest.mark.parametrize(("kind", "wavefronts"), [("s32", 4), ("u32", 7)])
+def test_neighbouring_words_of_iterations_merge(kind: str, wavefronts: int) -> None:
+    """Seven iterations load words of shared memory: two pairs, a pair, and a word.
+
+    With an unsigned counter, ptxas loads words: an iteration before the first four may move them (nvcc 13.0.88).
+    """
     body = """
         ld.param.u64 %rd1, [p0]; mov.u32 %r1, 0; mov.u32 %r2, s; mov.u32 %r4, 0; ld.global.u32 %r5, [%rd1];
         LOOP: ld.shared.u32 %r3, [%r2]; xor.b32 %r4, %r4, %r3; add.s32 %r2, %r2, 4; add.s32 %r1, %r1, 1;
-        setp.lt.s32 %p1, %r1, %r5; @%p1 bra LOOP; st.global.u32 [%rd1+8], %r4;
+        setp.lt.{kind} %p1, %r1, %r5; @%p1 bra LOOP; st.global.u32 [%rd1+8], %r4;
     """
-    text = module(body, 1, ".shared .align 16 .b8 s[64];")
+    text = module(body.replace("{kind}", kind), 1, ".shared .align 16 .b8 s[64];")
     counters = execute_snippet(text, [np.full(4, 7, np.uint32)])
-    assert counters.merged["load"] == (4, 4)
+    assert counters.merged["load"] == (wavefronts, wavefronts)
     entry = prepare_executable(parse(text), "snippet")
     assert [*iter_counted_loops(entry.entry, entry.flow)] == []

@@ -1,5 +1,7 @@
 """Declared kernels: dtypes, bounds, geometry, references, and errors."""
 
+from array import array
+from collections import deque
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -164,6 +166,21 @@ def _declare(**settings: Any) -> Kernel:
     return Kernel(
         **{"name": "k", "arguments": [outputs("o", "n")], "block": 32, "over": ["n"], "file": "k", **settings}
     )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "f4", np.float32, np.dtype("float32")])
+def test_dtypes_are_dtypes_of_numpy(dtype: Any) -> None:
+    kernel = _declare(dtypes=[dtype])
+    assert kernel.check_dtype("float32") == "float32"
+    with pytest.raises(UnknownDtypeError, match="k does not support int8, only float32"):
+        kernel.check_dtype("int8")
+
+
+@pytest.mark.parametrize(
+    "block", [(8, 4), range(8, 3, -4), np.array([8, 4]), array("i", [8, 4]), lambda w: deque([8, 4])]
+)
+def test_lengths_of_a_block_are_a_sequence(block: Any) -> None:
+    assert _grid(block=block).block == (8, 4, 1)
 
 
 THREE: list[Any] = [outputs("o", "n"), inputs("a", "n"), inputs("b", "n")]

@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from kernelwatch.errors import ArgumentError
 from kernelwatch.kernel.launch import lacks_value
 from kernelwatch.kernel.parameters import ArrayParameter, ScalarParameter, to_parameters
@@ -21,7 +23,8 @@ _TYPES: dict[str, tuple[Any, str]] = {
 
 #: Setting that is a list -> the allowed types of its elements, and their description in a message.
 _ELEMENT_TYPES: dict[str, tuple[Any, str]] = {
-    **dict.fromkeys(("over", "options", "dtypes", "read"), (str, "strings")),
+    **dict.fromkeys(("over", "options", "read"), (str, "strings")),
+    "dtypes": (str | type | np.dtype, "dtypes"),
     "include": (str | PathLike, "paths"),
     "arguments": (object, "arguments"),
     "earlier": (Mapping, "mappings"),

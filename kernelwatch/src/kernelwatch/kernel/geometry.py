@@ -155,7 +155,7 @@ def evaluate_lengths(setting: str, value: Any, extents: Mapping[str, Any]) -> li
     `setting` is as in `select_by_itemsize`. Raises ArgumentError if a length is not an integer.
     """
     lengths = expressions.evaluate_function(value, extents) if callable(value) else value
-    if not isinstance(lengths, list | tuple | range):
+    if not isinstance(lengths, Sequence) or isinstance(lengths, str):
         lengths = lengths.tolist() if isinstance(lengths, np.ndarray) and lengths.ndim else [lengths]
     numbers = list(lengths) if callable(value) else [_evaluate(length, extents) for length in lengths]
     with suppress(TypeError, ValueError, OverflowError):

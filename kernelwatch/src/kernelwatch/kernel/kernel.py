@@ -61,7 +61,7 @@ class Kernel(KernelCode):
     options : sequence of str
         Options of nvcc. {T} is replaced as above, with an include of its header, and {bits} by a built-in type of the
         same size. `-I` and `-include` may name folders and files of the repository.
-    dtypes : sequence of str
+    dtypes : sequence of dtype
         The swept dtypes that the kernel supports; all by default.
     prelude : str
         CUDA C++ before the source, for a header that does not compile by itself; {T} is replaced as above.
@@ -104,7 +104,7 @@ class Kernel(KernelCode):
         ptx: TextSource = "",
         entry: str = "",
         options: Sequence[str] = (),
-        dtypes: Sequence[str] = (),
+        dtypes: Sequence[DTypeLike] = (),
         include: Sequence[str] = (),
         prelude: str = "",
         dynamic_shared: LengthLike | Mapping[int, int] = 0,
@@ -118,7 +118,8 @@ class Kernel(KernelCode):
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         check_settings(name, settings)
-        self.name, self.file, self.entry, self.dtypes = name, file, entry or name, tuple(dtypes)
+        self.name, self.file, self.entry = name, file, entry or name
+        self.dtypes = tuple(to_dtype(dtype).name for dtype in dtypes)
         self._text, self._ptx, self._prelude = text, ptx, prelude or ""
         self._options, self._include = tuple(options), tuple(include)
         self.reference = reference

@@ -69,7 +69,7 @@ def execute_kernel(
 
 def _collect_counters(kernel: Executable, context: Context, *, distinct: bool) -> LaunchCounters:
     counters = context.counters
-    counters.accesses = sorted(_iter_written(context.accesses), key=lambda access: access.source.ptx_line)
+    counters.accesses = sorted(_iter_instruction_accesses(context.accesses), key=lambda access: access.source.ptx_line)
     counters.arrays = [*context.memory.arrays(), *context.constants.arrays(), *_iter_shared_arrays(kernel, context)]
     if distinct:
         counters.distinct_sectors = context.memory.distinct_sectors()
@@ -78,8 +78,8 @@ def _collect_counters(kernel: Executable, context: Context, *, distinct: bool) -
     return counters
 
 
-def _iter_written(accesses: Mapping[tuple[int, str, str], Access]) -> Iterator[Access]:
-    """Yield the counters of each instruction of the PTX: calls and unrolled loops copy instructions."""
+def _iter_instruction_accesses(accesses: Mapping[tuple[int, str, str], Access]) -> Iterator[Access]:
+    """Yield the accesses of each instruction of the PTX, of which calls and unrolled loops make copies."""
     copies = defaultdict[tuple[int, str, str], list[Access]](list)
     for (_, space, kind), access in accesses.items():
         copies[id(access.source), space, kind].append(access)

@@ -19,7 +19,7 @@ from ..machine.global_memory import ArrayMemory
 from ..machine.reached_names import ReachedNames
 from ..machine.special_registers import GRID_WORKSPACE
 from ..ptx.program import Entry, Variable
-from ..source.names import demangle, source_name
+from ..source.names import demangle, select_kernels, source_name
 from ..util import host_memory
 from ..util.architectures import MAX_SHARED, STATIC_SHARED
 from ..util.errors import Index3, LaunchError
@@ -238,8 +238,7 @@ def _match_variables(
     contents: dict[str, KernelArgument] = {}
     names = [variable.name for variable in variables if variable.space in ("const", "global")]
     for name, value in variable_values.items():
-        suffixed = [candidate for candidate in names if f"::{_find_plain_name(candidate)}".endswith(f"::{name}")]
-        matches = [name] if name in names else suffixed
+        matches = select_kernels(names, name)
         if len(matches) != 1:
             raise LaunchError(_describe_mismatch(name, matches, names))
         contents[matches[0]] = value

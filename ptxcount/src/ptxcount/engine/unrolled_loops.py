@@ -1,8 +1,9 @@
 """Unrolling of loops by ptxas (machine code of nvcc 13.0.88 for sm_80, sm_90 and sm_100).
 
 ptxas executes four iterations of a counted loop (`counted_loops`) at a time while more than three remain, then two if
-more than one remains, then one. So threads that leave a loop one by one make more requests. Loads of neighbouring words
-of shared memory in successive iterations merge (`merging`). Other counts stay the same; so do loops without these.
+more than one remains, then one. An unsigned counter that begins beyond the bound gets an iteration first, in which it
+may wrap. So threads that leave a loop one by one make more requests. Loads of neighbouring words of shared memory in
+successive iterations merge (`merging`). Other counts stay the same; so do loops without these.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ class _LoopWriter:
         #: Registers with a step that an iteration reads, except as an address.
         self._values = {name for instruction in loop.body for name in self._iter_values(instruction)}
         name, kind = loop.comparison.modifiers
+        #: Comparison of the counter with the bound that holds while more iterations remain.
+        self._order = name if name != "ne" else "lt" if loop.step > 0 else "gt"
         #: True if more than one iteration may remain at last: 64-bit sums wrap, and a bound may be no multiple.
         self._repeats_last = name == "ne" or TYPES[kind].size == TYPES["s64"].size
         needed = {*loop.comparison.reads, *self._values, *read_behind}
@@ -91,17 +94,29 @@ class _LoopWriter:
         """Append the loop."""
         guard = self._loop.guard
         self._append("mov", ("pred",), guard, Immediate(1))
+        if self._loop.comparison.modifiers[-1].startswith("u"):
+            self._append_wrapped()
         for count, following in zip(_COPIES, (*_COPIES[1:], 0), strict=True):
             self._into.labels[f"{self._prefix}.{count}"] = len(self._into.instructions)
             more = self._append_comparison(count - 1) if count > 1 else guard
             self._append("bra", (), Symbol(f"{self._prefix}.{following}"), guard=replace(more, negated=True))
             start = len(self._into.instructions)
             for copy in range(count):
-                self._append_copy(copy, count)
+                self._append_copy(copy, count, self._unused if count == 1 else set())
             if count == _COPIES[0] or (count == 1 and self._repeats_last):
                 self._append("bra", (), Symbol(f"{self._prefix}.{count}"))
             self._weigh_copies(start, count)
         self._into.labels[f"{self._prefix}.0"] = len(self._into.instructions)
+
+    def _append_wrapped(self) -> None:
+        """Append an iteration for an unsigned counter that begins beyond the bound, such as -4; it may wrap then."""
+        (_, kind), (_, *compared) = self._loop.comparison.modifiers, self._loop.comparison.operands
+        within = replace(self._loop.guard, name=f"{self._prefix}.within")
+        self._append("setp", (self._order, kind), within, *compared)
+        self._append("bra", (), Symbol(f"{self._prefix}.{_COPIES[0]}"), guard=within)
+        start = len(self._into.instructions)
+        self._append_copy(0, 1, set())
+        self._weigh_copies(start, 1)
 
     def _weigh_copies(self, start: int, count: int) -> None:
         """Let the instructions from ``start`` stand for so many iterations."""
@@ -118,19 +133,17 @@ class _LoopWriter:
 
     def _append_comparison(self, steps: int) -> Register:
         """Append a test for more than so many remaining iterations, in 64 bits; return its predicate."""
-        (name, kind), (_, counter, bound) = self._loop.comparison.modifiers, self._loop.comparison.operands
-        if name == "ne":
-            name = "lt" if self._loop.step > 0 else "gt"
+        (_, kind), (_, counter, bound) = self._loop.comparison.modifiers, self._loop.comparison.operands
         total, limit = (Register(f"{self._prefix}.{part}", TYPES["s64"]) for part in ("total", "limit"))
         for wide, operand in ((total, counter), (limit, _wrap(bound, kind))):
             is_narrow = isinstance(operand, Register) and TYPES[kind].size < wide.type.size
             self._append(*(("cvt", ("s64", kind)) if is_narrow else ("mov", ("b64",))), wide, operand)
         self._append("add", ("s64",), total, total, Immediate(steps * self._loop.step))
         more = replace(self._loop.guard, name=f"{self._prefix}.more")
-        self._append("setp", (name, "and", "s64"), more, total, limit, self._loop.guard)
+        self._append("setp", (self._order, "and", "s64"), more, total, limit, self._loop.guard)
         return more
 
-    def _append_copy(self, copy: int, count: int) -> None:
+    def _append_copy(self, copy: int, count: int, unused: Set[str]) -> None:
         """Append an iteration. Only the last one changes the registers with a step, each by all steps at once."""
         is_last, steps_done = copy == count - 1, dict.fromkeys(self._loop.steps, copy)
         for instruction in self._loop.body:
@@ -140,8 +153,7 @@ class _LoopWriter:
                     self._into.instructions.append(self._shift_reads(instruction, steps_done, count))
                 continue
             steps_done[stepped] += 1
-            is_unused = count == 1 and stepped in self._unused
-            if not is_unused and (is_last or stepped in self._values):
+            if stepped not in unused and (is_last or stepped in self._values):
                 target, source, _ = instruction.operands
                 name = stepped if is_last else self._name_value(stepped, copy + 1)
                 step = Immediate((copy + 1) * self._loop.steps[stepped])

@@ -53,9 +53,9 @@ def require_entry(entries: Collection[str], entry: str) -> None:
 
 
 def select_kernels(mangled_names: Collection[str], name: str) -> list[str]:
-    """Return the kernels that a name matches, as mangled names.
+    """Return the kernels, or variables, that a name matches, as mangled names.
 
-    Outer namespaces, template arguments and parameters may be missing. A kernel that has none of these namespaces is
+    Outer namespaces, template arguments and parameters may be missing. One that has none of these namespaces is
     preferred: ``scale`` is ``::scale`` rather than ``own::scale``.
     """
     if name in mangled_names:
