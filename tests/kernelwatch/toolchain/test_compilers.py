@@ -44,8 +44,17 @@ def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arc
     assert from_library == from_nvcc.replace(str(tmp_path / "kernel.cu"), kernel.file)
 
 
-@pytest.mark.parametrize("option", [None, "-lineinfo", "--generate-line-info", "-G", "--device-debug"])
-def test_ptx_is_that_of_nvcc_with_the_same_options(option: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        *((option, "words") for option in ("-O3", "-lineinfo", "--generate-line-info", "-G", "--device-debug")),
+        ("-lineinfo", "file"),
+        ("-lineinfo", "NVCC_APPEND_FLAGS"),
+    ],
+)
+def test_ptx_is_that_of_nvcc_with_the_same_options(
+    option: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With lines, nvcc writes the names of inlined functions, and a label at the end of libdevice's functions."""
     text = """
     #include <cuda/std/cmath>
@@ -55,7 +64,10 @@ def test_ptx_is_that_of_nvcc_with_the_same_options(option: str | None, tmp_path:
     template __global__ void raise_halves<float>(float *);
     template __global__ void raise_halves<double>(double *);
     """
-    options = [option] if option else []
+    (tmp_path / "options").write_text(option, encoding="utf-8")
+    options = {"words": [option], "file": ["-optf", str(tmp_path / "options")]}.get(place, [])
+    if not options:
+        monkeypatch.setenv(place, option)
     (tmp_path / "kernel.cu").write_text(text, encoding="utf-8")
     command = [str(nvcc.find_nvcc()), "--ptx", *options, "-arch", "sm_90", "kernel.cu"]
     subprocess.run(command, cwd=tmp_path, check=True)
@@ -63,7 +75,7 @@ def test_ptx_is_that_of_nvcc_with_the_same_options(option: str | None, tmp_path:
     from_library = build.compile_to_ptx(text, options, arch="sm_90")
     # Paths follow the code.
     assert from_library.partition("\t.file")[0] == from_nvcc.partition("\t.file")[0]
-    assert (".file" in from_library) == (".file" in from_nvcc) == bool(option)
+    assert (".file" in from_library) == (".file" in from_nvcc) == (option != "-O3")
 
 
 def test_kernels_share_the_ptx_of_a_source(empty_cache: Path) -> None:

@@ -20,9 +20,10 @@ from kernelwatch.toolchain.resources import Resources
 #: Pattern of the file kernel.cu that nvcc compiled, in messages and in PTX. In PTX, its folder no longer exists.
 _NVCC_FILE = re.compile(r'^(?:kernel\.cu(?=[(:])|(\s*\.file\s+\d+\s+")[^"\n]*\bkernel\.cu(?="))', re.MULTILINE)
 
-#: nvcc's option that writes source lines into PTX, and all options that do so.
+#: nvcc's option that writes source lines into PTX.
 LINE_OPTION = "-lineinfo"
-_LINE_OPTIONS = {LINE_OPTION, "--generate-line-info", "-G", "--device-debug"}
+#: Pattern of options that do so, or of files and variables that may contain them.
+_MAY_ADD_LINES = re.compile(r"(?:^|[\s=])(?:-lineinfo|--generate-line-info|-G|--device-debug|-optf|--options-file|@)")
 #: Pattern of what LINE_OPTION adds to nvcc's PTX: whole lines, and sections of file names and function names.
 _SOURCE_LINES = re.compile(
     r"^(?:(?:[ \t]*\.(?:loc|file)\s.*|\$L__func_end\d+:)\n|[ \t]*\.section\s+\.debug_str\s*\{[^}]*\})", re.MULTILINE
@@ -72,7 +73,7 @@ def compile_to_ptx(
     CompileError
         nvcc failed, for example for an unknown arch; the message contains nvcc's text.
     """
-    has_lines = not _LINE_OPTIONS.isdisjoint(options)
+    has_lines = _MAY_ADD_LINES.search(" ".join([*options, *nvcc.environment_options()])) is not None
     options = options if has_lines else (*options, LINE_OPTION)
     words = (*options, *(f"-I{folder}" for folder in folders))
     ptx = _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode()
