@@ -252,6 +252,16 @@ def _divergence() -> list[DeviceLaunch]:
     ]  # fmt: skip
 
 
+def _shared_loads() -> list[DeviceLaunch]:
+    numbers = np.random.default_rng(5).integers(1, 4000, 1024).astype("i4")
+    return [
+        DeviceLaunch(
+            name, "shared_loads", name, (8, 1, 1), (128, 1, 1), [zeros(2048, dtype="i4"), numbers, np.int32(1024)]
+        )
+        for name in ("search_diagonal", "sum_remainder", "normalize")
+    ]
+
+
 def _yielding() -> list[DeviceLaunch]:
     rng, count = np.random.default_rng(4), 1000
     numbers, columns = rng.integers(0, 100, 12288).astype("i4"), rng.integers(1, 100, (12, 1024)).astype("i4")
@@ -266,7 +276,16 @@ def _yielding() -> list[DeviceLaunch]:
 
 
 #: Launches that may end a context come last.
-LAUNCHES = [*_everyday(), *_tensor_cores(), *_textures(), *_clusters(), *_divergence(), *_yielding(), *_functions()]
+LAUNCHES = [
+    *_everyday(),
+    *_tensor_cores(),
+    *_textures(),
+    *_clusters(),
+    *_divergence(),
+    *_shared_loads(),
+    *_yielding(),
+    *_functions(),
+]
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ _APPROXIMATION_COSTS = {"ex2": 6, "lg2": 6, "rsqrt": 6, "sqrt": 6, "rcp": 7, "di
 _FUSED = frozenset(("mul.wide.s32", "mul.wide.u32", "shl.b64"))
 #: Opcodes that keep a loop as it is.
 _KEPT = frozenset(("membar", "fence", "call", "trap", "brkpt", "exit", "ret", "atom", "red"))
-#: Opcodes that keep a loop which threads of a warp may leave one by one.
-_WARP_OPCODES = frozenset(("shfl", "vote", "match", "redux", "activemask", "elect", "bar", "barrier", "nanosleep"))
+#: Opcodes that threads of a warp execute together.
+WARP_OPCODES = frozenset(("shfl", "vote", "match", "redux", "activemask", "elect", "bar", "barrier", "nanosleep"))
 #: Spaces to which such a loop may store.
 _STORED_SPACES = frozenset(("shared", "local"))
 #: Comparisons that go on with a loop, by the sign of the step.
@@ -63,7 +63,7 @@ class CountedLoop:
         which ptxcount does not follow.
         """
         stores = (instruction for instruction in self.body if instruction.opcode == "st")
-        has_exchange = any(instruction.opcode in _WARP_OPCODES for instruction in self.body)
+        has_exchange = any(instruction.opcode in WARP_OPCODES for instruction in self.body)
         return not has_exchange and not any(_STORED_SPACES.isdisjoint(store.modifiers) for store in stores)
 
 

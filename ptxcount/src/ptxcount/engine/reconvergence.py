@@ -4,18 +4,24 @@ Threads that leave a loop by ``break`` run at once up to the code that all threa
 is executed again in each iteration in which threads leave. The threads wait for each other, however, if the kernel ends
 behind that code, or if ptxas unrolls the loop. They also wait where branches outside of loops lead to the same block.
 
+ptxas nests the loops of several branches back to one block: the one with the fewest branches is the innermost.
+
 Threads that leave a loop with a ``YIELD`` wait until others let them run (`yielded_warps`).
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..machine.polls import find_early_exits
+from ..machine.polls import find_early_exits, is_strong
 from ..ptx.flow import Flow, find_reachable
 from ..ptx.program import NO_UNROLL, Entry, Immediate, Instruction
+from .counted_loops import WARP_OPCODES
 from .paths import Paths, find_paths
 from .yielded_warps import YieldingLoop
 from .yields import find_yielding_loops
+
+#: Opcodes around which ptxas makes no inner loop.
+_KEPT = WARP_OPCODES | {"atom", "red"}
 
 
 class Order(NamedTuple):
@@ -40,9 +46,33 @@ def order_blocks(kernel: Entry, flow: Flow) -> Order:
     loops = [*_iter_yielding_loops(paths)]
     yielding_blocks = {loop.yielding_block for loop in loops}
     size = len(flow.blocks)
-    ranks = [rank - size if index in apart else rank for index, rank in enumerate(flow.rank)]
+    ranks = [rank - size if index in apart else rank for index, rank in enumerate(_nest_loops(paths))]
     waiting = [size if index in yielding_blocks else rank for index, rank in enumerate(ranks)]
     return Order([*waiting, *(rank - size for rank in ranks)], loops)
+
+
+def _nest_loops(paths: Paths) -> list[int]:
+    """Return the rank of each block. Of several loops with one header, the one with fewer branches comes first.
+
+    The order stays if threads may leave at the header, and in a loop with strong loads.
+    """
+    ranks = [*paths.rank]
+    for head, loop in paths.dominators.loops.items():
+        latches = {index for index in loop if head in paths.successors[index]} - {head}
+        code = [instruction for index in loop for instruction in paths.blocks[index]]
+        if len(latches) < 2 or not loop.issuperset(paths.successors[head]) or any(map(is_strong, code)):
+            continue
+        depths = {head: 0}
+        bodies = [{head, latch, *paths.dominators.find_between(head, latch)} for latch in latches]
+        bodies.sort(key=lambda body: sum(len(paths.successors[index]) > 1 for index in body))
+        for depth, body in enumerate(bodies, start=1):
+            if any(instruction.opcode in _KEPT for index in body for instruction in paths.blocks[index]):
+                break
+            depths |= dict.fromkeys(body - depths.keys(), depth)
+        ordered = sorted(loop, key=lambda index: (depths.get(index, len(loop)), paths.rank[index]))
+        for index, rank in zip(ordered, sorted(paths.rank[index] for index in loop), strict=True):
+            ranks[index] = rank
+    return ranks
 
 
 def _iter_yielding_loops(paths: Paths) -> Iterator[YieldingLoop]:
