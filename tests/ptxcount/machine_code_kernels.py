@@ -184,6 +184,17 @@ KERNELS = [
     f"ld0 ld4 {_LOAD_BEHIND} ld12", f"{_LOAD_BEHIND} ld12",
     *(f"{kind}0 {kind}4 <{ptx}> {kind}8 {kind}12" for ptx in _BETWEEN for kind in ("ld", "st")),
     *(f"<st.shared.u32 [%r5], 1;> ld0 ld4 <{ptx}> ld8 ld12" for ptx in _LOOPS),
+    # paths that pass one load, or another one
+    *(
+        f"<{' '.join(f'mov.u32 %r{40 + n}, {n};' for n in range(4))}> {code}"
+        for code in (
+            "<@%p1 bra A;> ld0 <A: setp.gt.s32 %p2, %r9, 9; @%p2 bra B;> ld4 <B:>",
+            "ld0 <@%p1 bra A;> ld8 <A: setp.gt.s32 %p2, %r9, 9; @%p2 bra B;> ld12 <B:>",
+            "ld0 ld4 <@%p1 bra A;> ld8 <A: setp.gt.s32 %p2, %r9, 9; @%p2 bra B;> ld12 <B:>",
+            "ld32 <@%p1 bra A;> ld8 <A: setp.gt.s32 %p2, %r9, 9; @%p2 bra B;> ld12 <B:>",
+            "<@%p1 bra A;> ld0 <bra B; A:> ld4 <B:>",
+        )
+    ),
     "ld[w]:0 ld[x]:0", "ld[x]:0 ld[w]:0", "ld[x]:0 ld[y]:0", "ld[w]:0 ld[x]:0 ld[y]:0 ld[z]:0", "st[w]:0 st[x]:0",
     "st[y]:0 ld[w]:0 ld[x]:0", "<mov.u32 %r6, w;> ld[%r6]:0 ld[x]:0",
     "<mov.u32 %r10, w; add.s32 %r6, %r2, %r10; mov.u32 %r11, x; add.s32 %r7, %r2, %r11;> ld[%r6]:0 ld[%r7]:0",

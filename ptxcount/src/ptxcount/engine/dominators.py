@@ -74,12 +74,13 @@ class Dominators:
         loops: dict[int, set[int]] = {}
         for block in self.order:
             for head in self._successors[block]:
-                if self._place[head] <= self._place[block] and self._dominates(head, block):
+                if self._place[head] <= self._place[block] and self.dominates(head, block):
                     members = loops.setdefault(head, {head})
                     members |= {block, *(self.find_between(head, block) if head != block else ())}
         return loops
 
-    def _dominates(self, first: int, last: int) -> bool:
+    def dominates(self, first: int, last: int) -> bool:
+        """Tell if all paths to ``last`` pass ``first``; a block dominates itself."""
         block: int | None = last
         while block is not None and block != first:
             block = self.immediate[block]

@@ -21,7 +21,7 @@ from ..machine.special_registers import GRID_WORKSPACE, split_index
 from ..util.errors import Index3
 from .executable import Executable, load_executable
 from .launch_context import LaunchOptions, make_context
-from .merging import MergedCounter
+from .merged_counter import MergedCounter
 from .schedule import Schedule
 
 #: Maximum threads of a chunk, the thread blocks that run together: enough to amortize the cost of NumPy calls, few

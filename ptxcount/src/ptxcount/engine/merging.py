@@ -4,28 +4,22 @@ Loads whose addresses differ only by a constant offset (`address_sums`) become o
 bytes; so do stores. Addresses without registers may be those of neighbouring variables. ptxas must be able to prove
 that the merged access is aligned to its size (`find_residues`). No instruction between the accesses may order them
 (`shared_accesses`), and no loop may end there. A vector counts as its elements, except elements that nothing reads. A
-load of four elements may replace loads of three. Accesses to global memory, to bytes, and with sign extension are not
-merged. Loads for a kernel's last store may count for its threads alone (`sunk_loads`).
+load of four elements may replace loads of three. Accesses to bytes, and with sign extension, are not merged. Loads for
+a kernel's last store may count for its threads alone (`sunk_loads`).
+
+In global memory, ptxas merges single elements beside a vector with the same base; ptxcount counts them as written.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from ..counting.rule_sums import sum_rules
-from ..counting.transactions import WORD, count_load_wavefronts, count_store_wavefronts
-from ..isa.operands import add_offset
-from ..lanes.symbolic_values import Sum, Value
-from ..lanes.warps import find_active_lanes
-from ..machine.chunk import Chunk
+from ..counting.transactions import WORD
 from ..ptx.alignment import Residue, find_residues
 from ..ptx.flow import BasicBlock
-from ..ptx.program import TYPES, Instruction, Operand
+from ..ptx.program import Instruction, Operand
 from .counted_loops import is_dissolved, parse_loop
 from .dominators import Dominators
 from .shared_accesses import AccessKey, Base, SharedAccess, breaks_loads, breaks_stores, find_accesses
@@ -64,19 +58,42 @@ class MergeableGroup:
         """Split the group by the store of its sunk loads. Loads that merge sink together or not at all."""
         if sunk.keys().isdisjoint(self.instructions):
             return [self]
-        pairs = [*zip(self.instructions, self.accesses, strict=True)]
         stores = {identity: sunk.get(identity) for identity in self.instructions}
         for start, width in self.list_accesses():
-            merged = [identity for identity, access in pairs if {*range(start, start + width)} & {*access.needed}]
+            merged = self._find_covered(start, width)
             if len({stores[identity] for identity in merged}) > 1:
                 stores |= dict.fromkeys(merged)
+        return self._divide(stores)
+
+    def split_by_path(self, can_replace: Callable[[int, int], bool]) -> list[MergeableGroup]:
+        """Split the group so that each merged access is on all paths to the accesses that it replaces.
+
+        ``can_replace`` tells this of two instructions, by their ``id``.
+        """
+        apart = set[int]()
+        for start, width in self.list_accesses():
+            first, *others = self._find_covered(start, width)
+            apart |= {other for other in others if not can_replace(first, other)}
+        if not apart:
+            return [self]
+        parts = self._divide({identity: -1 if identity in apart else None for identity in self.instructions})
+        return [group for part in parts for group in replace(part, store=None).split_by_path(can_replace)]
+
+    def _divide(self, stores: Mapping[int, int | None]) -> list[MergeableGroup]:
+        """Return a group for each store of the instructions, by the ``id``."""
         parts: dict[int | None, MergeableGroup] = {}
-        for identity, access in pairs:
+        for identity, access in zip(self.instructions, self.accesses, strict=True):
             store = stores[identity]
             part = parts.setdefault(store, MergeableGroup(self.kind, self.size, self.base, self.block, store=store))
             part.instructions.append(identity)
             part.accesses.append(access)
         return [*parts.values()]
+
+    def _find_covered(self, start: int, width: int) -> list[int]:
+        """Return the instructions, by their ``id``, of which a merged access replaces elements."""
+        covered = range(start, start + width)
+        pairs = zip(self.instructions, self.accesses, strict=True)
+        return [identity for identity, access in pairs if not {*access.needed}.isdisjoint(covered)]
 
     def is_ended_by(self, instruction: Instruction) -> bool:
         """Tell if an instruction writes a register of the group's address."""
@@ -113,8 +130,8 @@ class MergeableGroup:
 
     def find_first(self, start: int, width: int) -> tuple[int, SharedAccess]:
         """Return the first instruction, by its ``id``, that a merged access replaces, and its access."""
-        pairs = zip(self.instructions, self.accesses, strict=True)
-        return next(pair for pair in pairs if not {*pair[1].needed}.isdisjoint(range(start, start + width)))
+        first = self._find_covered(start, width)[0]
+        return first, self.accesses[self.instructions.index(first)]
 
     def _take_merged(self, remaining: set[int], elements: int, *, min_needed: int) -> list[tuple[int, int]]:
         """Merge into accesses of ``elements`` elements, wherever ``remaining`` has at least ``min_needed`` of them.
@@ -145,7 +162,8 @@ def find_mergeable(
     if not accesses:
         return []
     finder = _MergeFinder(code, blocks, accesses, find_residues(code, addresses))
-    groups = [*finder.find_store_groups(), *finder.find_load_groups()]
+    loads = [part for group in finder.find_load_groups() for part in group.split_by_path(finder.can_replace)]
+    groups = [*finder.find_store_groups(), *loads]
     sunk = find_sunk_loads(code, blocks)
     groups = [part for group in groups for part in group.split_by_store(sunk)]
     return [group for group in groups if len(group.instructions) > 1 or group.accesses[0].width > WORD or group.store]
@@ -161,6 +179,7 @@ class _MergeFinder:
     ) -> None:
         self._code, self._blocks, self._accesses, self._residue_of = code, blocks, accesses, residue_of
         self._block_code = [code[block.start : block.stop] for block in blocks]
+        self._block_of = {id(load): index for index, block in enumerate(self._block_code) for load in block}
         self._flow = Dominators([block.successors for block in blocks])
         self._vectors = self._find_vectors(code)
 
@@ -236,6 +255,10 @@ class _MergeFinder:
                 _close_groups(groups, instruction)
         return groups
 
+    def can_replace(self, first: int, other: int) -> bool:
+        """Tell if one load is executed on all paths to another one; both are given by their ``id``."""
+        return self._flow.dominates(self._block_of[first], self._block_of[other])
+
     def _ends_loop(self, first: int, last: int) -> bool:
         """Tell if a loop ends between two basic blocks, so that ptxas moves no access from one to the other."""
         if self._flow.is_in_loops_of(last, first):
@@ -250,44 +273,3 @@ def _close_groups(groups: _OpenGroups, instruction: Instruction) -> None:
         groups.clear()
     for key in [key for key, group in groups.items() if group.is_ended_by(instruction)]:
         del groups[key]
-
-
-class MergedCounter:
-    """Counts requests and wavefronts of merged accesses, each when the first of its instructions is executed.
-
-    If the group has a `store`, they are counted when this store is executed, for the threads that store.
-    """
-
-    def __init__(self, group: MergeableGroup) -> None:
-        self.kind, self.requests, self.wavefronts = group.kind, 0, 0
-        #: Offset from its address, and bytes, of each merged access that an instruction begins; by the ``id``.
-        self._begun = defaultdict[int, list[tuple[int, int]]](list)
-        for start, width in group.list_accesses():
-            identity, access = group.find_first(start, width)
-            self._begun[identity].append((start - access.offset, width))
-        #: Addresses of loads for the `store`, by the instruction's ``id``.
-        self._addresses: dict[int, Value] = {}
-        act = self._record if group.store is None else self._keep_address
-        #: Functions to call at an instruction, with the chunk and the address, by the instruction's ``id``.
-        self.recorders: dict[int, Callable[[Chunk, Value], None]] = {
-            identity: partial(act, identity) for identity in self._begun
-        }
-        if group.store is not None:
-            self.recorders[group.store] = self._record_kept
-
-    def _keep_address(self, identity: int, chunk: Chunk, address: Value) -> None:
-        self._addresses[identity] = address
-
-    def _record_kept(self, chunk: Chunk, address: Value) -> None:
-        for identity, kept in self._addresses.items():
-            self._record(identity, chunk, kept)
-
-    def _record(self, identity: int, chunk: Chunk, address: Value) -> None:
-        """Count the accesses that an instruction begins, by the active threads of a chunk."""
-        size = address.block.itemsize if isinstance(address, Sum) else address.itemsize
-        rules = count_load_wavefronts if self.kind == "load" else count_store_wavefronts
-        for shift, width in self._begun[identity]:
-            offset = np.full((1, 1), shift).astype(f"i{size}")
-            start = add_offset(TYPES[f"u{8 * size}"], address, offset) if shift else address
-            self.requests += find_active_lanes(chunk.active, chunk.shape).requests
-            self.wavefronts += sum_rules(rules, start, chunk.active, chunk.shape, width)[0]

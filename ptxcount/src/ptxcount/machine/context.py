@@ -77,7 +77,7 @@ class Context:
     heap: int = 0
     #: Allocated bytes of the heap.
     heap_used: int = 0
-    #: Functions that count accesses as ptxas would merge them (`merging.MergedCounter`), by `id` of an instruction.
+    #: Functions that count accesses as ptxas would merge them (`MergedCounter`), by `id` of an instruction.
     merged: dict[int, list[Any]] = field(default_factory=dict)
     #: Handles of tensor maps that the kernel changed, by the fields of the map.
     map_handles: dict[Any, int] = field(default_factory=dict)
