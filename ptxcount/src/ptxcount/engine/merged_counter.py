@@ -28,9 +28,8 @@ class MergedCounter:
         self.kind, self.requests, self.wavefronts = group.kind, 0, 0
         #: Offset from its address, and bytes, of each merged access that an instruction begins; by the ``id``.
         self._begun = defaultdict[int, list[tuple[int, int]]](list)
-        for start, width in group.list_accesses():
-            identity, access = group.find_first(start, width)
-            self._begun[identity].append((start - access.offset, width))
+        for start, width, (first, *_) in group.list_replacements():
+            self._begun[group.instructions[first]].append((start - group.accesses[first].offset, width))
         #: Addresses of loads for the `store`, by the instruction's ``id``.
         self._addresses: dict[int, Value] = {}
         act = self._record if group.store is None else self._keep_address

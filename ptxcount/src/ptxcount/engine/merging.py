@@ -59,8 +59,8 @@ class MergeableGroup:
         if sunk.keys().isdisjoint(self.instructions):
             return [self]
         stores = {identity: sunk.get(identity) for identity in self.instructions}
-        for start, width in self.list_accesses():
-            merged = self._find_covered(start, width)
+        for _, _, places in self.list_replacements():
+            merged = [self.instructions[place] for place in places]
             if len({stores[identity] for identity in merged}) > 1:
                 stores |= dict.fromkeys(merged)
         return self._divide(stores)
@@ -71,8 +71,8 @@ class MergeableGroup:
         ``can_replace`` tells this of two instructions, by their ``id``.
         """
         apart = set[int]()
-        for start, width in self.list_accesses():
-            first, *others = self._find_covered(start, width)
+        for _, _, places in self.list_replacements():
+            first, *others = (self.instructions[place] for place in places)
             apart |= {other for other in others if not can_replace(first, other)}
         if not apart:
             return [self]
@@ -88,12 +88,6 @@ class MergeableGroup:
             part.instructions.append(identity)
             part.accesses.append(access)
         return [*parts.values()]
-
-    def _find_covered(self, start: int, width: int) -> list[int]:
-        """Return the instructions, by their ``id``, of which a merged access replaces elements."""
-        covered = range(start, start + width)
-        pairs = zip(self.instructions, self.accesses, strict=True)
-        return [identity for identity, access in pairs if not {*access.needed}.isdisjoint(covered)]
 
     def is_ended_by(self, instruction: Instruction) -> bool:
         """Tell if an instruction writes a register of the group's address."""
@@ -128,10 +122,20 @@ class MergeableGroup:
                 remaining -= {*access.needed}
         return merged + [(offset, self.size) for offset in sorted(remaining)]
 
-    def find_first(self, start: int, width: int) -> tuple[int, SharedAccess]:
-        """Return the first instruction, by its ``id``, that a merged access replaces, and its access."""
-        first = self._find_covered(start, width)[0]
-        return first, self.accesses[self.instructions.index(first)]
+    def list_replacements(self) -> list[tuple[int, int, list[int]]]:
+        """List the merged accesses, as (offset, bytes), each with the places of those that it replaces."""
+        places = defaultdict[int, list[int]](list)
+        for place, access in enumerate(self.accesses):
+            for offset in access.needed:
+                places[offset].append(place)
+        return [
+            (
+                start,
+                width,
+                sorted({place for offset in range(start, start + width) for place in places.get(offset, ())}),
+            )
+            for start, width in self.list_accesses()
+        ]
 
     def _take_merged(self, remaining: set[int], elements: int, *, min_needed: int) -> list[tuple[int, int]]:
         """Merge into accesses of ``elements`` elements, wherever ``remaining`` has at least ``min_needed`` of them.
