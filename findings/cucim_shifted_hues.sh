@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Guess, written after reading the source: `color_jitter(image, hue=(-0.5, -0.5))` of cuCIM turns each hue half round the
-# circle, as with 0.5: green becomes magenta.
+# Guess, written after reading the source: `color_jitter(image, hue=(-0.5, -0.5))` of cuCIM turns each hue half round
+# the circle, as with 0.5: green becomes magenta.
 # What happens: the kernel adds `hue_factor * 255` to an unsigned char, and C++ converts the sum from float. A GPU's
 # conversion to unsigned integers makes negative numbers 0, so hues that would pass 0 become red: green, yellow and
 # orange alike. Sums above 255 turn round, so positive factors are right. On an x86 processor the same line is right.
 # Version: cuCIM 26.10.0, its kernel compiled by nvcc 13.5.37 for sm_90. Seen on 1 December 2026.
-# Why it matters: ranges are symmetric: `hue=0.5` draws from -0.5 to 0.5. Half of the draws are negative, and images lose up
-# to half of their hues. Nothing is raised.
+# Why it matters: ranges are symmetric: `hue=0.5` draws from -0.5 to 0.5. Half of the draws are negative, and images
+# lose up to half of their hues. Nothing is raised.
 set -eu
 
 work=$(mktemp -d)
