@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Guess, written before reading the source: cuCIM's `regionprops_table()` reads labels and intensities with
+# Guess, written before reading the source: cuCIM's `regionprops_dict()` reads labels and intensities with
 # neighbouring lanes at neighbours of a row.
 # What happens: each thread reads 16 pixels alone, one after the other. Lanes lie 16 pixels apart, 64 bytes of int32
 # or float32: a load touches 32 sectors where 4 would do. The kernels of areas, boxes, centroids and moments are
-# written in the same way. With `pixels_per_thread` from 128 to 255, which the documentation offers for tuning, a
-# thread counts pixels in an int8: 32,768 pixels of one region are counted as 4,294,934,528.
+# written in the same way. With `pixels_per_thread` of `regionprops_dict()` from 128 to 255, which the documentation
+# offers for tuning, a thread counts pixels in an int8: 32,768 pixels of one region are counted as 4,294,934,528.
 # Version: cuCIM 26.10.0, its kernel run thread by thread on the CPU by GCC. Seen on 1 December 2026.
-# Why it matters: 8 times the sectors a request, which only L1 can make good. Only images whose regions change often
-# need a thread to see a run of pixels.
+# Why it matters: 8 times the sectors a request, which only L1 can make good. The wrong counts are areas, and divide
+# the sums of mean intensities.
 set -eu
 
 work=$(mktemp -d)

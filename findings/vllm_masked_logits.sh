@@ -6,8 +6,8 @@
 # 1000 keeps 2189. With the smallest float32 it keeps all 32,000 for each k. With -1e4 and -inf the result is right.
 # Version: vllm 0.33.0, its kernel run on the CPU by the interpreter of Triton 3.9.0; torch 2.13.0. Seen on 1 December
 # 2026.
-# Why it matters: greedy sampling by top-k 1 and a fixed random seed give other tokens, and nothing is raised. Logits
-# processors often write -1e9 or `torch.finfo(dtype).min`. One logit of 1e9 spoils the rest as well.
+# Why it matters: greedy sampling by top-k 1 and a fixed random seed give other tokens, and nothing is raised. A
+# logits processor may write -1e9 or `torch.finfo(dtype).min`. One logit of 1e9 spoils the rest as well.
 set -eu
 
 work=$(mktemp -d)
