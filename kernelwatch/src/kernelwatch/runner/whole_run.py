@@ -86,8 +86,14 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 
 def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
-    """Return asv's selected environments. Raises UserError if there are none, or one has another version of Python."""
-    selected = list(environments.get_environments(conf, options.get("env_spec")))
+    """Return asv's selected environments.
+
+    Raises UserError if no type of environment is configured, none is selected, or one has another version of Python.
+    """
+    try:
+        selected = list(environments.get_environments(conf, options.get("env_spec")))
+    except RuntimeError as error:  # from asv
+        raise UserError(f'{error}; write "environment_type": "virtualenv" in asv.conf.json') from None
     if not selected:
         raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
     own = platform.python_version()

@@ -1,6 +1,7 @@
 """The search: choose the number with the worst verdict, bisect with git, review the culprit."""
 
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -171,8 +172,8 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     outcome.culprit, outcome.review = commit, review
     if merged:
         merge_base = git.text(root, "merge-base", parent, merged[0])
-        ends = f"GOOD={merge_base[:8]} BAD={merged[0][:8]}"
-        outcome.notes.append(f"the culprit merges a branch; to search in this branch: {ends}")
+        search = f"kernelwatch bisect {shlex.quote(outcome.metric)} {merge_base[:8]} {merged[0][:8]}"
+        outcome.notes.append(f"the culprit merges a branch; to search in this branch, run: {search}")
     if counted := [candidate.launch for candidate in related if candidate.kind is Kind.COUNTED]:
         launch = launch if launch in counted else counted[0]
         try:
