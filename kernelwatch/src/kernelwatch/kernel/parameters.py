@@ -45,8 +45,9 @@ class ArrayParameter:
     dtype : dtype, optional
         NumPy dtype of the elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        Content before the launch, except of outputs and indices. By default "exact" for floating-point and complex
-        numbers, else "bits". A function gets those of the extents, `shape` and `dtype` that its parameters name.
+        Content before the launch, except of outputs and indices. By default "exact" for bfloat16 and NumPy's own
+        floating-point and complex numbers, else "bits". A function gets those of the extents, `shape` and `dtype` that
+        its parameters name.
     index : str, optional
         If the elements are indices: the length of the indexed array, an expression. The indices are below that length.
     seed : int
@@ -89,7 +90,8 @@ class ArrayParameter:
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
         """Return the array of a launch, for the swept dtype and the extents.
 
-        Raises ArgumentError if a length or the limit of indices is not positive, or 64-bit addresses do not suffice.
+        Raises ArgumentError if a length or the limit of indices is not a positive integer, or 64-bit addresses do not
+        suffice.
         """
         if callable(self.shape):
             result = expressions.evaluate_function(self.shape, extents)
@@ -110,9 +112,9 @@ class ArrayParameter:
         is_real_or_complex = dtype.kind in "fc" or dtype.name == "bfloat16"
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex else "bits")
         limit = expressions.evaluate(self.index, extents) if self.index else None
-        if limit is not None and limit < 1:
-            limit_text = f"{limit}{expressions.format_extents(extents)}"
-            raise ArgumentError(f"{self.name}: index={self.index!r} is {limit_text}; it must be at least 1")
+        if limit is not None and not (isinstance(limit, int) and limit >= 1):
+            limit_text = f"index={self.index!r} is {limit}{expressions.format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: {limit_text}; it must be an integer of at least 1")
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
 
