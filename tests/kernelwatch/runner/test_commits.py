@@ -72,6 +72,7 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
             r"an interleaved run \(kernelwatch measure, --interleave-rounds\) has no --dry-run",
         ),
         *(({"machine": name}, f"--machine {name} is not the name of a folder; give") for name in ("a/b", "..", "/")),
+        ({"attribute": {"rounds": 0}}, "--attribute rounds=0 measures nothing; give 1 or more"),
         ({"bench": ["time", "("]}, r"--bench \( is not a regular expression: missing \), .*; correct it"),
     ],
 )

@@ -25,6 +25,9 @@ def check_options(options: Mapping[str, Any]) -> None:
     machine = options.get("machine") or "m"
     if machine.startswith(".") or "/" in machine:  # it names a folder of results
         raise util.UserError(f"--machine {machine} is not the name of a folder; give a name without slashes")
+    rounds = (options.get("attribute") or {}).get("rounds", 1)
+    if int(rounds) < 1:
+        raise util.UserError(f"--attribute rounds={rounds} measures nothing; give 1 or more")
     for pattern in options.get("bench") or ():
         try:
             re.compile(pattern)
