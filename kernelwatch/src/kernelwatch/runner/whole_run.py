@@ -169,7 +169,7 @@ class SuiteRun:
             if not benchmarks:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
-                raise UserError("no benchmark is selected; correct --bench")
+                raise UserError("no benchmark is selected; correct --bench, or declare benchmarks")
             self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
                 log.warning("no GPU can be used: time_* and track_control benchmarks are skipped, all others run")
