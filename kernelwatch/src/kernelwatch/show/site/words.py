@@ -197,7 +197,7 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
     if group["timed"]:
         peers = [peer for peer in groups if peer["timed"] and _machine_and_kernel(peer) == _machine_and_kernel(group)]
-        if times := _describe_times(group, peers):
+        if times := _describe_changed_times(group, peers):
             return f"{kernel} is {times}"
     facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
@@ -209,7 +209,7 @@ def _machine_and_kernel(group: _Group) -> tuple[str, str]:
     return group["machine"], group["kernel"]
 
 
-def _describe_times(group: _Group, peers: Sequence[_Group]) -> str:
+def _describe_changed_times(group: _Group, peers: Sequence[_Group]) -> str:
     """Return a phrase on the changed times of a kernel's groups; `group` is the worst of them. Empty without any."""
     word = group["verdict"]
     counts = {verdict: sum(peer[verdict] for peer in peers) for verdict in ("slower", "faster")}
