@@ -9,7 +9,7 @@ import pytest
 
 from gpu_kernels import catalog
 from kernelwatch.instrument import build_job, device
-from kernelwatch.instrument.graph_replay import ISOLATED_LAUNCHES, WARM_UP_LIMIT, STAMP_OVERHEAD, TARGET_MS
+from kernelwatch.instrument.graph_replay import ISOLATED_LAUNCHES, STAMP_OVERHEAD, TARGET_MS, WARM_UP_LIMIT
 from kernelwatch.instrument.job_messages import Job, JobOutcome
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError

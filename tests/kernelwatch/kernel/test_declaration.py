@@ -72,6 +72,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: _bind_length(lambda n: n - 5), ArgumentError, r"is \(0,\) for n=5; lengths must be positive integers"),
     (lambda: _bind_length("n//(n-5)"), ArgumentError, "has no value for n=5: integer division"),
     (lambda: inputs("i", "n", index="n-5").bind("int8", {"n": 5}), ArgumentError, "index='n-5' is 0 for n=5; it must"),
+    (lambda: inputs("i", "8", index="n").bind("int8", {"n": 129}), ArgumentError, "int8 cannot hold indices below 129"),
     (lambda: inputs("i", "8", index="n").bind("int8", {"n": 2.5}), ArgumentError, "2.5 for n=2.5; it must be an int"),
     *(
         (partial(_bind_length, f"n<<{bits}"), ArgumentError, f"'n<<{bits}' has no value for n=5: it needs {problem}")

@@ -90,8 +90,8 @@ class ArrayParameter:
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
         """Return the array of a launch, for the swept dtype and the extents.
 
-        Raises ArgumentError if a length or the limit of indices is not a positive integer, or 64-bit addresses do not
-        suffice.
+        Raises ArgumentError if a length or the limit of indices is not a positive integer, the dtype cannot hold the
+        indices, or 64-bit addresses do not suffice.
         """
         if callable(self.shape):
             result = expressions.evaluate_function(self.shape, extents)
@@ -115,6 +115,8 @@ class ArrayParameter:
         if limit is not None and not (isinstance(limit, int) and limit >= 1):
             limit_text = f"index={self.index!r} is {limit}{expressions.format_extents(extents)}"
             raise ArgumentError(f"{self.name}: {limit_text}; it must be an integer of at least 1")
+        if limit is not None and dtype.kind in "iu" and limit - 1 > np.iinfo(dtype).max:
+            raise ArgumentError(f"{self.name}: {dtype} cannot hold indices below {limit}; declare a larger dtype=")
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
 
