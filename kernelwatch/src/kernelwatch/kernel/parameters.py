@@ -93,15 +93,7 @@ class ArrayParameter:
         Raises ArgumentError if a length or the limit of indices is not a positive integer, the dtype cannot hold the
         indices, or 64-bit addresses do not suffice.
         """
-        if callable(self.shape):
-            result = expressions.evaluate_function(self.shape, extents)
-            lengths = list(result) if isinstance(result, Iterable) else [result]
-        else:
-            lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
-        if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
-            shape_text = f"{tuple(lengths)}{expressions.format_extents(extents)}"
-            raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
-        shape = tuple(map(int, lengths))
+        shape = self._compute_shape(extents)
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
         needed = math.prod(shape) * dtype.itemsize
         if needed > MAX_INT64:
@@ -111,14 +103,30 @@ class ArrayParameter:
             )
         is_real_or_complex = dtype.kind in "fc" or dtype.name == "bfloat16"
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex else "bits")
-        limit = expressions.evaluate(self.index, extents) if self.index else None
-        if limit is not None and not (isinstance(limit, int) and limit >= 1):
-            limit_text = f"index={self.index!r} is {limit}{expressions.format_extents(extents)}"
-            raise ArgumentError(f"{self.name}: {limit_text}; it must be an integer of at least 1")
-        if limit is not None and dtype.kind in "iu" and limit - 1 > np.iinfo(dtype).max:
-            raise ArgumentError(f"{self.name}: {dtype} cannot hold indices below {limit}; declare a larger dtype=")
+        limit = self._compute_limit(dtype, extents) if self.index else None
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
+
+    def _compute_shape(self, extents: Mapping[str, Any]) -> Shape:
+        if callable(self.shape):
+            result = expressions.evaluate_function(self.shape, extents)
+            lengths = list(result) if isinstance(result, Iterable) else [result]
+        else:
+            lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
+        if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
+            shape_text = f"{tuple(lengths)}{expressions.format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
+        return tuple(map(int, lengths))
+
+    def _compute_limit(self, dtype: np.dtype[Any], extents: Mapping[str, Any]) -> int:
+        """Return the length of the array that the elements index."""
+        limit = expressions.evaluate(self.index, extents)
+        if not isinstance(limit, int) or limit < 1:
+            limit_text = f"index={self.index!r} is {limit}{expressions.format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: {limit_text}; it must be an integer of at least 1")
+        if dtype.kind in "iu" and limit - 1 > np.iinfo(dtype).max:
+            raise ArgumentError(f"{self.name}: {dtype} cannot hold indices below {limit}; declare a larger dtype=")
+        return limit
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,6 +90,10 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
     dynamic_shared = _choose_dynamic_shared(launch, todo)
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
     arguments = [_declare_argument(parameter, shape, swept, todo, uses) for parameter in parameters]
+    constants = uses.find_constants()
+    todo += [f"the values of {constant}" for constant in constants]
+    if launch:
+        todo[-1] += f"; the host code has {launch.text} in {launch.file}"
     settings = {
         "text": kernel.unit.python_name,
         "file": "" if kernel.unit.python_name else kernel.unit.file,
@@ -99,20 +103,23 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         **_guess_geometry(kernel, launch, over, shape),
         "dynamic_shared": dynamic_shared,
     }
-    constants = uses.find_constants()
-    todo += [f"the values of {constant}" for constant in constants]
     keywords = [f"{setting}={_format_value(value)}" for setting, value in settings.items() if value]
     keywords += _declare_constants(constants)
     axes = _choose_values(uses, over, shape, numbers)
     dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
     if dtypes not in ([], ["float32"]):
         axes["dtype"] = dtypes
-    if launch:
-        todo[-1] += f"; the host code has {launch.text} in {launch.file}"
+    return _format_class(name, kernel.place, todo, arguments, keywords, axes)
+
+
+def _format_class(
+    name: str, place: str, todo: Sequence[str], arguments: Sequence[str], keywords: Sequence[str],
+    axes: Mapping[str, object],
+) -> str:  # fmt: skip
     items = [_format_value(name), f"[{arguments[0]}", *arguments[1:], *keywords]
     items[len(arguments)] += "]"
     lines = [
-        f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
+        f"class {name_class(name)}(kw.Watched):  # {place}",
         _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}".split(" "), " "),
         _fill_lines("    kernel = kw.Kernel(", " " * 8, items, ", ") + ")",
         f"    param_names, params = {_format_value(tuple(axes))}, {_format_value(tuple(axes.values()))}",
