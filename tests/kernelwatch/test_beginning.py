@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kernelwatch.cli import init, provide
+from kernelwatch.errors import NvccNotFoundError
 from tests import commits
 from tests.workflows.test_workflows import ACTIONS
 
@@ -81,6 +82,14 @@ def test_unclosed_quote_in_flags_is_refused(repository: Path, capsys: pytest.Cap
     with pytest.raises(SystemExit, match="2"):
         init.main(["--flags='"])
     assert '--flags: flags "\'" cannot be split: No closing quotation; write them as on nvcc' in capsys.readouterr().err
+    assert not (repository / "benchmarks").exists()
+
+
+def test_missing_compiler_is_an_error(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file "No kernel was found" would be wrong."""
+    monkeypatch.setenv("NVCC", str(repository / "no-nvcc"))
+    with pytest.raises(NvccNotFoundError, match="no-nvcc is not an executable; set it to the path of nvcc"):
+        init.main([])
     assert not (repository / "benchmarks").exists()
 
 

@@ -187,6 +187,13 @@ def test_selected_form_if_none_matches(tmp_path: Path, monkeypatch: pytest.Monke
         assert row.form_at_commit is (row, *row.earlier)[place], text
 
 
+@pytest.mark.parametrize("source", [{"text": lambda: 1 / 0}, {"ptx": "not PTX"}])
+def test_earlier_form_replaces_a_failing_source(source: dict[str, Any]) -> None:
+    text = 'extern "C" __global__ void k(float*, const float*, long long) {}'
+    row = Kernel("k", ARGUMENTS, 32, over=("n",), **source, earlier=[{"ptx": "", "text": text}])
+    assert row.form_at_commit is row.earlier[0]
+
+
 def test_earlier_argument_needs_a_value() -> None:
     with pytest.raises(ArgumentError, match="k: earlier= has argument m, which launches lack; give it a value"):
         Kernel("k", ARGUMENTS, 32, over=("n",), file="k.cu", earlier=[{"arguments": [*ARGUMENTS, scalar("m")]}])

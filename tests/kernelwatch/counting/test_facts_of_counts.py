@@ -138,9 +138,9 @@ def test_functions_of_one_module_differ() -> None:
     assert len(texts) == 3
 
 
-@pytest.mark.parametrize(("function", "counts"), [(np.add, True), (None, False), (Kernel(**COUNTED), False)])
+@pytest.mark.parametrize(("function", "is_covered"), [(np.add, True), (None, False), (Kernel(**COUNTED), False)])
 def test_function_without_source_depends_on_the_suite(
-    function: Any, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    function: Any, is_covered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The function's hash covers the suite's files. The hash of a kernel or of None does not."""
     monkeypatch.setattr(registry, "find_measured_folder", lambda: tmp_path / "package")
@@ -151,4 +151,4 @@ def test_function_without_source_depends_on_the_suite(
     for text in ("# one", "# other"):
         (tmp_path / "suite" / "kernels.py").write_text(text)
         hashes.add(fingerprint.hash_function.__wrapped__(function))
-    assert len(hashes) == 1 + counts
+    assert len(hashes) == 1 + is_covered

@@ -64,6 +64,8 @@ def test_workers_beyond_the_cores_share_them(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 4})
     specifications = workers.specify_workers(tmp_path, ["host-0", "host-1", "host-2"]).values()
     assert [specification["options"]["env"][task.CORES] for specification in specifications] == ["3", "4", "3"]
+    with pytest.raises(workers.FleetError, match="no GPU; to start workers without one, give --without-gpu 1 or more"):
+        workers.specify_workers(tmp_path, [])
 
 
 def _run_as_asv(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,12 +139,16 @@ def test_worker_clones_the_commit(tmp_path: Path, checkout: str) -> None:
     assert [path.name for path in (clone / "of/gpus").iterdir() if path.is_file()] == ["old.json"]
 
 
-def test_missing_key_is_named(tmp_path: Path) -> None:
+def test_unusable_certificate_is_an_error(tmp_path: Path) -> None:
     from kernelwatch.fleet.workers import FleetError, make_security
 
-    (tmp_path / "cert.pem").touch()
-    with pytest.raises(FleetError, match=r"has no key\.pem; to make both, see docs/fleet"):
-        make_security("tls://127.0.0.1:1", tmp_path)
+    for name, message in (
+        ("cert.pem", r"has no key\.pem; to make both, see"),
+        ("key.pem", "has no valid certificate: "),
+    ):
+        (tmp_path / name).touch()
+        with pytest.raises(FleetError, match=message):
+            make_security("tls://127.0.0.1:1", tmp_path)
 
 
 @pytest.mark.parametrize("words", [["fleet", "HEAD", "--scheduler"], ["fleet-workers"]])
@@ -153,6 +159,8 @@ def test_missing_key_is_named(tmp_path: Path) -> None:
         (["127.0.0.1:1", "--tls", "."], "127.0.0.1:1 is not encrypted"),
         (["tls://127.0.0.1:1"], "give the folder of cert.pem and key.pem as --tls FOLDER"),
         (["tls://127.0.0.1:1", "--tls", "nowhere"], "nowhere has no cert.pem and no key.pem"),
+        (["tls://127.0.0.1"], "tls://127.0.0.1 has no port; give tls://HOST:PORT"),
+        (["tls://127.0.0.1:one"], "has no port"),
     ],
 )
 def test_insecure_connections_are_refused(words: list[str], options: list[str], message: str) -> None:

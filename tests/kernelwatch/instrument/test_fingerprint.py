@@ -145,11 +145,13 @@ def test_fingerprint_covers_imported_modules(file: str, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("module", ["", "sys", "json.decoder.no", "no.module", "without_spec"])
 def test_function_without_source_has_unknown_imports(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None means unknown: no Python file of the function's module is found, so its imports cannot be read."""
     monkeypatch.setitem(sys.modules, "without_spec", ModuleType("without_spec"))
     assert fingerprint.find_sources(FunctionType((lambda: 0).__code__, {"__name__": module})) is None
 
 
 def test_modules_of_one_name_are_all_covered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names lose their package, so that a renamed package gives the same hash. The second `same` keeps its package."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(settings, "package_name", lambda: "made_package")
     texts = {"made_package": "FACTOR = 2\n", "made_suite": "from made_package.same import FACTOR\ndef double(x): ...\n"}

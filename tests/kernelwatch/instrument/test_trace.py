@@ -9,7 +9,7 @@ import pytest
 
 from gpu_kernels import catalog
 from kernelwatch.instrument import build_job, device
-from kernelwatch.instrument.graph_replay import ISOLATED_LAUNCHES, LONG_LAUNCH, STAMP_OVERHEAD, TARGET_MS
+from kernelwatch.instrument.graph_replay import ISOLATED_LAUNCHES, STAMP_OVERHEAD, TARGET_MS, WARM_UP_LIMIT
 from kernelwatch.instrument.job_messages import Job, JobOutcome
 from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.tolerance import WrongOutputError
@@ -41,8 +41,8 @@ MEASURED: list[tuple[str, dict[str, Any], bool]] = [
     (str(SMALL), {"in_l2": True}, True),
     ("transpose_read_coalesced rows=64 columns=128 float32", {"in_l2": True}, True),
     (str(LARGE), {"in_l2": True}, False),  # larger than the L2
-    (str(LARGE), {"seconds": LONG_LAUNCH}, True),
-    (str(LARGE), {"seconds": 0.99 * LONG_LAUNCH}, True),
+    (str(LARGE), {"seconds": WARM_UP_LIMIT}, True),
+    (str(LARGE), {"seconds": 0.99 * WARM_UP_LIMIT}, True),
     ("histogram size=9000 bins=64 int8", {}, True),
     ("scale n=30000 float32", {"samples": 2}, True),
     ("matmul_tiled rows=33 inner=70 columns=40 float16", {}, True),
@@ -133,7 +133,7 @@ def test_back_to_back_launches_follow_a_warm_up(traces: list[Trace]) -> None:
                 assert launches * seconds[kernel] >= TARGET_MS * 1e-3
             else:
                 assert launches == address_sets[kernel]
-        long_kernels = {kernel for kernel, duration in seconds.items() if duration >= LONG_LAUNCH}
+        long_kernels = {kernel for kernel, duration in seconds.items() if duration >= WARM_UP_LIMIT}
         assert trace.error or how.get("isolated") or warmed_up == {*seconds} - long_kernels
 
 

@@ -53,7 +53,7 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
     ("ALL", {"steps": 2}, [3, 1]),  # two commits, evenly spaced
     ("ALL", {"date_period": 2 * DAY}, [2, 0]),  # a commit a day, counted from the oldest
     ("NEW", {"date_period": 2 * DAY}, [3]),  # 2 is only a day later than the stored commit 1
-    ("C0..C0", {}, "the range has no commits; give one with commits, such as HEAD"),
+    ("C0..C0", {}, "the range .* has no commits; give one with commits, such as HEAD"),
     ("HASHFILE:no-such-file", {}, "HASHFILE:no-such-file names no file; HASHFILE:- reads standard input"),
     ("HASHFILE:FILE", {"interleave_rounds": True}, "'no-such' is not a commit; give a branch, a tag or a hash"),
     ("no-such^!", {}, "'no-such\\^!' names no commits; give a revision, or a range such as"),
@@ -67,8 +67,12 @@ RANGES: list[tuple[Any, dict[str, Any], list[int] | str]] = [
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interleave_rounds": True, "dry_run": True}, "--interleave-rounds and --dry-run cannot be used together"),
+        (
+            {"interleave_rounds": True, "dry_run": True},
+            r"an interleaved run \(kernelwatch measure, --interleave-rounds\) has no --dry-run",
+        ),
         *(({"machine": name}, f"--machine {name} is not the name of a folder; give") for name in ("a/b", "..", "/")),
+        ({"attribute": {"rounds": 0}}, "--attribute rounds=0 measures nothing; give 1 or more"),
         ({"bench": ["time", "("]}, r"--bench \( is not a regular expression: missing \), .*; correct it"),
     ],
 )

@@ -154,7 +154,7 @@ TYPED: dict[str, tuple[tuple[str, ...], str, int, set[int], str]] = {
     "one that does not compile": (("C4^!",), "", 2, {4}, 'brighten.cu(5): error: identifier "four" is undefined'),
     "no benchmark": (("C0^!", "--bench", "no_such"), "", 1, set(), "no benchmark is selected; correct --bench"),
     "nothing is to be stored": (("C0^!", "--dry-run", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
-    "interleaved dry run": (("C0^!", "--interleave-rounds", "--dry-run"), "", 1, set(), "-rounds and --dry-run cannot"),
+    "interleaved dry run": (("C0^!", "--interleave-rounds", "--dry-run"), "", 1, set(), "has no --dry-run"),
     "another machine": (("C0^!", "--machine", "mine"), "", 0, set(), "track_counted: 1 measured"),
 }
 

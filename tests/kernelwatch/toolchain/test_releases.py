@@ -125,3 +125,9 @@ def test_killed_pip_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(KernelwatchError, match="cannot be installed: pip ended with -9"):
         releases.install_nvcc("1.2.0")
     assert not (tmp_path / "cuda-toolkit" / "1.2.0").exists()
+
+
+def test_unwritable_cache_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(cache_dir.CACHE, os.devnull)
+    with pytest.raises(KernelwatchError, match=f"{cache_dir.CACHE} to a writable folder"):
+        releases.install_nvcc("1.2.0")

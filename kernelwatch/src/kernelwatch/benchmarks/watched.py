@@ -3,7 +3,7 @@
 import re
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import FrameType
 from typing import Any, ClassVar, cast
 
@@ -73,23 +73,12 @@ class Watched(kw.CountedWithShared):
         kernel, name, caller = cast(Any, cls.kernel), cls.__name__, frame or sys._getframe(1)
         if not isinstance(kernel, Kernel):
             raise ArgumentError(f"class {name}: kernel needs a Kernel; given: {kernel!r}")
-        if not list_values(cls.archs):
-            raise ArgumentError(f"class {name}: archs needs a list of architectures; given: {cls.archs!r}")
-        if not isinstance(cls.timed, Mapping) or not all(map(list_values, cls.timed.values())):
-            raise ArgumentError(f"class {name}: timed needs a list of values for each axis; given: {cls.timed!r}")
         axes = cls.read_axes()
-        extents = set(axes) - {"dtype", "flags"}
-        if extents != set(kernel.parameters):
-            expected, actual = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
-            advice = "give one axis for each argument"
-            raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {actual}; {advice}")
-        for timed in (name, f"Isolated{name}"):
-            if timed == "Compiled" or (timed in _TIMED and _TIMED[timed].kernel != kernel.name):
-                raise ArgumentError(f"class {name}: another benchmark is called {timed}; rename the class")
+        _check_axes(kernel, axes)
+        _check_name(name, kernel.name)
         _check_place(kernel, caller)
         axes = {**axes, "dtype": axes.get("dtype", (DTYPE,)), "flags": axes.get("flags", (FLAGS,))}
-        if unknown := ", ".join(sorted(cls.timed.keys() - axes.keys())):
-            raise ArgumentError(f"class {name}: timed has the axis {unknown}; allowed are {', '.join(axes)}")
+        cls._check_settings(axes)
         timed_axes = axes | {axis: list_values(values) for axis, values in cls.timed.items()}
         _KERNELS[kernel.name] = kernel
         cls.__module__ = caller.f_globals["__name__"]
@@ -99,6 +88,33 @@ class Watched(kw.CountedWithShared):
         cls.module_names = {name: cls, **_make_benchmarks(cls, timed_axes)}
         if frame is None:
             caller.f_globals.update(cls.module_names)
+
+    @classmethod
+    def _check_settings(cls, axes: Collection[str]) -> None:
+        """Raise ArgumentError if `archs` or `timed` is not valid."""
+        name, timed = cls.__name__, cls.timed
+        if not list_values(cls.archs):
+            raise ArgumentError(f"class {name}: archs needs a list of architectures; given: {cls.archs!r}")
+        if not isinstance(timed, Mapping) or not all(map(list_values, timed.values())):
+            raise ArgumentError(f"class {name}: timed needs a list of values for each axis; given: {timed!r}")
+        if unknown := ", ".join(sorted(timed.keys() - axes)):
+            raise ArgumentError(f"class {name}: timed has the axis {unknown}; allowed are {', '.join(axes)}")
+
+
+def _check_axes(kernel: Kernel, axes: Iterable[str]) -> None:
+    """Raise ArgumentError unless the axes are a kernel's arguments, with or without dtype and flags."""
+    extents = set(axes) - {"dtype", "flags"}
+    if extents != set(kernel.parameters):
+        expected, actual = (", ".join(names) or "no argument" for names in (kernel.parameters, sorted(extents)))
+        advice = "give one axis for each argument"
+        raise ArgumentError(f"{kernel.name} takes {expected}, but param_names has {actual}; {advice}")
+
+
+def _check_name(name: str, kernel: str) -> None:
+    """Raise ArgumentError if a class, or its isolated one, has the name of another benchmark."""
+    for timed in (name, f"Isolated{name}"):
+        if timed == "Compiled" or (timed in _TIMED and _TIMED[timed].kernel != kernel):
+            raise ArgumentError(f"class {name}: another benchmark is called {timed}; rename the class")
 
 
 def _make_benchmarks(cls: type[Watched], timed_axes: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

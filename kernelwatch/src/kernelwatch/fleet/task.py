@@ -48,7 +48,11 @@ def bundle_repository(repository: Path) -> bytes:
 
 
 def clone_bundle(bundle: bytes, folder: Path) -> Path:
-    """Return a clone in a folder, at the bundle's HEAD. A clone of the same bundle is reused; asv's files are kept."""
+    """Return a clone in a folder, at the bundle's HEAD.
+
+    A clone of the same bundle is left as it is. A clone of another bundle keeps asv's environments, but loses results
+    that git does not track.
+    """
     mark = folder / ".git" / f"fleet-{hashlib.sha256(bundle).hexdigest()}"
     if mark.exists():
         return folder

@@ -8,6 +8,7 @@ and its key.
 import asyncio
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,10 +57,13 @@ def specify_workers(work: Path, names: list[str], **options_of_all: Any) -> dict
     """Return Dask's specification of this host's workers by name: one per GPU; without GPUs, one for each of `names`.
 
     Each worker has one thread, the same number of cores, and a Dask resource: the name of its machine in results. If
-    there are fewer cores than workers, workers share them. `options_of_all` are Dask's options of every worker.
+    there are fewer cores than workers, workers share them. `options_of_all` are Dask's options of every worker. Raises
+    FleetError without GPUs and names.
     """
     uuids, by_name = list_devices(), {}
     cores, workers = sorted(os.sched_getaffinity(0)), uuids or names
+    if not workers:
+        raise FleetError("this host has no GPU; to start workers without one, give --without-gpu 1 or more")
     share = max(len(cores) // len(workers), 1)
     for index, name in enumerate(workers):
         variables = {"CUDA_VISIBLE_DEVICES": name if uuids else "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -97,41 +101,48 @@ def connect(address: str, tls_folder: Path | None) -> Iterator[Client]:
 
     Raises FleetError if the scheduler does not answer within SCHEDULER_LIMIT, or for the reasons of `make_security`.
     """
-    try:
-        client = Client(address, security=make_security(address, tls_folder), timeout=SCHEDULER_LIMIT)
-    except OSError as error:
-        raise FleetError(f"no scheduler answers at {address}: {error}; start one there (docs/fleet.md)") from None
+    security = make_security(address, tls_folder)
+    with _report_no_answer(address):
+        client = Client(address, security=security, timeout=SCHEDULER_LIMIT)
     with client:
         yield client
+
+
+@contextmanager
+def _report_no_answer(address: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:  # also of a time limit
+        raise FleetError(f"no scheduler answers at {address}: {error}; start one there (docs/fleet.md)") from None
 
 
 async def run_workers(address: str, tls_folder: Path | None, work: Path, names: list[str]) -> None:
     """Run this host's workers, in the folder `work`, until the scheduler at `address` ends.
 
     `names` are those of the workers on a host without a GPU.
-    Raises FleetError under the same conditions as `connect`.
+    Raises FleetError under the same conditions as `connect` and `specify_workers`.
     """
     work.mkdir(parents=True, exist_ok=True)
     options = {"security": make_security(address, tls_folder), "death_timeout": SCHEDULER_LIMIT}
     nannies = [Nanny(address, **worker["options"]) for worker in specify_workers(work, names, **options).values()]
-    try:
+    with _report_no_answer(address):
         await asyncio.gather(*nannies)
-    except (TimeoutError, OSError) as error:
-        raise FleetError(f"no scheduler answers at {address}: {error}; start one there (docs/fleet.md)") from None
     await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
 
 def make_security(address: str, tls_folder: Path | None) -> Security:
     """Return Dask's settings for a connection to `address` with the certificate in `tls_folder`.
 
-    Raises FleetError if the address does not begin with tls://, there is no folder, or it lacks the certificate or
-    its key.
+    Raises FleetError if the address is not tls://HOST:PORT, there is no folder, or it has no usable certificate and
+    key.
     """
     if not address.startswith("tls://"):
         raise FleetError(
             f"{address} is not encrypted, so anyone who can connect to it can run programs on all hosts of the fleet; "
             "start the scheduler at tls://HOST:PORT (docs/fleet.md)"
         )
+    if not re.fullmatch(r"tls://.+:\d{1,5}", address):
+        raise FleetError(f"{address} has no port; give tls://HOST:PORT")
     if tls_folder is None:
         raise FleetError(f"{address} needs a certificate; give the folder of {CERTIFICATE} and {KEY} as --tls FOLDER")
     if missing := [name for name in (CERTIFICATE, KEY) if not (tls_folder / name).is_file()]:
@@ -139,4 +150,9 @@ def make_security(address: str, tls_folder: Path | None) -> Security:
     paths = {"cert": str(tls_folder / CERTIFICATE), "key": str(tls_folder / KEY)}
     roles = ("client", "scheduler", "worker")
     files = {f"tls_{role}_{file_kind}": path for role in roles for file_kind, path in paths.items()}
-    return Security(require_encryption=True, tls_ca_file=paths["cert"], **files)
+    security = Security(require_encryption=True, tls_ca_file=paths["cert"], **files)
+    try:
+        security.get_connection_args("client")
+    except OSError as error:
+        raise FleetError(f"{tls_folder} has no valid certificate: {error}; to make one, see docs/fleet.md") from None
+    return security

@@ -17,12 +17,12 @@ from kernelwatch.instrument import device, helper_kernels
 #: Milliseconds that a sample of back-to-back launches should take at least, to hide the events' cost.
 TARGET_MS = 1.0
 
-#: Minimum number of launches in a sample, if they are shorter than LONG_LAUNCH.
+#: Minimum number of launches in a sample, if they are shorter than WARM_UP_LIMIT.
 MIN_LAUNCHES = 2
 
-#: Minimum seconds of a long launch. The events, and writing back the L2's earlier data, add at most 0.05 % to its time:
-#: 15 µs on an H200.
-LONG_LAUNCH = 0.03
+#: Seconds of a launch from which no warm-up is needed. The events, and writing back the L2's earlier data, add at most
+#: 0.05 % to its time: 15 µs on an H200.
+WARM_UP_LIMIT = 0.03
 
 #: Maximum number of launches in the replay that determines the number of launches of a sample.
 MAX_PROBED = 64
@@ -136,12 +136,12 @@ class BackToBackLaunches(TimedGraph):
 def make_back_to_back(cycle: Cycle, stack: ExitStack) -> BackToBackLaunches:
     """Return a graph of whole cycles, of at least MIN_LAUNCHES, which should take TARGET_MS or longer.
 
-    A first replay gives the time of a launch. If it is at least LONG_LAUNCH, return a graph of one cycle without a
+    A first replay gives the time of a launch. If it is at least WARM_UP_LIMIT, return a graph of one cycle without a
     warm-up.
     """
     with ExitStack() as probing:
         seconds = BackToBackLaunches(cycle, min(cycle.length, MAX_PROBED), probing, has_warm_up=False).take_sample()
-    if seconds >= LONG_LAUNCH:
+    if seconds >= WARM_UP_LIMIT:
         return BackToBackLaunches(cycle, cycle.length, stack, has_warm_up=False)
     launches = max(MIN_LAUNCHES, TARGET_MS * 1e-3 / seconds)
     # The number is a multiple of the cycle, so that a replay uses all buffers equally often.

@@ -3,6 +3,7 @@
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -145,6 +146,15 @@ def to_dtype(dtype: DTypeLike) -> np.dtype[Any]:
         problem = "holds Python objects" if numpy_dtype.hasobject else "has no bytes"
         raise NoSuchDtypeError(f"dtype {numpy_dtype} {problem}; use numbers, or a struct of numbers")
     return numpy_dtype
+
+
+def to_numbers(kernel: str, variable: str, value: object) -> Array:
+    """Return the array that `constants=` gives for a variable. Raises ArgumentError if it has no numbers."""
+    with suppress(ValueError):  # NumPy refuses nested lists of different lengths
+        array = np.asarray(value)
+        if array.dtype.kind in "biufcV":
+            return array
+    raise ArgumentError(f"{kernel}: constants= gives {variable} the value {value!r}; give an array of numbers")
 
 
 def check_integer(kernel: str, name: str, value: object, minimum: int) -> int:

@@ -5,12 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from kernelwatch.errors import UnknownArgumentError, UnknownDtypeError
 from kernelwatch.kernel import compile_source, dtypes, expressions, sources
-from kernelwatch.kernel.arguments import Array, ParameterLayout, to_dtype
+from kernelwatch.kernel.arguments import Array, ParameterLayout, to_dtype, to_numbers
 from kernelwatch.kernel.launch import FLAGS, split_flags
 from kernelwatch.kernel.ptx_module import PtxModule
 from kernelwatch.kernel.sources import KernelSource, TextSource
@@ -130,12 +129,16 @@ class KernelCode:
         raise NotImplementedError
 
     def variable_values(self, extents: Mapping[str, Any]) -> dict[str, Array]:
-        """Return the values of `constants` for a launch: name of a variable in the source -> value."""
+        """Return the values of `constants` for a launch: name of a variable in the source -> value.
+
+        Raises ArgumentError if a function fails or returns no numbers.
+        """
         checked = self.check_extents(extents) if self.constants else {}
-        return {
-            name: np.asarray(expressions.evaluate_function(value, checked) if callable(value) else value)
-            for name, value in self.constants.items()
-        }
+        values = dict(self.constants)
+        for name, value in values.items():
+            if callable(value):
+                values[name] = to_numbers(self.name, name, expressions.evaluate_function(value, checked))
+        return values
 
     def bind_variables(self, module: PtxModule, extents: Mapping[str, Any]) -> dict[str, Array]:
         """Return the values of `constants` for a launch: name of a variable in the PTX, maybe mangled -> value.

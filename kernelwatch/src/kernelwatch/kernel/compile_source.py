@@ -25,7 +25,7 @@ def compile_module(source: KernelSource, name: str, options: tuple[str, ...], ar
 
     `name` is the entry point's name in the source, with namespaces and template arguments, or its mangled name. A
     source that is PTX is not compiled. Raises UnknownKernelError if the entry point does not exist, NvccNotFoundError
-    or CompileError if nvcc is missing or fails.
+    if nvcc is missing, CompileError if nvcc fails or a source is not PTX.
     """
     if source.is_ptx:
         return PtxModule(source.text, find_entry(source.text, name))

@@ -40,7 +40,7 @@ def check_settings(name: str, settings: Mapping[str, Any]) -> None:
         or "," in name
         or name.startswith("-")
     ):
-        raise ArgumentError(f"{name!r} is not a name of a kernel; write one without spaces and commas")
+        raise ArgumentError(f"{name!r} is not a name of a kernel; write one without spaces, commas and a leading -")
     _check_types(name, settings)
     sources = [setting for setting in ("file", "text", "ptx") if settings[setting]]
     if len(sources) != 1:

@@ -6,9 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from kernelwatch.errors import ArgumentError, CompileError, KernelwatchError, UnknownDtypeError, UnknownKernelError
+from kernelwatch.errors import ERRORS, ArgumentError, CompileError, UnknownDtypeError, UnknownKernelError
 from kernelwatch.kernel.arguments import ParameterLayout, to_dtype
 from kernelwatch.kernel.launch import DTYPE
 from kernelwatch.kernel.parameters import ArrayParameter, Parameter
@@ -82,16 +80,15 @@ def fits_commit(kernel: Kernel) -> bool:
     return (
         len(layout) == len(kernel.declared)
         and all(map(_has_same_size, layout, kernel.declared))
-        and all(callable(value) or np.asarray(value).nbytes == variable.size for variable, value in variables)
+        and all(callable(value) or value.nbytes == variable.size for variable, value in variables)
     )
 
 
 def _full_text(kernel: Kernel) -> str:
     try:
-        source = kernel.load_source(next(iter(kernel.dtypes), DTYPE), _ARCH)
-    except KernelwatchError:  # the commit does not have this source
+        return kernel.load_source(next(iter(kernel.dtypes), DTYPE), _ARCH).full_text()
+    except ERRORS:  # the commit does not have this source, or it fails
         return ""
-    return source.full_text()
 
 
 def _has_same_size(layout: ParameterLayout, parameter: Parameter) -> bool:

@@ -15,6 +15,9 @@ _ALLOWED_NODES = (
     *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.LShift, ast.USub),
 )
 
+#: Bits of the largest integer argument, without its sign.
+_MAX_BITS = 64
+
 
 @cache
 def _parse_expression(text: str) -> ast.Expression:
@@ -42,14 +45,18 @@ def _compile_expression(text: str) -> CodeType:
 def evaluate(text: str, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression; `variables` must have all names in the expression.
 
-    Raises ArgumentError if the text is not an expression, or has no value for these variables.
+    Raises ArgumentError if the text is not an expression, has no value for these variables, or needs more than 64 bits.
     """
     code = _compile_expression(text)
     try:
-        return eval(code, {}, dict(variables))  # only allowed nodes
-    except (ArithmeticError, TypeError, ValueError) as error:
+        value = eval(code, {}, dict(variables))  # only allowed nodes
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            raise OverflowError(f"it needs more than {_MAX_BITS} bits")
+        return value
+    except (ArithmeticError, MemoryError, TypeError, ValueError) as error:
+        problem = str(error) or "it needs too much memory"
         used = {name: variables[name] for name in find_names(text)}
-        raise ArgumentError(f"{text!r} has no value{format_extents(used)}: {error}") from None
+        raise ArgumentError(f"{text!r} has no value{format_extents(used)}: {problem}") from None
 
 
 def format_extents(extents: Mapping[str, Any]) -> str:

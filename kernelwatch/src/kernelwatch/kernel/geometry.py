@@ -1,7 +1,7 @@
 """Launch geometry: the grid, the block and the dynamic shared memory of a launch, from its extents."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -46,13 +46,29 @@ class GridSide(NamedTuple):
 
 
 def make_sides(kernel: str, over: Sequence[str], tile: Sequence[int], extents: Mapping[str, Any]) -> list[GridSide]:
-    """Return the sides of `over`. Raises ArgumentError if a side has no tile, or an empty one."""
+    """Return the sides of `over`. Raises ArgumentError if there are more than three, or one has no or an empty tile."""
+    if len(over) > len(MAX_GRID):
+        raise ArgumentError(f"{kernel}: over= must give at most three sides, x, y and z; given: {list(over)}")
     if len(tile) < len(over) or min(tile) < 1:
         raise ArgumentError(
             f"{kernel}: tile, by default the block, is {tuple(tile)}; each side of over= ({', '.join(over)}) needs a "
             "tile of at least 1"
         )
     return [GridSide(text, expressions.evaluate(text, extents), side) for text, side in zip(over, tile, strict=False)]
+
+
+def check_sides(kernel: str, sides: Iterable[GridSide], limits: Iterable[int]) -> None:
+    """Raise ArgumentError unless each side has a finite length of at least 1, and at most its limit of tiles."""
+    for side, limit in zip(sides, limits, strict=False):
+        if not 1 <= side.length < math.inf:
+            raise ArgumentError(
+                f"{kernel}: {side.argument} = {side.length}; each side of over= must be a finite number of at least 1"
+            )
+        if side.tiles > limit:
+            raise ArgumentError(
+                f"{kernel}: {side.argument} = {side.length} needs {side.tiles} blocks; a grid allows {limit}, "
+                f"so {side.argument} may be at most {limit * side.tile}"
+            )
 
 
 #: Function that returns a grid, from the kernel's name, the sides of `over`, and the device's multiprocessors.
@@ -62,16 +78,9 @@ Grid = Callable[[str, Sequence[GridSide], int], Extent]
 def cover(kernel: str, sides: Sequence[GridSide], multiprocessors: int) -> Extent:
     """Return a grid with a block for each tile. Tiles beyond the limit of y continue along z.
 
-    Then some blocks may have no tile. A third side is ignored. Raises ArgumentError if the tiles need more blocks than
-    a grid allows.
+    Then some blocks may have no tile. A third side is ignored. Raises the exceptions of `check_sides`.
     """
-    limits = (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2])
-    for side, limit in zip(sides, limits, strict=False):
-        if side.tiles > limit:
-            raise ArgumentError(
-                f"{kernel}: {side.argument} = {side.length} needs {side.tiles} blocks; a grid allows {limit}, "
-                f"so {side.argument} may be at most {limit * side.tile}"
-            )
+    check_sides(kernel, sides, (MAX_GRID[0], MAX_GRID[1] * MAX_GRID[2]))
     y = sides[1].tiles if len(sides) > 1 else 1
     z = -(-y // MAX_GRID[1])
     return sides[0].tiles, -(-y // z), z

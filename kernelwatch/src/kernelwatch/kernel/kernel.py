@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownDtypeError
 from kernelwatch.kernel import earlier_forms, expressions, geometry
-from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype
+from kernelwatch.kernel.arguments import Array, ArrayArgument, ScalarArgument, check_integer, to_dtype, to_numbers
 from kernelwatch.kernel.compile import KernelCode
 from kernelwatch.kernel.declaration import check_settings
 from kernelwatch.kernel.geometry import Geometry, LengthLike, select_by_itemsize
@@ -88,6 +88,7 @@ class Kernel(KernelCode):
     earlier : sequence of mapping
         Forms of the kernel at earlier commits, newest first. Each entry has the arguments of this class that differ
         from the entry before it; only `where` is never inherited. The first form that fits a commit's source is used.
+        If none fits, it is the newest that does not compile, or else the newest of all.
     """
 
     def __init__(  # noqa: PLR0913 -- the declaration of a kernel, by keyword
@@ -124,7 +125,11 @@ class Kernel(KernelCode):
         self._options, self._include = tuple(options), tuple(include)
         self.reference = reference
         self.declared = to_parameters(arguments)
-        self.over, self.read, self.where, self.constants = tuple(over), tuple(read), where, dict(constants or {})
+        self.over, self.read, self.where = tuple(over), tuple(read), where
+        self.constants = {
+            variable: value if callable(value) else to_numbers(name, variable, value)
+            for variable, value in (constants or {}).items()
+        }
         self.block, self.tile, self.grid = block, tile, grid
         self.dynamic_shared: Any = dynamic_shared
         self._useful_bytes, self._flops = useful_bytes, flops
@@ -211,7 +216,8 @@ class Kernel(KernelCode):
         """
         if set(extents) != set(self.launch_names):
             raise UnknownArgumentError(
-                f"{self.name} takes {', '.join(self.launch_names)}; given: {', '.join(sorted(extents)) or 'nothing'}"
+                f"{self.name} takes {', '.join(self.launch_names) or 'no argument'}; "
+                f"given: {', '.join(sorted(extents)) or 'nothing'}"
             )
         checked = {name: value.item() if isinstance(value, np.generic) else value for name, value in extents.items()}
         for parameter in self.declared:
@@ -257,6 +263,8 @@ class Kernel(KernelCode):
         tiles = threads if tile is None else geometry.evaluate_lengths(self._label("tile"), tile, extents)
         sides = geometry.make_sides(self.name, self.over, tiles, extents)
         grid_variables = dict(zip(_GRID_NAMES, (self.name, sides, multiprocessors), strict=True))
+        if not self.grid:
+            geometry.check_sides(self.name, sides, MAX_GRID)
         blocks = self.grid or [side.tiles for side in sides]
         grid = geometry.to_extent(self._label("grid"), blocks, {**extents, **grid_variables})
         if min(*grid, *threads) < 1 or any(map(operator.gt, grid, MAX_GRID)):

@@ -45,8 +45,9 @@ class ArrayParameter:
     dtype : dtype, optional
         NumPy dtype of the elements, which may be structured; by default the swept dtype.
     values : {"bits", "exact", "random", "zeros"} or callable
-        Content before the launch, except of outputs and indices. By default "exact" for floating-point and complex
-        numbers, else "bits". A function gets those of the extents, `shape` and `dtype` that its parameters name.
+        Content before the launch, except of outputs and indices. By default "exact" for bfloat16 and NumPy's own
+        floating-point and complex numbers, else "bits". A function gets those of the extents, `shape` and `dtype` that
+        its parameters name.
     index : str, optional
         If the elements are indices: the length of the indexed array, an expression. The indices are below that length.
     seed : int
@@ -89,17 +90,10 @@ class ArrayParameter:
     def bind(self, swept: DTypeLike, extents: Mapping[str, Any]) -> ArrayArgument:
         """Return the array of a launch, for the swept dtype and the extents.
 
-        Raises ArgumentError if a length or the limit of indices is not positive, or 64-bit addresses do not suffice.
+        Raises ArgumentError if a length or the limit of indices is not a positive integer, the dtype cannot hold the
+        indices, or 64-bit addresses do not suffice.
         """
-        if callable(self.shape):
-            result = expressions.evaluate_function(self.shape, extents)
-            lengths = list(result) if isinstance(result, Iterable) else [result]
-        else:
-            lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
-        if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
-            shape_text = f"{tuple(lengths)}{expressions.format_extents(extents)}"
-            raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
-        shape = tuple(map(int, lengths))
+        shape = self._compute_shape(extents)
         dtype = to_dtype(swept if self.dtype is None else self.dtype)
         needed = math.prod(shape) * dtype.itemsize
         if needed > MAX_INT64:
@@ -109,12 +103,30 @@ class ArrayParameter:
             )
         is_real_or_complex = dtype.kind in "fc" or dtype.name == "bfloat16"
         values: str | Callable[..., Array] = self.values or ("exact" if is_real_or_complex else "bits")
-        limit = expressions.evaluate(self.index, extents) if self.index else None
-        if limit is not None and limit < 1:
-            limit_text = f"{limit}{expressions.format_extents(extents)}"
-            raise ArgumentError(f"{self.name}: index={self.index!r} is {limit_text}; it must be at least 1")
+        limit = self._compute_limit(dtype, extents) if self.index else None
         ulp = self.ulp.get(dtype.name) if isinstance(self.ulp, Mapping) else self.ulp
         return ArrayArgument(self.name, shape, dtype, self.direction, values, ulp, limit, self.seed, dict(extents))
+
+    def _compute_shape(self, extents: Mapping[str, Any]) -> Shape:
+        if callable(self.shape):
+            result = expressions.evaluate_function(self.shape, extents)
+            lengths = list(result) if isinstance(result, Iterable) else [result]
+        else:
+            lengths = [expressions.evaluate(text, extents) for text in self.shape.split()]
+        if not lengths or not all(isinstance(length, int | np.integer) and length > 0 for length in lengths):
+            shape_text = f"{tuple(lengths)}{expressions.format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: the shape is {shape_text}; lengths must be positive integers")
+        return tuple(map(int, lengths))
+
+    def _compute_limit(self, dtype: np.dtype[Any], extents: Mapping[str, Any]) -> int:
+        """Return the length of the array that the elements index."""
+        limit = expressions.evaluate(self.index, extents)
+        if not isinstance(limit, int) or limit < 1:
+            limit_text = f"index={self.index!r} is {limit}{expressions.format_extents(extents)}"
+            raise ArgumentError(f"{self.name}: {limit_text}; it must be an integer of at least 1")
+        if dtype.kind in "iu" and limit - 1 > np.iinfo(dtype).max:
+            raise ArgumentError(f"{self.name}: {dtype} cannot hold indices below {limit}; declare a larger dtype=")
+        return limit
 
 
 @dataclass(frozen=True, eq=False)

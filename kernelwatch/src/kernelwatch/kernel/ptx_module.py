@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernelwatch.errors import ArgumentError, UnknownArgumentError, UnknownKernelError
+from kernelwatch.errors import ArgumentError, CompileError, UnknownArgumentError, UnknownKernelError
 from kernelwatch.kernel.arguments import ParameterLayout
-from ptxcount.util.errors import PtxError
+from ptxcount.util.errors import LaunchError, PtxSyntaxError
+from ptxcount.util.grammar import count_noun
 
 if TYPE_CHECKING:
     from ptxcount.ptx.program import Program, Variable
@@ -56,29 +57,36 @@ class PtxModule:
             if variable.name == name or f"::{source_name(variable.name)}".endswith(f"::{name}")
         ]
         if len(matches) != 1:
-            names = ", ".join(variable.name for variable in variables) or "none"
+            allowed = f"allowed are {', '.join(variable.name for variable in variables)}"
             raise UnknownArgumentError(
-                f"constants= names {name}, but {len(matches)} variables of the PTX match; it has {names}; name one"
+                f"constants= has {name}, which matches {count_noun(len(matches), 'variable')} of the PTX; "
+                f"{allowed if variables else 'it has none'}"
             )
         return matches[0]
 
 
 def parse_ptx(text: str) -> Program:
-    """Parse PTX; the result is cached."""
+    """Parse PTX; the result is cached. Raises CompileError if the text is not PTX."""
     from ptxcount.ptx.parser import parse_cached  # noqa: PLC0415 -- imports everything that executes PTX
 
-    return parse_cached(text)
+    try:
+        return parse_cached(text)
+    except PtxSyntaxError as error:
+        raise CompileError(str(error)) from None
 
 
 def find_entry(text: str, name: str) -> str:
-    """Return an entry point of PTX by its name in the source. Raises UnknownKernelError if none or several match."""
+    """Return an entry point of PTX by its name in the source.
+
+    Raises CompileError if the text is not PTX, UnknownKernelError if no or several entry points match.
+    """
     from ptxcount.source import names  # noqa: PLC0415 -- as `parse_ptx`
 
+    entries = parse_ptx(text).entries
     try:
         entry = names.find_entry(text, name)
-    except PtxError as error:
+    except LaunchError as error:
         raise UnknownKernelError(str(error)) from None
-    entries = parse_ptx(text).entries
     if entry not in entries:
         compiled = ", ".join(dict.fromkeys(map(names.source_name, entries)))
         allowed = f"allowed are {compiled}" if compiled else "nothing was compiled"

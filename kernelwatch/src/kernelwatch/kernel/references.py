@@ -18,8 +18,8 @@ def call_reference(
     """Return the output arrays of a kernel's reference function, in the order of `output_names`.
 
     With `as_float64`, the function gets arrays of floats as float64. Raises ArgumentError if the function has an
-    unknown parameter without a default, fails, or returns a wrong number of arrays or a wrong shape. A MemoryError is
-    passed on.
+    unknown parameter without a default, fails, or returns a wrong number of arrays, a wrong shape or texts. A
+    MemoryError is passed on.
     """
     if as_float64:
         arrays = {name: array.astype(np.float64) if _is_float(array.dtype) else array for name, array in arrays.items()}
@@ -45,6 +45,8 @@ def call_reference(
         if output.shape != arrays[name].shape:
             shapes = f"the shape {output.shape}, not {arrays[name].shape}"
             raise ArgumentError(f"{kernel}: its reference returns {name} with {shapes}")
+        if output.dtype.kind in "US" and arrays[name].dtype.kind != output.dtype.kind:
+            raise ArgumentError(f"{kernel}: its reference returns {name} with texts; return numbers")
     return outputs
 
 

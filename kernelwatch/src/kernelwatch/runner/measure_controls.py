@@ -5,7 +5,7 @@ A review of the two commits compares them with base's stored times. So it has co
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -104,21 +104,13 @@ def _choose_configurations(
     from kernelwatch.workflow.load_review import describe_configuration  # noqa: PLC0415
 
     describe = cache_by_class(describe_configuration)
-    own_hashes = {
-        (configuration.group, configuration.index): configuration.machine_code.cubin_sha256
-        for configuration in configurations
-        if configuration.machine_code and configuration.numbers and not configuration.throttle_reasons
-    }
+    own_hashes = _collect_hashes(configurations)
     if not any(find_kind(group) is Kind.TIMED for group, _ in own_hashes):
         return {}
-    # Benchmark and parameters -> key. Stored configurations may be missing here: the axes may have changed.
-    keys = {
-        (name, text.replace("'", "")): (name.rpartition(".")[0], index)
-        for name in base.benchmarks.keys() & benchmarks.keys()
-        for index, text in enumerate(result_rows.list_configurations(benchmarks[name]["params"]))
-    }
+    keys = _index_configurations({name: benchmarks[name] for name in base.benchmarks.keys() & benchmarks.keys()})
 
     def find_key(pair: Pair) -> ConfigurationKey | None:
+        # None for a stored configuration that today's axes lack
         return keys.get((pair.benchmark, ", ".join(pair.base.params.values())))
 
     uuid = machine.volatile_facts().get("uuid")
@@ -131,6 +123,26 @@ def _choose_configurations(
         if (key := find_key(pair)) and cubin_sha256 and cubin_sha256 != own_hashes.get(key):
             expected[key] = _Expected(pair.benchmark, cubin_sha256)
     return expected
+
+
+def _collect_hashes(configurations: Iterable[RunConfiguration]) -> dict[ConfigurationKey, str]:
+    """Return the hashes of the cubins that the run measured, without throttling."""
+    return {
+        (configuration.group, configuration.index): configuration.machine_code.cubin_sha256
+        for configuration in configurations
+        if configuration.machine_code and configuration.numbers and not configuration.throttle_reasons
+    }
+
+
+def _index_configurations(
+    benchmarks: Mapping[str, Mapping[str, Any]],
+) -> dict[tuple[str, str], ConfigurationKey]:
+    """Return (benchmark, its parameters as a text) -> key, for all configurations of benchmarks."""
+    return {
+        (name, text.replace("'", "")): (name.rpartition(".")[0], index)
+        for name, benchmark in benchmarks.items()
+        for index, text in enumerate(result_rows.list_configurations(benchmark["params"]))
+    }
 
 
 def _make_task(

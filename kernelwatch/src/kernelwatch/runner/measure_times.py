@@ -102,27 +102,30 @@ class TimeMeasurement:
             self._identify(configuration, launch)
         for difference in reuse.reuse_stored(configurations, self._task, self._measure_checks):
             self._send(difference)
+        unmeasured = []
         for configuration in configurations:
             if configuration.numbers:
                 self._split_stored(configuration)
             if configuration.numbers or configuration.skipped:
                 self._send(configuration)
-        remaining = [
-            configuration for configuration in configurations if not configuration.numbers and not configuration.skipped
-        ]
-        rounds = self._task.rounds
-        for number in range(1, max(rounds.values()) + 1):
-            in_round = [configuration for configuration in remaining if number <= rounds[configuration.group]]
-            for index, configuration in enumerate(in_round):
-                self._send(RoundStart(configuration.group, configuration.index))
-                later = in_round[index + 1 : index + 1 + _LOOK_AHEAD]
-                self._measure_once(configuration, list(map(_configuration_key, later)))
-                is_last_round = number == rounds[configuration.group]
-                if is_last_round or configuration.failed or configuration.skipped:
-                    self._send(configuration)
-            remaining = [
-                configuration for configuration in remaining if not configuration.failed and not configuration.skipped
-            ]
+            else:
+                unmeasured.append(configuration)
+        for number in range(1, max(self._task.rounds.values()) + 1):
+            unmeasured = self._measure_round(number, unmeasured)
+
+    def _measure_round(self, number: int, configurations: Sequence[RunConfiguration]) -> list[RunConfiguration]:
+        """Measure configurations once, and send those that end with this round; return the others."""
+        unfinished = []
+        for index, configuration in enumerate(configurations):
+            self._send(RoundStart(configuration.group, configuration.index))
+            later = configurations[index + 1 : index + 1 + _LOOK_AHEAD]
+            self._measure_once(configuration, list(map(_configuration_key, later)))
+            is_last_round = number == self._task.rounds[configuration.group]
+            if is_last_round or configuration.failed or configuration.skipped:
+                self._send(configuration)
+            else:
+                unfinished.append(configuration)
+        return unfinished
 
     def _identify(self, configuration: RunConfiguration, launch: Launch) -> None:
         """Set a configuration's fingerprint and machine code, or the reason to skip it."""

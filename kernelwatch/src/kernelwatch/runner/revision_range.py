@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,13 @@ _NO_COMMIT = "{!r} is not a commit; give a branch, a tag or a hash"
 def check_options(options: Mapping[str, Any]) -> None:
     """Raise UserError if an option has no valid value, or two cannot be used together."""
     if options.get("interleave_rounds") and options.get("dry_run"):
-        raise util.UserError("--interleave-rounds and --dry-run cannot be used together; leave one out")
+        raise util.UserError("an interleaved run (kernelwatch measure, --interleave-rounds) has no --dry-run")
     machine = options.get("machine") or "m"
     if machine.startswith(".") or "/" in machine:  # it names a folder of results
         raise util.UserError(f"--machine {machine} is not the name of a folder; give a name without slashes")
+    rounds = (options.get("attribute") or {}).get("rounds", 1)
+    if int(rounds) < 1:
+        raise util.UserError(f"--attribute rounds={rounds} measures nothing; give 1 or more")
     for pattern in options.get("bench") or ():
         try:
             re.compile(pattern)
@@ -41,49 +44,58 @@ def select_commits(conf: Any, repo: Any, options: Mapping[str, Any], results: Pa
     paths = results.glob("*") if range_spec in ("NEW", "EXISTING") else ()
     existing = sorted({document.commit_hash for path in paths for document in reading.iter_documents(path)})
     try:
-        match range_spec:
-            case list():
-                commits = range_spec
-            case None:
-                commits = list({repo.get_hash_from_name(branch) for branch in conf.branches})
-            case "HEAD":
-                commits = [repo.get_hash_from_name("HEAD")]
-            case "TAGS":
-                commits = list(repo.get_tags().values())[::-1]
-            case "NEW":
-                commits = repo.get_new_branch_commits(conf.branches, existing)
-            case "ALL":
-                commits = repo.get_new_branch_commits(conf.branches, [])
-            case "EXISTING":
-                commits = existing
-            case _ if range_spec.startswith("HASHFILE:"):
-                file = range_spec.removeprefix("HASHFILE:")
-                commits = _read_hash_file(repo, file, bool(options.get("interleave_rounds")))
-            case _:
-                words = shlex.split(range_spec) or [""]  # git refuses an empty revision
-                repo._run_git(["rev-parse", *words, "--"], display_error=False, dots=False)
-                commits = repo.get_hashes_from_range(range_spec)
-    except (NoSuchNameError, util.ProcessError, ValueError) as error:  # ValueError: an unclosed quote, or no text
-        if not repo._run_git(["rev-list", "--all", "--max-count=1"], dots=False):
-            problem = "the repository has no commits; commit first"
-        elif not isinstance(error, NoSuchNameError):
-            advice = "give a revision, or a range such as v1.0..main, of names that git knows"
-            problem = f"{range_spec!r} names no commits; {advice}"
-        elif range_spec == "HEAD":
-            problem = "the checked-out branch has no commits; commit first"
+        if isinstance(range_spec, str) and range_spec.startswith("HASHFILE:"):
+            file = range_spec.removeprefix("HASHFILE:")
+            commits = _read_hash_file(repo, file, are_all_needed=bool(options.get("interleave_rounds")))
         else:
-            problem = f"branch {error} of asv.conf.json does not exist; correct `branches`"
-        raise util.UserError(problem) from None
+            commits = _list_commits(range_spec, repo, conf.branches, existing)
+    except (NoSuchNameError, util.ProcessError, ValueError) as error:  # ValueError: an unclosed quote, or no text
+        raise util.UserError(_explain_failure(error, range_spec, repo)) from None
     if options.get("date_period") is not None:
         commits = repo.filter_date_period(commits, options["date_period"], existing if range_spec == "NEW" else None)
     if options.get("steps") is not None:
         commits = util.pick_n(commits, options["steps"])
     if not commits:
-        raise util.UserError("the range has no commits; give one with commits, such as HEAD^!")
+        raise util.UserError(f"the range {range_spec!r} has no commits; give one with commits, such as HEAD^!")
     return commits
 
 
-def _read_hash_file(repo: Any, name: str, are_all_needed: bool) -> list[str]:
+def _list_commits(range_spec: Any, repo: Any, branches: Sequence[str], existing: list[str]) -> list[str]:
+    """Return the hashes of a range of `asv run`; `existing` are those with results."""
+    commits: list[str]
+    match range_spec:
+        case list():
+            commits = range_spec
+        case None:
+            commits = list({repo.get_hash_from_name(branch) for branch in branches})
+        case "HEAD":
+            commits = [repo.get_hash_from_name("HEAD")]
+        case "TAGS":
+            commits = list(repo.get_tags().values())[::-1]
+        case "NEW" | "ALL":
+            commits = repo.get_new_branch_commits(branches, existing)
+        case "EXISTING":
+            commits = existing
+        case _:
+            words = shlex.split(range_spec) or [""]  # git refuses an empty revision
+            repo._run_git(["rev-parse", *words, "--"], display_error=False, dots=False)
+            commits = repo.get_hashes_from_range(range_spec)
+    return commits
+
+
+def _explain_failure(error: Exception, range_spec: Any, repo: Any) -> str:
+    """Return why `_list_commits` failed, and the advice."""
+    if not repo._run_git(["rev-list", "--all", "--max-count=1"], dots=False):
+        return "the repository has no commits; commit first"
+    if not isinstance(error, NoSuchNameError):
+        advice = "give a revision, or a range such as v1.0..main, of names that git knows"
+        return f"{range_spec!r} names no commits; {advice}"
+    if range_spec == "HEAD":
+        return "the checked-out branch has no commits; commit first"
+    return f"branch {error} of asv.conf.json does not exist; correct `branches`"
+
+
+def _read_hash_file(repo: Any, name: str, *, are_all_needed: bool) -> list[str]:
     """Return the hashes of the revisions in a file, one per line; "-" is standard input.
 
     Warn of unknown revisions, or raise UserError if all are needed.

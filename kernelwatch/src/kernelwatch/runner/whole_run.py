@@ -86,8 +86,14 @@ def run_suite(conf: Any, options: Mapping[str, Any]) -> int | None:
 
 
 def _select_environments(conf: Any, options: Mapping[str, Any]) -> list[Any]:
-    """Return asv's selected environments. Raises UserError if there are none, or one has another version of Python."""
-    selected = list(environments.get_environments(conf, options.get("env_spec")))
+    """Return asv's selected environments.
+
+    Raises UserError if no type of environment is configured, none is selected, or one has another version of Python.
+    """
+    try:
+        selected = list(environments.get_environments(conf, options.get("env_spec")))
+    except RuntimeError as error:  # from asv
+        raise UserError(f'{error}; write "environment_type": "virtualenv" in asv.conf.json') from None
     if not selected:
         raise UserError("no environment is selected; correct --environment, or `environment_type` in asv.conf.json")
     own = platform.python_version()
@@ -163,7 +169,7 @@ class SuiteRun:
             if not benchmarks:
                 if self.options.get("bench") == ["just-discover"]:
                     return None
-                raise UserError("no benchmark is selected; correct --bench")
+                raise UserError("no benchmark is selected; correct --bench, or declare benchmarks")
             self.uncommitted = uncommitted.warn_of_changes(commits, self.results)
             if machine.nvml_handle() is None:
                 log.warning("no GPU can be used: time_* and track_control benchmarks are skipped, all others run")

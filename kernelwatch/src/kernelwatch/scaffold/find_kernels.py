@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from kernelwatch.errors import CompileError, CompilerWarning, NvccNotFoundError
+from kernelwatch.errors import CompileError, CompilerWarning
 from kernelwatch.kernel import compile_source, sources
 from kernelwatch.scaffold.include_graph import Inclusions
 from kernelwatch.store import git
@@ -78,7 +78,10 @@ def read_sources(root: Path) -> dict[str, str]:
 
 
 def find_kernels(root: Path, files: dict[str, str], options: Sequence[str]) -> tuple[list[KernelCandidate], list[str]]:
-    """Return the kernels in the order of files and lines, and a message for each text or kernel left out."""
+    """Return the kernels in the order of files and lines, and a message for each text or kernel left out.
+
+    Raises NvccNotFoundError if a file needs nvcc, and there is none.
+    """
     units: list[CompilationUnit | str] = []
     inclusions = Inclusions(files)
     for file, text in files.items():
@@ -144,7 +147,7 @@ def _compile_unit(unit: CompilationUnit, root: Path, options: Sequence[str]) -> 
         try:
             source, words = sources.apply_include_options(source, options, root)
             return compiled, compile_source.compile_source_to_ptx(source, words, "sm_90", root)
-        except (CompileError, NvccNotFoundError) as error:
+        except CompileError as error:
             errors.append(error)
     raise errors[0]
 
@@ -153,7 +156,7 @@ def _iter_unit_kernels(unit: CompilationUnit, root: Path, options: Sequence[str]
     """Compile a unit; yield its kernels, and a message if nvcc rejects the unit or omits a kernel."""
     try:
         compiled, ptx = _compile_unit(unit, root, options)
-    except (CompileError, NvccNotFoundError) as error:
+    except CompileError as error:
         text = str(error)
         advice = advise(text, root / unit.file, root).replace("-I", "--flags=-I") or _HEADER_ADVICE
         yield f"{unit.file}: nvcc rejects it: {text.splitlines()[0]}; {advice}"

@@ -86,12 +86,14 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         for parameter in kernel.parameters
     ]
     numbers = _find_numbers(parameters)
-    integers = [number for number, dtype in numbers.items() if "int" in dtype]
-    over = _choose_axes([integer for integer in integers if integer not in uses.iteration_counts])
-    shape = _choose_shape(uses, over, is_square=uses.declaration.planar and not integers)
+    over, shape = _guess_lengths(uses, [number for number, dtype in numbers.items() if "int" in dtype])
     dynamic_shared = _choose_dynamic_shared(launch, todo)
     entry, swept, dtypes = _choose_entry(kernel, launch, todo)
     arguments = [_declare_argument(parameter, shape, swept, todo, uses) for parameter in parameters]
+    constants = uses.find_constants()
+    todo += [f"the values of {constant}" for constant in constants]
+    if launch:
+        todo[-1] += f"; the host code has {launch.text} in {launch.file}"
     settings = {
         "text": kernel.unit.python_name,
         "file": "" if kernel.unit.python_name else kernel.unit.file,
@@ -101,24 +103,37 @@ def write_class(kernel: KernelCandidate, name: str, launch: HostLaunch | None, f
         **_guess_geometry(kernel, launch, over, shape),
         "dynamic_shared": dynamic_shared,
     }
-    constants = uses.find_constants()
-    todo += [f"the values of {constant}" for constant in constants]
     keywords = [f"{setting}={_format_value(value)}" for setting, value in settings.items() if value]
     keywords += _declare_constants(constants)
     axes = _choose_values(uses, over, shape, numbers)
     dtypes = dtypes or _find_written_dtypes(parameters, uses)[:1]
     if dtypes not in ([], ["float32"]):
         axes["dtype"] = dtypes
-    host = f"; the host code has {launch.text} in {launch.file}" if launch else ""
-    arguments[0] = f"[{arguments[0]}"
-    arguments[-1] += "]"
+    return _format_class(name, kernel.place, todo, arguments, keywords, axes)
+
+
+def _format_class(
+    name: str, place: str, todo: Sequence[str], arguments: Sequence[str], keywords: Sequence[str],
+    axes: Mapping[str, object],
+) -> str:  # fmt: skip
+    items = [_format_value(name), f"[{arguments[0]}", *arguments[1:], *keywords]
+    items[len(arguments)] += "]"
     lines = [
-        f"class {name_class(name)}(kw.Watched):  # {kernel.place}",
-        _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}{host}".split(" "), " "),
-        _fill_lines("    kernel = kw.Kernel(", " " * 8, [_format_value(name), *arguments, *keywords], ", ") + ")",
+        f"class {name_class(name)}(kw.Watched):  # {place}",
+        _fill_lines("    # ", "    # ", f"TODO: {'; '.join(todo)}".split(" "), " "),
+        _fill_lines("    kernel = kw.Kernel(", " " * 8, items, ", ") + ")",
         f"    param_names, params = {_format_value(tuple(axes))}, {_format_value(tuple(axes.values()))}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _guess_lengths(uses: KernelUses, integers: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Guess the axes that the grid covers, and the shape of all arrays as a text for `Kernel`, slowest axis first."""
+    over = _choose_axes([integer for integer in integers if integer not in uses.iteration_counts])
+    is_square = uses.declaration.planar and not integers
+    if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
+        return over, f"{over[0]} {over[0]}"
+    return over, " ".join(reversed(over))
 
 
 def _choose_dynamic_shared(launch: HostLaunch | None, todo: list[str]) -> str:
@@ -188,13 +203,6 @@ def _fill_lines(first: str, subsequent: str, items: Sequence[str], between: str)
     return "\n".join(lines).replace("\0", " ")
 
 
-def _choose_shape(uses: KernelUses, over: Sequence[str], *, is_square: bool) -> str:
-    """Guess the shape of all arrays, as a text for `Kernel`, slowest axis first."""
-    if len(over) == 1 and (is_square or (uses.is_bound(over[0]) and uses.is_pitch(over[0]))):
-        return f"{over[0]} {over[0]}"
-    return " ".join(reversed(over))
-
-
 def _choose_axes(integers: Sequence[str]) -> tuple[str, ...]:
     """Guess the axes that the grid covers: width and height, else a length, else the first integer, else "n"."""
     width, height, length = (
@@ -221,30 +229,32 @@ def _declare_argument(parameter: KernelParameter, shape: str, swept: str, todo: 
 
     `shape` is that of arrays. `swept` is the template type of the swept dtype, "" without one.
     """
-    base, count, dtype = _split_element(parameter, uses)
-    name_text = _format_value(parameter.name)
     if _is_array(parameter):
-        if " " not in shape and not uses.is_bounded and not uses.has_plain_indices(parameter.name):
-            shape = f"16*{shape}"  # more than enough, because the threads do not check bounds
-        index = "*".join(shape.split()) if dtype in ("int32", "uint32", "int64", "uint64") else ""
-        if count > 1:
-            shape += f" {count}"
-        typed = f", {_format_value(dtype or f'TODO: the dtype of {base}')}"
-        if swept and re.search(rf"\b{swept}\b", parameter.written):
-            typed = ""
-        elif dtype is None:
-            todo.append(f"the dtype of {parameter.name}, {base}")
-        if index and uses.is_index(parameter.name):
-            typed += f", index={_format_value(index)}"
-        direction = _find_direction(parameter, uses)
-        if not direction:
-            todo.append(f"the direction of {parameter.name}")
-        function = {"in": "inputs", "out": "outputs"}.get(direction, "in_and_out")
-        return f"kw.{function}({name_text}, {_format_value(shape)}{typed})"
-    if strip_qualifiers(parameter.kind) in _DTYPES:
-        return name_text if dtype not in ("float16", "bfloat16") else f"kw.scalar({name_text}, {_format_value(dtype)})"
-    todo.append(f"the value of {parameter.name}, {parameter.kind or 'a struct'}")
-    return f'kw.scalar({name_text}, "V{parameter.size or 8}", value=b"")'
+        return _declare_array(parameter, shape, swept, todo, uses)
+    name_text, dtype = _format_value(parameter.name), _DTYPES.get(strip_qualifiers(parameter.kind))
+    if dtype is None:
+        todo.append(f"the value of {parameter.name}, {parameter.kind or 'a struct'}")
+        return f'kw.scalar({name_text}, "V{parameter.size or 8}", value=b"")'
+    return name_text if dtype not in ("float16", "bfloat16") else f"kw.scalar({name_text}, {_format_value(dtype)})"
+
+
+def _declare_array(array: KernelParameter, shape: str, swept: str, todo: list[str], uses: KernelUses) -> str:
+    base, count, dtype = _split_element(array, uses)
+    if " " not in shape and not uses.is_bounded and not uses.has_plain_indices(array.name):
+        shape = f"16*{shape}"  # more than enough, because the threads do not check bounds
+    values = [array.name, f"{shape} {count}" if count > 1 else shape]
+    if not (swept and re.search(rf"\b{swept}\b", array.written)):
+        values.append(dtype or f"TODO: the dtype of {base}")
+        if dtype is None:
+            todo.append(f"the dtype of {array.name}, {base}")
+    texts = list(map(_format_value, values))
+    if dtype in ("int32", "uint32", "int64", "uint64") and uses.is_index(array.name):
+        texts.append(f"index={_format_value('*'.join(shape.split()))}")
+    direction = _find_direction(array, uses)
+    if not direction:
+        todo.append(f"the direction of {array.name}")
+    function = {"in": "inputs", "out": "outputs"}.get(direction, "in_and_out")
+    return f"kw.{function}({', '.join(texts)})"
 
 
 def _choose_entry(kernel: KernelCandidate, launch: HostLaunch | None, todo: list[str]) -> tuple[str, str, list[str]]:

@@ -34,7 +34,7 @@ def run(folder: Path, *words: str, input: str = "") -> bytes:
             ["git", *words], cwd=folder, env=environment, input=input.encode(), capture_output=True, check=False
         )
     except (OSError, ValueError) as error:
-        raise GitError(f"git cannot be run: {error}") from None
+        raise GitError(f"git cannot be run in {folder}: {error}") from None
     if process.returncode:
         message = process.stderr.decode(errors="replace").strip()
         raise GitError(f"git {words[0]} in {folder} ended with {process.returncode}: {message}")

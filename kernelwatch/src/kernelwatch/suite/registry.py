@@ -147,16 +147,15 @@ def _load_suite() -> Suite | KernelwatchError:
         return error
     if isinstance(suite := getattr(imported, name, None), Suite):
         return suite
+    advice = 'name your suite in pyproject.toml, as [tool.kernelwatch] suite = "package.module:SUITE"'
     if imported is None:
-        problem = f"there is no module {module};"
+        init = "or run kernelwatch init, which writes benchmarks/kernels.py"
+        message = f"there is no module {module}; {advice}, {init}"
     elif not name or hasattr(imported, name):
-        problem = f"{setting!r} is not a suite;"
+        message = f"{setting!r} is not a suite; {advice}"
     else:
-        problem = f"{module} has no {name}; declare a kernel there, or"
-    return (SuiteError if settings.has_suite() else NoSuiteError)(
-        f'{problem} name your suite in pyproject.toml, as [tool.kernelwatch] suite = "package.module:SUITE", '
-        "or run kernelwatch init, which writes benchmarks/kernels.py"
-    )
+        message = f"{module} has no {name}; declare a kernel there, or {advice}"
+    return SuiteError(message) if settings.has_suite() else NoSuiteError(message)
 
 
 def _import_module(module: str) -> Any:

@@ -69,9 +69,9 @@ def build_wheel() -> None:
 
 
 def _find_toolkit(folder: Path) -> Path:
-    """Return a CUDA toolkit with the headers that PyCUDA includes: CUDA_HOME, or PyPI's wheels unpacked in `folder`.
+    """Return a CUDA toolkit with the headers that PyCUDA includes.
 
-    CUDA_HOME is /usr/local/cuda if it is not set; an empty one selects PyPI's wheels.
+    It is CUDA_HOME, by default /usr/local/cuda, if that has the headers; else PyPI's wheels, installed into `folder`.
     """
     root = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
     if (root / "include" / "cudaProfiler.h").exists():

@@ -88,7 +88,7 @@ def installed_release() -> str | None:
 def use_requested_release() -> None:
     """Set the compiler of this process and its children to the release that the environment variable names, if any.
 
-    Raises KernelwatchError if the value is not a release, or pip cannot install the wheels.
+    Raises the exceptions of `install_nvcc`.
     """
     requested = os.environ.get(VARIABLE)
     if requested and installed_release() != find_requested_compiler():
@@ -99,14 +99,15 @@ def use_requested_release() -> None:
 def install_nvcc(release: str) -> Path:
     """Return the path of a release's nvcc; install it into its own folder if necessary.
 
-    Raises KernelwatchError if `release` is not a release, or pip fails.
+    Raises KernelwatchError if `release` is not a release, the cache cannot be written, or pip fails.
     """
     if not RELEASE_PATTERN.fullmatch(release):
         raise KernelwatchError(
             f"{VARIABLE}={release} is not a release of CUDA; write one such as {DEFAULT}, or set NVCC to another nvcc"
         )
     folder = cache_dir.cache_folder("cuda-toolkit") / release
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    if problem := cache_dir.find_problem(folder.parent):
+        raise KernelwatchError(f"{problem}; set {cache_dir.CACHE} to a writable folder")
     lock = cache_dir.make_file_lock(folder.with_name(f"{release}.lock"))
     cache_dir.acquire_lock(lock)  # without locks, the second of two simultaneous installations fails to rename
     try:

@@ -157,8 +157,8 @@ def load_histories(machine: str | None, root: Path) -> list[History]:
             raise CannotCompareError(f"{folder} has no results; run: asv run --record-samples HEAD^!")
         if machine is not None and machine not in machines:
             raise CannotCompareError(
-                f"{folder} has no results of {machine}, only of {', '.join(machines)}; choose one (--machine NAME, "
-                "MACHINE=NAME); to measure here, run: asv run --record-samples HEAD^!"
+                f"{folder} has no results of {machine}, only of {', '.join(machines)}; choose one, "
+                "--machine NAME; to measure here, run: asv run --record-samples HEAD^!"
             )
         return [
             History(name, root, compiler=compilers.find_requested_compiler())

@@ -195,22 +195,34 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
     kernel, word = group["kernel"], group["verdict"]
     if word in ("broken", "failed", "repaired"):
         return f"{kernel} {'works again' if word == 'repaired' else 'fails'}"
-    identity = ("machine", "kernel", "timed")
-    peers = [peer for peer in groups if all(peer[field] == group[field] for field in identity)]
-    sums = {verdict: sum(peer[verdict] for peer in peers) for verdict in ("slower", "faster")}
-    counts = {verdict: count for verdict, count in sums.items() if count}
-    if group["timed"] and group["times"] == group["kernel_times"] == sum(counts.values()) and word in counts:
-        mean = f" in the mean of {group['times']} times" if group["times"] > 1 else ""
-        return f"{kernel} is {group['mean'].lstrip('+-')} {word}{mean}"
-    if group["timed"] and counts:
-        parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items())
-        largest = max(peers, key=lambda peer: (peer["ratio"] > 1, abs(math.log(peer["ratio"]))))  # slower ones first
-        most = f"at most {format_percent(largest['ratio'])} at {largest['at']}"
-        return f"{kernel} is {parts} of {count_noun(group['kernel_times'], 'time')}, {most}"
+    if group["timed"]:
+        peers = [peer for peer in groups if peer["timed"] and _machine_and_kernel(peer) == _machine_and_kernel(group)]
+        if times := _describe_changed_times(group, peers):
+            return f"{kernel} is {times}"
     facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
     most = f", at most {group['most']} at {group['at']}" if group["rose"] + group["fell"] > 1 else ""
     return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}{most}"
+
+
+def _machine_and_kernel(group: _Group) -> tuple[str, str]:
+    return group["machine"], group["kernel"]
+
+
+def _describe_changed_times(group: _Group, peers: Sequence[_Group]) -> str:
+    """Return a phrase on the changed times of a kernel's groups; `group` is the worst of them. Empty without any."""
+    word = group["verdict"]
+    counts = {verdict: sum(peer[verdict] for peer in peers) for verdict in ("slower", "faster")}
+    changed = sum(counts.values())
+    if counts.get(word) and group["times"] == group["kernel_times"] == changed:
+        mean = f" in the mean of {group['times']} times" if group["times"] > 1 else ""
+        return f"{group['mean'].lstrip('+-')} {word}{mean}"
+    if not changed:
+        return ""
+    parts = ", ".join(f"{verdict} in {count}" for verdict, count in counts.items() if count)
+    largest = max(peers, key=lambda peer: (peer["ratio"] > 1, abs(math.log(peer["ratio"]))))  # slower ones first
+    most = f"at most {format_percent(largest['ratio'])} at {largest['at']}"
+    return f"{parts} of {count_noun(group['kernel_times'], 'time')}, {most}"
 
 
 def format_difference(row: Mapping[str, Any]) -> str:

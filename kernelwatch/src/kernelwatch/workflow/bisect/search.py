@@ -1,6 +1,7 @@
 """The search: choose the number with the worst verdict, bisect with git, review the culprit."""
 
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -72,6 +73,32 @@ def search_culprit(
     stops.
     """
     root, package = numbers.root, settings.package_name() or "."
+    _check_ends(good, bad, root)
+    touching = git.text(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", package)
+    outcome = SearchOutcome(metric, good, bad, len(configurations), touching.split())
+    review = numbers.review_commits(good, bad, configurations)
+    if numbers.is_stored:  # this machine is the only one with times of both commits
+        numbers = replace(numbers, machine=review.machine)
+    outcome.change = next(filter(is_different, review.rows), None)  # the worst row is the first
+    doubts = [row for row in review.rows if row.judgement.verdict is Verdict.UNDECIDED]
+    outcome.undecided = len(doubts)
+    if outcome.change is None:
+        count = len(review.rows)
+        outcome.reason = f"the review's verdict is SAME (numbers compared: {count})"
+        if doubts:
+            outcome.reason = f"{len(doubts)} of {count} numbers are undecided: {doubts[0].judgement.reason}"
+        return outcome
+    (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
+    if outcome.commits:
+        _bisect(outcome, outcome.change, searched, numbers, package)
+    if len(outcome.suspects) == 1:
+        _examine(outcome, searched, numbers)
+    else:
+        outcome.reason = _explain_no_culprit(outcome)
+    return outcome
+
+
+def _check_ends(good: str, bad: str, root: Path) -> None:
     if good == bad:
         raise CannotCompareError(f"GOOD and BAD are the same commit, {good[:8]}; give an earlier GOOD")
     if git.try_text(root, "merge-base", "--is-ancestor", good, bad) is None:
@@ -79,32 +106,17 @@ def search_culprit(
             f"{good[:8]} is not an ancestor of {bad[:8]}; choose an ancestor of BAD as GOOD; "
             f"their common ancestor: git merge-base {good[:8]} {bad[:8]}"
         )
-    touching = git.text(root, "rev-list", "--first-parent", "--reverse", f"{good}..{bad}", "--", package)
-    outcome = SearchOutcome(metric, good, bad, len(configurations), touching.split())
-    review = numbers.review_commits(good, bad, configurations)
-    rows = review.rows  # worst first
-    if numbers.is_stored:  # this machine is the only one with times of both commits
-        numbers = replace(numbers, machine=review.machine)
-    outcome.change = next(filter(is_different, rows), None)
-    doubts = [row for row in rows if row.judgement.verdict is Verdict.UNDECIDED]
-    outcome.undecided = len(doubts)
-    if outcome.change is None:
-        doubt = f"{len(doubts)} of {len(rows)} numbers are undecided: {doubts[0].judgement.reason}" if doubts else ""
-        outcome.reason = doubt or f"the review's verdict is SAME (numbers compared: {len(rows)})"
-    else:
-        (searched,) = (candidate for candidate in configurations if candidate.name == outcome.change.name)
-        if outcome.commits:
-            _bisect(outcome, outcome.change, searched, numbers, package)
-        if (left := len(outcome.suspects)) > 1:
-            outcome.reason = f"{left} commits remain, because the commits between them cannot be judged"
-        elif outcome.suspects:
-            _examine(outcome, searched, numbers)
-        else:
-            name = settings.package_name() or "the project"
-            untouched = f"no commit from GOOD to BAD touches {name}"
-            problem = f"all commits that touch {name} are good" if outcome.commits else untouched
-            outcome.reason = f"{problem}; for other causes, run: kernelwatch compare {good[:8]} {bad[:8]}"
-    return outcome
+
+
+def _explain_no_culprit(outcome: SearchOutcome) -> str:
+    """Return why the search ends with no suspect, or with several."""
+    if outcome.suspects:
+        return f"{len(outcome.suspects)} commits remain, because the commits between them cannot be judged"
+    name = settings.package_name() or "the project"
+    problem = f"no commit from GOOD to BAD touches {name}"
+    if outcome.commits:
+        problem = f"all commits that touch {name} are good"
+    return f"{problem}; for other causes, run: kernelwatch compare {outcome.good[:8]} {outcome.bad[:8]}"
 
 
 def _bisect(
@@ -171,8 +183,8 @@ def _examine(outcome: SearchOutcome, configuration: SuiteConfiguration, numbers:
     outcome.culprit, outcome.review = commit, review
     if merged:
         merge_base = git.text(root, "merge-base", parent, merged[0])
-        ends = f"GOOD={merge_base[:8]} BAD={merged[0][:8]}"
-        outcome.notes.append(f"the culprit merges a branch; to search in this branch: {ends}")
+        search = f"kernelwatch bisect {shlex.quote(outcome.metric)} {merge_base[:8]} {merged[0][:8]}"
+        outcome.notes.append(f"the culprit merges a branch; to search in this branch, run: {search}")
     if counted := [candidate.launch for candidate in related if candidate.kind is Kind.COUNTED]:
         launch = launch if launch in counted else counted[0]
         try:
