@@ -32,9 +32,9 @@ class LaunchCounts(NamedTuple):
     lines: list[dict[str, Any]]
     #: The advice, and the findings of the launch.
     warnings: list[Diagnostic]
-    #: The source files in the launch's folder.
+    #: Files in the launch's folder that the compilation read, as paths relative to the folder.
     files: list[str]
-    #: The file and line that declare the kernel.
+    #: The file and line that declare the kernel; line 1 of the source if none does.
     declared_at: tuple[str, int]
 
     @property
@@ -45,7 +45,7 @@ class LaunchCounts(NamedTuple):
 
 #: Location of the first error in the output of nvcc or gcc.
 _COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:\w+ )?error\b", re.MULTILINE)
-_IDLE = "the launch accesses no memory, so there is nothing to check: correct grid, block or arguments"
+_IDLE = "the launch accesses no memory, so there is nothing to check; correct grid, block or arguments"
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
@@ -129,7 +129,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     cached = count_cache.load_or_count(
         launch, compilation.ptx, declared_names, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
-    declaration = _find_declaration(cached["kernel"], files, launch.folder)
+    declaration = _find_declaration(cached["kernel"], launch, files)
     rows = _add_line_texts(cached["lines"], recipe)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
@@ -141,7 +141,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
         [row | {"file": _format_path(row["file"] or launch.file, launch.folder)} for row in rows],
         [_make_warning(launch, *warning) for warning in cached["warnings"]],
         files,
-        (declaration["file"] or launch.file, declaration["line"]),
+        (declaration["file"], declaration["line"]),
     )
 
 
@@ -165,7 +165,7 @@ def _describe_launch(launch: Launch, kernel: str) -> str:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the files in the launch's folder that the compilation read, as relative paths, the source first."""
+    """List the files in the launch's folder that the compilation read, as relative paths; a source there is first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -187,13 +187,13 @@ def _resolve_file(file: str) -> str:
 _resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
-def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
+def _find_declaration(kernel: str, launch: Launch, files: list[str]) -> dict[str, Any]:
     """Return the file, line and text of a kernel's declaration. If there is none, return line 1 of the source."""
     name = source_name(kernel)
-    for file in files:
-        if name in (lines := _read_declarations(root / file).lines):
-            return {"file": file, **lines[name]}
-    return {"file": files[0] if files else "", "line": 1, "text": ""}
+    for file in (launch.file, *files):
+        if name in (lines := _read_declarations(launch.folder / file).lines):
+            return {"file": _format_path(file, launch.folder), **lines[name]}
+    return {"file": _format_path(launch.file, launch.folder), "line": 1, "text": ""}
 
 
 class _FileDeclarations(NamedTuple):
