@@ -59,7 +59,7 @@ DECLARED = [
     (".global .u32 many, more;", "mov.u64 %rd1, more;", "more is not declared as a variable"),
     (".alias g, f;\n.weak .func g(.param .b32 x);", "mov.u64 %rd1, g;", "g is not declared as a variable"),
     (".weak " + _FUNC, "{ .param .b32 a; st.param.b32 [a], %r1;\ncall.uni f, (a); }",
-     "it has 0 results and 1 argument; the function 'f' has 1 and 1"),
+     "it has 0 results and 1 argument; the function 'f' has 1 result and 1 argument"),
     (_FUNC, "call.uni (%r1), f, (%r1);", "a result or an argument is no variable"),
     (_FUNC.partition("{")[0] + ";", "call.uni (%r1), f, (%r1);", "no function 'f'; one file must"),
 ]  # fmt: skip
@@ -91,6 +91,8 @@ REFUSED = [
     ("call.uni (r), malloc, (size);", "r is not declared as a variable"),
     ("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q7;",
      "an operand of .b128 is %q7 (no register of"),
+    ("mbarrier.init.shared.b64 [%r2], 0;", "the count is 0; allowed are 1 to 1048575"),
+    ("mbarrier.init.shared.b64 [%r2], 1048576;", "the count is 1048576; allowed are 1 to 1048575"),
     ("wgmma;", "it needs one shape"), ("alloca.u32 %r1;", "it has 1 operand; it needs 2 or 3"),
     ("createpolicy.fractional.L2::evict_last.b64;", "it has 0 operands; it needs 1, 2 or 4"),
     ("cp.async.ca.shared.global [%r1], [%rd2], 5;", "the copied size is 5; allowed are 4, 8, 16"),
