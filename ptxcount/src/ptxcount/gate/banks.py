@@ -61,7 +61,10 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
 
 
 def _guess_row_bytes(pattern: Pattern) -> list[int]:
-    """Return the up to six most frequent distances, of a row or more, of neighbouring lanes or starts of runs."""
+    """Guess the bytes of a row: the most frequent distances between neighbouring lanes, or between starts of runs.
+
+    At most six distances, each at least `_MIN_ROW_BYTES`. In a run, each lane accesses the element after the last one.
+    """
     distances = np.diff(pattern.addresses, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     run_distances = []
