@@ -178,7 +178,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("a=float32[4]=twos", "the fill is twos; allowed are "),
     ("a=float32[4]=ones(1)", "allowed are zeros"), ("a=float32[4]=permutation", "allowed are zeros"),
     ("a=float32[4]=random(x)", "'x' is not a number; write, for example, random(7)"),
-    ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
+    ("o=float32[" + ",".join("1" * 66) + "]", "the array has 66 dimensions; at most 32 are allowed"),
     (f"o=float32[{'9' * 5000}]", "neither an array nor a scalar"),
     (f"int64:{'9' * 5000}", "9...' is not an integer that int64 can hold"),
 ]  # fmt: skip

@@ -127,7 +127,7 @@ def _check_options(options: argparse.Namespace) -> None:
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
     if missing and outputs:
-        raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
+        raise OutputError(f"{outputs[0]} needs a launch; give {' and '.join(missing)}")
     if missing and (len(missing) == 1 or options.words):
         advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
         raise LaunchError(f"{' and '.join(missing)} {choose_form(len(missing), 'is', 'are')} missing; {advice}")

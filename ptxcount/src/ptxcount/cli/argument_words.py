@@ -27,6 +27,8 @@ _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in 
 _FILL_COUNTS = {"zeros": (0,), "ones": (0,), "arange": (0,), "random": (1, 3), "permutation": (1,)}
 #: Maximum characters of an argument in an error.
 _SHOWN = 60
+#: Maximum dimensions of an array in NumPy 1.
+_MAX_DIMENSIONS = 32
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
@@ -50,7 +52,7 @@ def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str
     """
     for word in words:
         if not _NAMED.fullmatch(word):
-            raise LaunchError(f"variable {_shorten(word)}: give its name, as in taps=float32[9]=ones")
+            raise LaunchError(f"variable {_shorten(word)} has no name; give one, as in taps=float32[9]=ones")
     return dict(zip((word.partition("=")[0] for word in words), make_arguments(words, folder), strict=True))
 
 
@@ -129,6 +131,8 @@ def _fill_array(
         given = f"{fill}({','.join(f'{number:g}' for number in numbers)})" if numbers else fill
         fills = "zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)"
         raise ValueError(f"the fill is {given}; allowed are {fills}")
+    if len(shape) > _MAX_DIMENSIONS:
+        raise ValueError(f"the array has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are allowed")
     count = math.prod(shape)
     host_memory.require(used_bytes + count * dtype.itemsize)
     if fill == "arange":
@@ -196,7 +200,8 @@ def _make_members(name: str, value: object, used_bytes: int, folder: Path | None
     if isinstance(value, str):
         return make_argument(f"{name}={value}", used_bytes, folder)
     if not isinstance(value, Mapping | list) or not value:
-        raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
+        allowed = "a text such as 'int32:7', or a list or struct that is not empty"
+        raise ValueError(f"{json.dumps(value)} is no value; give {allowed}")
     members: list[KernelArgument] = []
     for label, member in value.items() if isinstance(value, Mapping) else enumerate(value):
         member_name = label if isinstance(label, str) and label.isidentifier() else "member"
@@ -210,7 +215,7 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
 
     if not isinstance(array, np.ndarray):
-        raise LaunchError(f"{kind}: its value must be an array, as in {kind}:float32[64,64]")
+        raise ValueError(f"a {kind} needs an array, as in {kind}:float32[64,64]")
     classes: dict[str, type[ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
     fields = classes[kind].__dataclass_fields__
     # A word -> the option of the class and its value, as in "wrap" -> ("address", "wrap").
@@ -230,11 +235,14 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
         else:
             numbers_text = "the number of channels" if options_by_word else "the lengths of the box"
             allowed = ", ".join(options_by_word or ["swizzle=BYTES"])  # a tensor map has no other words
-            raise LaunchError(f"{kind}: {word!r} is no option; allowed are {allowed}, and {numbers_text}")
+            raise ValueError(f"{word!r} is no option of a {kind}; allowed are {allowed}, and {numbers_text}")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:
         options["channels"], *others = numbers
         if others:
-            raise LaunchError(f"{kind}: {others[0]} is a second number; give only the number of channels")
-    return classes[kind](array, **options)
+            raise ValueError(f"{others[0]} is a second number; give only the number of channels")
+    try:
+        return classes[kind](array, **options)
+    except LaunchError as error:
+        raise ValueError(str(error)) from None

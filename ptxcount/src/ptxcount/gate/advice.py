@@ -150,10 +150,10 @@ def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     return _Verdict(verdict.code, f"{verdict.text} ({actual:.3g} sectors per request, ideal {ideal:.3g})")
 
 
-_MISALIGNED = f"warps start inside a sector: align the data and its rows to {SECTOR} bytes"
-_WALK = "each lane iterates over its own row: let the lanes of a warp share one row"
+_MISALIGNED = f"warps start inside a sector; align the data and its rows to {SECTOR} bytes"
+_WALK = "each lane iterates over its own row; let the lanes of a warp share one row"
 _SCATTERED = (
-    "irregular addresses, as from indices in memory, or from lanes in different iterations: sort or group them, or "
+    "irregular addresses, as from indices in memory, or from lanes in different iterations; sort or group them, or "
     "stage the data in shared memory"
 )
 
@@ -171,7 +171,7 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
     if pattern.run_length < 2:
         return _Verdict("PC108", _SCATTERED)
     use = f"{pattern.run_text} use {length:.3g} of {SECTOR} bytes of a sector"
-    return _Verdict("PC107", f"{use}: use more threads along x")
+    return _Verdict("PC107", f"{use}; use more threads along x")
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
@@ -184,23 +184,23 @@ def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
     fits_vector = stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES and lowest_address % stride == 0
     if covers_gap and fits_vector:
-        text = f", and {len(offsets)} accesses fill these bytes: use one of {stride}; ptxas may merge them already"
+        text = f", and {len(offsets)} accesses fill these bytes; use one of {stride}; ptxas may merge them already"
         return _Verdict("PC106", text)
     line = access.source.line
     is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
     is_unrolled = stride > SECTOR and is_next_in_line
     if walker := pattern.find_unit_at_stride(width) or ("loop iteration" if is_unrolled else ""):
         text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
-        return _Verdict("PC102", f"; the next {walker} is {width} bytes away: {text}")
+        return _Verdict("PC102", f"; the next {walker} is {width} bytes away; {text}")
     place_count, pitch = len({offset % stride for offset, _ in fields}), launch.describe_pitch(pattern)
     if stride <= _MAX_STRUCT_BYTES and (place_count > 1 or launch.has_row_stride(pattern)):
         members = f"and {place_count} elements in each {stride} bytes are accessed"
         fact, part = (pitch, "column") if launch.has_row_stride(pattern) else (members, "struct member")
         text = f"let neighbouring lanes access consecutive elements, as with one array per {part}"
-        return _Verdict("PC103", f", {fact}: {text}, or use shared memory")
+        return _Verdict("PC103", f", {fact}; {text}, or use shared memory")
     if pitch:
-        return _Verdict("PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory")
-    return _Verdict("PC101", ": let neighbouring lanes access consecutive elements")
+        return _Verdict("PC102", f", {pitch}; let a warp access consecutive elements, or use a tile in shared memory")
+    return _Verdict("PC101", "; let neighbouring lanes access consecutive elements")
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
@@ -243,5 +243,5 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:
         return None
-    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: use vectors of 4 bytes"
+    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request; use vectors of 4 bytes"
     return _Verdict("PC106", f"{text}; ptxas may merge the accesses already")

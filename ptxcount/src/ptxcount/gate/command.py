@@ -194,14 +194,14 @@ def _check_counts(options: argparse.Namespace) -> int:
 
 
 def _list_gone(lock: pins.Lock, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    text = f"pinned, but no longer in {FILE}: run {_PIN}"
+    text = f"pinned, but no longer in {FILE}; run {_PIN}"
     return [Diagnostic(pins.FILE, 1, GONE, text, launch=label) for label in lock.list_removed(launch_counts)]
 
 
 def _judge_lock(lock: pins.Lock | None, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Return a finding if there is no lock file, or a note if counts changed that another nvcc pinned."""
     if lock is None:
-        return [Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned: run {_PIN}, and commit {pins.FILE}")]
+        return [Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned; run {_PIN}, and commit {pins.FILE}")]
     if lock.nvcc in ("", nvcc_release()) or not any(finding.code in (RISE, FALL) for finding in findings):
         return []
     now = f"nvcc is {nvcc_release() or 'none'} now"
