@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..counting.counters import LaunchCounters
+from ..counting.counters import Access, LaunchCounters
 from ..counting.transactions import LINE, SECTOR
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
@@ -176,31 +176,40 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
     """Return the first cause that explains a lane stride; its text continues "lanes are 64 bytes apart"."""
-    access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
-    # Accesses less than one stride away; `offsets` are the distances to those of the same kind and width.
+    stride, width, line = pattern.lane_distance, pattern.access.width, pattern.access.source.line
+    # Accesses less than one stride away, with their distances.
     fields = [(offset, field.access) for offset, field in launch.find_neighbours(pattern) if abs(offset) < stride]
+    if count := _count_vector_parts(pattern, fields):
+        text = f", and {count} accesses fill these bytes; use one of {stride}; ptxas may merge them already"
+        return _Verdict("PC106", text)
+    is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
+    unrolled = "loop iteration" if stride > SECTOR and is_next_in_line else ""
+    if walker := pattern.find_unit_at_stride(width) or unrolled:
+        text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
+        return _Verdict("PC102", f"; the next {walker} is {width} bytes away; {text}")
+    advice, pitch = "let neighbouring lanes access consecutive elements", launch.describe_pitch(pattern)
+    if stride <= _MAX_STRUCT_BYTES and launch.has_row_stride(pattern):
+        return _Verdict("PC103", f", {pitch}; {advice}, as with one array per column, or use shared memory")
+    place_count = len({offset % stride for offset, _ in fields})
+    if stride <= _MAX_STRUCT_BYTES and place_count > 1:
+        fact = f"and {place_count} elements in each {stride} bytes are accessed"
+        return _Verdict("PC103", f", {fact}; {advice}, as with one array per struct member, or use shared memory")
+    if pitch:
+        return _Verdict("PC102", f", {pitch}; let a warp access consecutive elements, or use a tile in shared memory")
+    return _Verdict("PC101", f"; {advice}")
+
+
+def _count_vector_parts(pattern: Pattern, fields: Sequence[tuple[int, Access]]) -> int:
+    """Return the number of accesses that fill the bytes between lanes, if one vector can replace them; else 0.
+
+    ``fields`` are accesses, also this one, and their distances from it.
+    """
+    access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
     offsets = sorted({offset for offset, field in fields if (field.kind, field.width) == (access.kind, width)})
     lowest_address = int(pattern.addresses[pattern.lanes].min()) + offsets[0]
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
     fits_vector = stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES and lowest_address % stride == 0
-    if covers_gap and fits_vector:
-        text = f", and {len(offsets)} accesses fill these bytes; use one of {stride}; ptxas may merge them already"
-        return _Verdict("PC106", text)
-    line = access.source.line
-    is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
-    is_unrolled = stride > SECTOR and is_next_in_line
-    if walker := pattern.find_unit_at_stride(width) or ("loop iteration" if is_unrolled else ""):
-        text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
-        return _Verdict("PC102", f"; the next {walker} is {width} bytes away; {text}")
-    place_count, pitch = len({offset % stride for offset, _ in fields}), launch.describe_pitch(pattern)
-    if stride <= _MAX_STRUCT_BYTES and (place_count > 1 or launch.has_row_stride(pattern)):
-        members = f"and {place_count} elements in each {stride} bytes are accessed"
-        fact, part = (pitch, "column") if launch.has_row_stride(pattern) else (members, "struct member")
-        text = f"let neighbouring lanes access consecutive elements, as with one array per {part}"
-        return _Verdict("PC103", f", {fact}; {text}, or use shared memory")
-    if pitch:
-        return _Verdict("PC102", f", {pitch}; let a warp access consecutive elements, or use a tile in shared memory")
-    return _Verdict("PC101", "; let neighbouring lanes access consecutive elements")
+    return len(offsets) if covers_gap and fits_vector else 0
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
