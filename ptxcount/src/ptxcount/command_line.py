@@ -40,7 +40,7 @@ arguments of the kernel:
   x=float32[64,64]                     an array of 0, 1, 2, ...
   x=float32[64]=zeros, =ones           an array of zeros, or of ones
   x=float32[64]=random(seed,low,high)  numbers from low up to, but not including, high
-  x=float32[64]=random(seed)           floats in [0, 1); integers below the length of x
+  x=float32[64]=random(seed)           floats in [0, 1); integers below the length of x; bools
   x=int32[64]=permutation(seed)        each of 0, 1, 2, ... once
   x=@file.npy                          an array from a file
   int32:7                              a scalar

@@ -23,6 +23,7 @@ _DESCRIPTOR = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: Dtypes by names such as float32 and f4. ``float`` and ``int`` are missing: NumPy's have other sizes than CUDA's.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
+_BOOLS = {"0": False, "1": True, "false": False, "true": True}
 #: Fills of an array -> the allowed numbers of parameters.
 _FILL_COUNTS = {"zeros": (0,), "ones": (0,), "arange": (0,), "random": (1, 3), "permutation": (1,)}
 #: Maximum characters of an argument in an error.
@@ -145,8 +146,8 @@ def _fill_array(
     if fill == "permutation":
         period = host_memory.HALF_NUMBERS if dtype == np.float16 else count
         return (random.permutation(count) % period).astype(dtype).reshape(shape)
-    is_integer = dtype.kind in "iu"
-    low, high = numbers[1:] or (0, count if is_integer else 1)
+    is_integer = dtype.kind in "iub"
+    low, high = numbers[1:] or (0, {"i": count, "u": count, "b": 2}.get(dtype.kind, 1))
     if high < low:
         raise ValueError(f"{fill} has low {low:g} above high {high:g}; exchange them")
     try:
@@ -179,6 +180,10 @@ def _load_array(file: Path, used_bytes: int) -> Argument:
 
 
 def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
+    if dtype.kind == "b":
+        if text.lower() not in _BOOLS:
+            raise ValueError(f"{_shorten(text)} is not a bool; allowed are {', '.join(_BOOLS)}")
+        return np.bool_(_BOOLS[text.lower()])
     try:
         if dtype.kind in "iu":
             lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -187,8 +192,11 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
         with np.errstate(all="ignore"):
             value: np.generic = np.array([text]).astype(dtype)[0]
     except ValueError:
-        kind = "an integer" if dtype.kind in "iu" else "a number"
+        kind = "a decimal integer" if dtype.kind in "iu" else "a number"
         raise ValueError(f"{_shorten(text)} is not {kind} that {dtype} can hold") from None
+    if dtype.kind in "fc" and np.isinf(value) and "inf" not in text.lower():
+        limits = np.finfo(dtype)
+        raise OverflowError(f"{text} is out of range; allowed are {limits.min:g} to {limits.max:g}")
     return value
 
 
