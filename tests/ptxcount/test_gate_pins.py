@@ -64,14 +64,17 @@ def test_full_disk_leaves_the_lock_file(change: Change, words: list[str], reposi
     assert (lock_file.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
 
 
-def test_stack_frame_is_at_a_declaration_outside_of_the_folder(repository: Repository) -> None:
-    """The folder with the launch has only a header of the source."""
+def test_source_outside_of_the_folder_has_declaration_and_limits(repository: Repository) -> None:
+    """The folder with the launch has only a header of the source. The load takes 8 sectors per request."""
     folder = repository.folder / "in"
     folder.mkdir()
     (folder / "empty.h").write_text("")
     (folder / "ptxcount.toml").write_text(LAUNCH.replace('"scale.cu"', '"../scale.cu"'))
-    repository.write_kernel(2, ("namespace", '#include "in/empty.h"\nnamespace'))
+    limited = ("* STRIDE];", "* STRIDE];  // ptxcount: sectors <= 7")
+    repository.write_kernel(2, ("namespace", '#include "in/empty.h"\nnamespace'), limited)
     assert repository.run("pin", "in")[0] == 0
+    code, (finding,) = repository.run("check", "in")
+    assert (code, "scale.cu:7: error: PC002 sectors per request are 8; at most 7" in finding) == (1, True)
     (pinned_lines,) = json.loads((folder / "ptxcount.lock").read_text())["launches"].values()
     (line,) = [line for line, counts in pinned_lines.items() if "stack frame bytes" in counts]
     assert line == "scale.cu: __global__ void scale(T* out, const T* in, int n) {"
