@@ -196,6 +196,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("f8", {}, "a texture has 1 to 3 dimensions, and at least one number, of 8, 16 or 32 bits"),
     ("f4", {"filter": "cubic"}, "filter is 'cubic'; allowed are point, linear"),
     ("f4", {"address": "wrap"}, "address 'wrap' needs normalized coordinates; set normalized=True"),
+    ("i4", {"fractions": True}, "fractions do not exist for int32; pass integers of 8 or 16 bits, or floats"),
     ("u1", {"filter": "linear"}, "filter 'linear' needs floats, not uint8; pass floats, or set fractions=True"),
 ]
 
