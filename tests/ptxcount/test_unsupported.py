@@ -93,6 +93,8 @@ REFUSED = [
      "an operand of .b128 is %q7 (no register of"),
     ("mbarrier.init.shared.b64 [%r2], 0;", "the count is 0; allowed are 1 to 1048575"),
     ("mbarrier.init.shared.b64 [%r2], 1048576;", "the count is 1048576; allowed are 1 to 1048575"),
+    ("mov.u32 %r1, 16;\nbarrier.sync %r1;", "the barrier is 16; allowed are 0 to 15"),
+    ("bar.arrive 1, 33;", "it expects 33 threads; the number must be a multiple of 32"),
     ("wgmma;", "it needs one shape"), ("alloca.u32 %r1;", "it has 1 operand; it needs 2 or 3"),
     ("createpolicy.fractional.L2::evict_last.b64;", "it has 0 operands; it needs 1, 2 or 4"),
     ("cp.async.ca.shared.global [%r1], [%rd2], 5;", "the copied size is 5; allowed are 4, 8, 16"),
