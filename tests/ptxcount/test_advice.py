@@ -99,11 +99,11 @@ def test_access_patterns_get_their_advice(body: str, names: list[str]) -> None:
 
 #: Body -> end of each advice, before the numbers in brackets.
 TEXTS = {
-    ROWS: ["; the next warp is 4 bytes away: exchange the axes of lane and warp, or use a tile in shared memory"],
+    ROWS: ["; the next warp is 4 bytes away; exchange the axes of lane and warp, or use a tile in shared memory"],
     PADDED: ["to get 1, add 4 bytes after every 128"],
     COLUMNS: ["to get 1, add 4 bytes after every 1024", "let a warp access 32 consecutive words"],
     TILE: ["to get 1, add 4 bytes after every 128"],
-    PLACES: ["and 2 elements in each 8 bytes are accessed: let neighbouring lanes access consecutive elements, as "
+    PLACES: ["and 2 elements in each 8 bytes are accessed; let neighbouring lanes access consecutive elements, as "
              "with one array per struct member, or use shared memory"],
     PAIRS: ["to get 1, add 64 bytes after every 128"],  # a request reads the same 16 banks in two rows of 128 bytes
 }  # fmt: skip
@@ -142,5 +142,5 @@ def test_declared_rows_become_an_array_per_column() -> None:
     body = "out[threadIdx.x] = in[4 * threadIdx.x];"
     counters = count(f"__global__ void k(float* out, const float* in) {{ {body} }}", "k", 1, 32, arguments)
     (advice,) = find_advice(counters, arguments, ["out=float32[32]", "in=float32[32,4]"])
-    assert (advice.code, "a declared row of in: let neighbouring" in advice.text) == ("PC103", True)
+    assert (advice.code, "a declared row of in; let neighbouring" in advice.text) == ("PC103", True)
     assert "as with one array per column, or" in advice.text

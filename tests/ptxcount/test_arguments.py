@@ -160,6 +160,7 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("a=int32[9]=random(7)", np.random.default_rng(7).integers(0, 9, 9).astype("i4")),
     ("a=int32[9]=random(7,-1,2)", np.random.default_rng(7).integers(-1, 2, 9).astype("i4")),
     ("a=f2[70000]=permutation(1)", (np.random.default_rng(1).permutation(70000) % 2048).astype("f2")),
+    ("a=bool[9]=random(7)", np.random.default_rng(7).integers(0, 2, 9).astype(bool)),
     ("a=float64[4]=ones", np.ones(4)), ("a=bool[2]=zeros", np.zeros(2, bool)),
     ("n=uint8:7", np.uint8(7)), ("u1:7", np.uint8(7)), ("int64:-5", np.int64(-5)), ("float32:1e-3", np.float32(1e-3)),
     ("complex64:1+2j", np.complex64(1 + 2j)), ("bytes:00ff", np.void(b"\x00\xff")),
@@ -169,7 +170,11 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("x", "or int32:7"),
     *((word, f"an array needs a name; write name={word}") for word in ("float32[4]", "@x.npy", "texture:f4[4]")),
     ("1024", "or int32:1024; sizes of a 2-D grid or block have commas, --block 32,32"),
-    ("int32:x", "'x' is not an integer that int32 can hold"),
+    ("int32:x", "'x' is not a decimal integer that int32 can hold"),
+    ("bool:x", "'x' is not a bool; allowed are 0, 1, false, true"),
+    *((f"b=bool:{text}", np.bool_(value)) for text, value in (("0", 0), ("1", 1), ("False", 0), ("true", 1))),
+    *((f"float{bits}:-1e999", "-1e999 is out of range; allowed are -") for bits in (16, 32, 64)),
+    ("float16:-inf", np.float16("-inf")),
     ("float32:two", "'two' is not a number that float32 can hold"),
     ('s={"n"}', "it is not valid JSON: Expecting ':' delimiter: line 1 column 5 (char 4); write, for example, {"),
     *((f"o={name}[4]", f"'{name}' is not a known dtype; write a NumPy dtype with its size, such as float32")
@@ -178,9 +183,9 @@ ARGUMENTS: list[tuple[str, Any]] = [
     ("a=float32[4]=twos", "the fill is twos; allowed are "),
     ("a=float32[4]=ones(1)", "allowed are zeros"), ("a=float32[4]=permutation", "allowed are zeros"),
     ("a=float32[4]=random(x)", "'x' is not a number; write, for example, random(7)"),
-    ("o=float32[" + ",".join("1" * 66) + "]", "maximum supported dimension"),
+    ("o=float32[" + ",".join("1" * 66) + "]", "the array has 66 dimensions; at most 32 are allowed"),
     (f"o=float32[{'9' * 5000}]", "neither an array nor a scalar"),
-    (f"int64:{'9' * 5000}", "9...' is not an integer that int64 can hold"),
+    (f"int64:{'9' * 5000}", "9...' is not a decimal integer that int64 can hold"),
 ]  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def test_missing_dynamic_shared_memory_is_named(tmp_path: Path, capsys: pytest.C
     source = tmp_path / "own.cu"
     source.write_text(TURN.replace("FLOAT", "float"))
     error = read_error(capsys, str(source), "--grid", "1", "--block", "32", "out=float32[32]", "float32:2")
-    assert "4 bytes at shared address 0; the block has 0 bytes of shared memory: give --dynamic-shared BYTES" in error
+    assert "4 bytes at shared address 0; the block has 0 bytes of shared memory; give --dynamic-shared BYTES" in error
 
 
 @pytest.fixture
@@ -123,9 +123,9 @@ def test_error_is_one_line(command: str, text: str, capsys: pytest.CaptureFixtur
 WITHOUT_GRID = [
     ("--entry b", 0, "ptxcount {file} --entry b --grid"),
     ("--entry c", 1, "LaunchError: there is no kernel 'c'; name one of "),
-    ("--json", 2, "OutputError: --json needs a launch: give --grid and --block"),
-    ("--html page.html", 2, "OutputError: --html needs a launch: give --grid and --block"),
-    ("--json --grid 1 x=float32[32]", 2, "OutputError: --json needs a launch: give --block"),
+    ("--json", 2, "OutputError: --json needs a launch; give --grid and --block"),
+    ("--html page.html", 2, "OutputError: --html needs a launch; give --grid and --block"),
+    ("--json --grid 1 x=float32[32]", 2, "OutputError: --json needs a launch; give --block"),
 ]  # fmt: skip
 
 

@@ -17,9 +17,9 @@ def _limits(text: str) -> Change:
     return launch(f"{LAUNCH}limits = {{ {text} }}\n")
 
 
-NEW = "scale.cu:4: error: PC005 no counts are pinned: run ptxcount pin; a launch without a name is identified by its "
+NEW = "scale.cu:4: error: PC005 no counts are pinned; run ptxcount pin; a launch without a name is identified by its "
 GONE = (
-    "ptxcount.lock:1: error: PC008 pinned, but no longer in ptxcount.toml: run ptxcount pin "
+    "ptxcount.lock:1: error: PC008 pinned, but no longer in ptxcount.toml; run ptxcount pin "
     "[launch scale.cu: phys::scale<float> <<<("
 )
 RACE = "__shared__ int s; s = i; if (i < n) out[i] = s + 2 * in[i * STRIDE];"
@@ -116,7 +116,7 @@ CHECKS: list[tuple[list[Change], int, list[str]]] = [
     ([launch(LAUNCH + LAUNCH.replace("scale<float>", "scala"))], 2,
      ["ptxcount.toml:7: error: PC009 LaunchError: there is no kernel 'scala'; the file has none; of a template, n"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink()], 2, [
-        "ptxcount.toml:1: error: PC005 no counts are pinned: run ptxcount pin, and commit ptxcount.lock"]),
+        "ptxcount.toml:1: error: PC005 no counts are pinned; run ptxcount pin, and commit ptxcount.lock"]),
     ([lambda repo: (repo.folder / "ptxcount.lock").unlink(), kernel(8, ("2 * in[", MANY)),
       _limits('load_sectors_per_request = "1.1 x ideal"')], 2,  # a broadcast does not offset another access
      ["scale.cu:7: error: PC001 load_sectors_per_request is ", "ptxcount.toml:1: error: PC005 "]),
@@ -133,14 +133,14 @@ def test_check_lists_findings(changes: list[Change], code: int, messages: list[s
 
 #: Text of ptxcount.toml, line in the error, and reason.
 REFUSED = [
-    (LAUNCH.replace("block = [256]", "blocks = 4"), 1, "launch 1: Object contains unknown field `blocks`"),
+    (LAUNCH.replace("block = [256]", "blocks = 4"), 1, "launch 1: it has the unknown key `blocks`"),
     (LAUNCH.replace("[256]", '"256"'), 1, "launch 1: block: Expected `int | array`, got `str`"),
-    (LAUNCH.replace("grid = 4", ""), 1, "launch 1: Object missing required field `grid`"),
+    (LAUNCH.replace("grid = 4", ""), 1, "launch 1: it lacks the key `grid`"),
     (LAUNCH.replace("grid = 4", "grid = [1, 1, 1, 1]"), 1, "launch 1: grid: Expected `array` of length <= 3"),
     (LAUNCH.replace("grid = 4", "grid = 0"), 1, "launch 1: grid: Expected `int` >= 1"),
     (f"{LAUNCH}\n{LAUNCH}variables = [[1]]", 8, "launch 2: variables[0]: Expected `str`, got `array`"),
     (LAUNCH.replace("scale.cu", "scale\\u0000.cu"), 1, "launch 1: file: Expected `str`, not empty and without NUL"),
-    ("launch = [1]", 1, "launch 1: Expected `object`, got `int`; the keys of a launch are"),
+    ("launch = [1]", 1, "launch 1: Expected `table`, got `int`; the keys of a launch are"),
     (f"{LAUNCH}grid = 3", 7, "PC009 Cannot overwrite a value (at "),
     (f"launch = {'[' * 5000}{']' * 5000}", 1, "nested too deeply"),
     (f"{LAUNCH}limits = {{ load_sectors = nan }}", 1, "limit load_sectors is nan; give a finite number"),

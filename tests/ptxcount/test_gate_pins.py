@@ -49,9 +49,10 @@ def test_pin_writes_unless_counts_rise_or_launches_fail(
 @pytest.mark.parametrize(("change", "words"), [row[:2] for row in PINS if row[-1]])
 def test_full_disk_leaves_the_lock_file(change: Change, words: list[str], repository: Repository) -> None:
     lock_file = repository.folder / "ptxcount.lock"
+    repository.run("check")  # compiles, which needs larger files; an invalid lock file would end it before
     change(repository)
     old_text = lock_file.read_text()
-    repository.run("check")  # compiles, which needs larger files
+    repository.run("check")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
     try:
@@ -61,6 +62,22 @@ def test_full_disk_leaves_the_lock_file(change: Change, words: list[str], reposi
     assert code == 2
     assert lines[-1] == "ptxcount.toml:1: error: PC009 OSError: [Errno 27] File too large"
     assert (lock_file.read_text(), [*repository.folder.glob("*.unfinished")]) == (old_text, [])
+
+
+def test_source_outside_of_the_folder_has_declaration_and_limits(repository: Repository) -> None:
+    """The folder with the launch has only a header of the source. The load takes 8 sectors per request."""
+    folder = repository.folder / "in"
+    folder.mkdir()
+    (folder / "empty.h").write_text("")
+    (folder / "ptxcount.toml").write_text(LAUNCH.replace('"scale.cu"', '"../scale.cu"'))
+    limited = ("* STRIDE];", "* STRIDE];  // ptxcount: sectors <= 7")
+    repository.write_kernel(2, ("namespace", '#include "in/empty.h"\nnamespace'), limited)
+    assert repository.run("pin", "in")[0] == 0
+    code, (finding,) = repository.run("check", "in")
+    assert (code, "scale.cu:7: error: PC002 sectors per request are 8; at most 7" in finding) == (1, True)
+    (pinned_lines,) = json.loads((folder / "ptxcount.lock").read_text())["launches"].values()
+    (line,) = [line for line, counts in pinned_lines.items() if "stack frame bytes" in counts]
+    assert line == "scale.cu: __global__ void scale(T* out, const T* in, int n) {"
 
 
 def test_failing_launch_keeps_its_counts(repository: Repository) -> None:

@@ -107,7 +107,7 @@ def test_error_for_a_template_suggests_an_instance(tmp_path: Path) -> None:
     assert [kernel_counts.find_kernel(source, ptx, name) for name in (None, "k")] == ["k", "k"]
     with pytest.raises(ptxcount.LaunchError, match=r"^there is no kernel 'other'; name one of k \(--entry\)$"):
         kernel_counts.find_kernel(source, ptx, "other")
-    advice = r"tm is a template: name an instance, such as 'own::tm<float, 16>' \(--entry\)$"
+    advice = r"tm is a template; name an instance, such as 'own::tm<float, 16>' \(--entry\)$"
     with pytest.raises(ptxcount.LaunchError, match=f"^{advice}"):
         kernel_counts.find_kernel(source, ptx, "tm")
     with pytest.raises(ptxcount.LaunchError, match=f"^no kernel is named; own::{advice}"):

@@ -20,7 +20,7 @@ from tests.ptxcount.languages import Arrays, Record, make_cubin, stand_in, write
 def test_default_block_is_that_of_the_kernel(arrays: Arrays) -> None:
     ptx = write_copy([".param .u64"] * 2)
     arrays.count(ptx)
-    with pytest.raises(LaunchError, match=r"^block is None, but the kernel has no \.reqntid: give a block$"):
+    with pytest.raises(LaunchError, match=r"^block is None, but the kernel has no \.reqntid; give a block$"):
         arrays.count(ptx.replace(".reqntid 32", ""))
 
 
@@ -58,7 +58,7 @@ def test_numba_cuda_mlir_counts_steps_in_elements(monkeypatch: pytest.MonkeyPatc
     kernel = make_numba_kernel(monkeypatch, Record(_cached_cc=None))
     fields = np.zeros(4, [("x", "f4"), ("y", "f8")])  # 12 bytes: three elements of x, no whole number of y
     assert adapt_kernel(kernel, "s", [fields["x"]], "sm_90").arguments[-1] == 3
-    with pytest.raises(LaunchError, match=r"are \(12,\) bytes; .* elements, of 8 bytes: pass a copy"):
+    with pytest.raises(LaunchError, match=r"are \(12,\) bytes; .* elements, of 8 bytes; pass a copy"):
         adapt_kernel(kernel, "s", [fields["y"]], "sm_90")
 
 
@@ -71,7 +71,7 @@ def test_unknown_release_of_numba_is_refused(arrays: Arrays, monkeypatch: pytest
 #: pointer and a length.
 TENSORS = [
     (8, ""), (16, ""), (24, r"the kernel's tensor has 24 bytes; an array of shape \(8,\) takes"),
-    (None, r'has no PTX: compile it with options="--keep-ptx"'),
+    (None, r'has no PTX; compile it with options="--keep-ptx"'),
 ]  # fmt: skip
 
 

@@ -244,7 +244,7 @@ def test_unwritten_factor_is_a_fault() -> None:
 @pytest.mark.parametrize(("form", "text"), [
     (f"tcgen05.shift.cta_group::1.down [%d+{32 * LANE}]", "the address has lane 32; ptxcount supports only lane 0"),
     ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %b, %r7, %no",
-     "the PTX ISA does not tell if the product reads the rows before or after their shift"),
+     "the PTX ISA does not tell if a product with .ashift reads the rows before or after their shift"),
     (f"tcgen05.ld.sync.aligned.16x256b.x64.b32 {list_registers('%v', 256)}, [%d]",
      r"\.16x256b\.x64 needs 256 registers; at most 128 are allowed"),
     ("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%v0}, [%d]", "it has 1 register; it needs 2"),
@@ -253,7 +253,7 @@ def test_unwritten_factor_is_a_fault() -> None:
      r"K is 96 \(bit 31 of the instruction descriptor\); use \.block16 or \.block32 instead of \.scale_vec"),
     (f"mov.u32 %r7, {describe_product(64, 64, sparse=1)};\n"
      "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %b, [%d+8], %r7, %no",
-     "a sparse product with 64 rows in a block: the text of the PTX ISA does not specify where its metadata"),
+     "it is a sparse product with 64 rows in a block; the PTX ISA does not specify where its metadata"),
 ])  # fmt: skip
 def test_unsupported_forms_are_refused(form: str, text: str) -> None:
     with pytest.raises(UnsupportedInstructionError, match=rf"tcgen05.*: {text}"):

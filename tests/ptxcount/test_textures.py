@@ -196,6 +196,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("f8", {}, "a texture has 1 to 3 dimensions, and at least one number, of 8, 16 or 32 bits"),
     ("f4", {"filter": "cubic"}, "filter is 'cubic'; allowed are point, linear"),
     ("f4", {"address": "wrap"}, "address 'wrap' needs normalized coordinates; set normalized=True"),
+    ("i4", {"fractions": True}, "fractions do not exist for int32; pass integers of 8 or 16 bits, or floats"),
     ("u1", {"filter": "linear"}, "filter 'linear' needs floats, not uint8; pass floats, or set fractions=True"),
 ]
 
@@ -221,11 +222,12 @@ def test_words_make_textures_and_surfaces() -> None:
 
 
 @pytest.mark.parametrize(("word", "message"), [
-    ("t=texture(blue):f4[8]", "texture: 'blue' is no option"),
-    ("s=surface(wrap):f4[8]", "'wrap' is no option; allowed are array, rows, and the number of channels"),
-    ("m=tensor(8,linear):f4[8]", "'linear' is no option; allowed are swizzle=BYTES, and the lengths of the box"),
-    ("t=texture(swizzle=32):f4[8]", "texture: 'swizzle=32' is no option"),
-    ("t=texture(2,3):f4[8,2]", "texture: 3 is a second number; give only the number of channels"),
+    ("t=texture(blue):f4[8]", "argument '.*': 'blue' is no option of a texture"),
+    ("s=surface(wrap):f4[8]", "'wrap' is no option of a surface; allowed are array, rows, and the number of channels"),
+    ("m=tensor(8,linear):f4[8]", "'linear' is no option of a tensor; allowed are swizzle=BYTES, and the lengths"),
+    ("t=texture(swizzle=32):f4[8]", "'swizzle=32' is no option of a texture"),
+    ("t=texture(9):f4[8]", "argument '.*': channels is 9; use 1,"),
+    ("t=texture(2,3):f4[8,2]", "3 is a second number; give only the number of channels"),
 ])  # fmt: skip
 def test_unknown_option_of_a_word_is_refused(word: str, message: str) -> None:
     with pytest.raises(LaunchError, match=message):

@@ -80,7 +80,10 @@ def _is_unrolled(text: str, name: str) -> bool:
 
 
 def test_counted_loops_are_unrolled_as_in_ptxas(nvdisasm: Path, tmp_path: Path) -> None:
-    """Machine code has 4 + 2 + 1 times a loop's loads, and 1 more if a bound is unsigned; but not by ``nounroll``."""
+    """Machine code has 4 + 2 + 1 times a loop's loads, and 1 more if a bound is unsigned; but not by ``nounroll``.
+
+    A loop has one or two loads, so 6 or 12 are added.
+    """
     codes = [*((more, _COUNTED[0]) for more in (*_UNROLLED, *_KEPT)), *(("", end) for end in _COUNTED)]
     labels = {"k": "", "n": '.pragma "nounroll";'}
     texts = {

@@ -40,7 +40,7 @@ arguments of the kernel:
   x=float32[64,64]                     an array of 0, 1, 2, ...
   x=float32[64]=zeros, =ones           an array of zeros, or of ones
   x=float32[64]=random(seed,low,high)  numbers from low up to, but not including, high
-  x=float32[64]=random(seed)           floats in [0, 1); integers below the length of x
+  x=float32[64]=random(seed)           floats in [0, 1); integers below the length of x; bools
   x=int32[64]=permutation(seed)        each of 0, 1, 2, ... once
   x=@file.npy                          an array from a file
   int32:7                              a scalar
@@ -127,7 +127,7 @@ def _check_options(options: argparse.Namespace) -> None:
     missing = [f"--{name}" for name in ("grid", "block") if getattr(options, name) is None]
     outputs = [f"--{name}" for name in ("json", "html") if getattr(options, name)]
     if missing and outputs:
-        raise OutputError(f"{outputs[0]} needs a launch: give {' and '.join(missing)}")
+        raise OutputError(f"{outputs[0]} needs a launch; give {' and '.join(missing)}")
     if missing and (len(missing) == 1 or options.words):
         advice = "to list the kernels, omit --grid, --block and the kernel's arguments"
         raise LaunchError(f"{' and '.join(missing)} {choose_form(len(missing), 'is', 'are')} missing; {advice}")

@@ -23,10 +23,13 @@ _DESCRIPTOR = re.compile(r"(?P<kind>texture|surface|tensor)(?:\((?P<words>[^()]*
 _BYTES = re.compile(r"bytes:((?:[0-9a-fA-F]{2})+)")
 #: Dtypes by names such as float32 and f4. ``float`` and ``int`` are missing: NumPy's have other sizes than CUDA's.
 _DTYPES = {name: dtype for dtype in map(np.dtype, "?bhiqBHIQefdFD") for name in (dtype.name, dtype.str[1:])}
+_BOOLS = {"0": False, "1": True, "false": False, "true": True}
 #: Fills of an array -> the allowed numbers of parameters.
 _FILL_COUNTS = {"zeros": (0,), "ones": (0,), "arange": (0,), "random": (1, 3), "permutation": (1,)}
 #: Maximum characters of an argument in an error.
 _SHOWN = 60
+#: Maximum dimensions of an array in NumPy 1.
+_MAX_DIMENSIONS = 32
 
 
 def make_arguments(words: Sequence[str], folder: Path | None = None) -> list[KernelArgument]:
@@ -50,7 +53,7 @@ def make_variables(words: Sequence[str], folder: Path | None = None) -> dict[str
     """
     for word in words:
         if not _NAMED.fullmatch(word):
-            raise LaunchError(f"variable {_shorten(word)}: give its name, as in taps=float32[9]=ones")
+            raise LaunchError(f"variable {_shorten(word)} has no name; give one, as in taps=float32[9]=ones")
     return dict(zip((word.partition("=")[0] for word in words), make_arguments(words, folder), strict=True))
 
 
@@ -129,6 +132,8 @@ def _fill_array(
         given = f"{fill}({','.join(f'{number:g}' for number in numbers)})" if numbers else fill
         fills = "zeros, ones, arange, random(seed), random(seed,low,high), permutation(seed)"
         raise ValueError(f"the fill is {given}; allowed are {fills}")
+    if len(shape) > _MAX_DIMENSIONS:
+        raise ValueError(f"the array has {len(shape)} dimensions; at most {_MAX_DIMENSIONS} are allowed")
     count = math.prod(shape)
     host_memory.require(used_bytes + count * dtype.itemsize)
     if fill == "arange":
@@ -141,8 +146,8 @@ def _fill_array(
     if fill == "permutation":
         period = host_memory.HALF_NUMBERS if dtype == np.float16 else count
         return (random.permutation(count) % period).astype(dtype).reshape(shape)
-    is_integer = dtype.kind in "iu"
-    low, high = numbers[1:] or (0, count if is_integer else 1)
+    is_integer = dtype.kind in "iub"
+    low, high = numbers[1:] or (0, {"i": count, "u": count, "b": 2}.get(dtype.kind, 1))
     if high < low:
         raise ValueError(f"{fill} has low {low:g} above high {high:g}; exchange them")
     try:
@@ -175,6 +180,10 @@ def _load_array(file: Path, used_bytes: int) -> Argument:
 
 
 def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
+    if dtype.kind == "b":
+        if text.lower() not in _BOOLS:
+            raise ValueError(f"{_shorten(text)} is not a bool; allowed are {', '.join(_BOOLS)}")
+        return np.bool_(_BOOLS[text.lower()])
     try:
         if dtype.kind in "iu":
             lowest, highest = np.iinfo(dtype).min, np.iinfo(dtype).max
@@ -183,8 +192,11 @@ def _parse_number(text: str, dtype: np.dtype[Any]) -> np.generic:
         with np.errstate(all="ignore"):
             value: np.generic = np.array([text]).astype(dtype)[0]
     except ValueError:
-        kind = "an integer" if dtype.kind in "iu" else "a number"
+        kind = "a decimal integer" if dtype.kind in "iu" else "a number"
         raise ValueError(f"{_shorten(text)} is not {kind} that {dtype} can hold") from None
+    if dtype.kind in "fc" and np.isinf(value) and "inf" not in text.lower():
+        limits = np.finfo(dtype)
+        raise OverflowError(f"{text} is out of range; allowed are {limits.min:g} to {limits.max:g}")
     return value
 
 
@@ -196,7 +208,8 @@ def _make_members(name: str, value: object, used_bytes: int, folder: Path | None
     if isinstance(value, str):
         return make_argument(f"{name}={value}", used_bytes, folder)
     if not isinstance(value, Mapping | list) or not value:
-        raise ValueError(f"{value!r} is no member of a struct; give a text such as 'int32:7', a list or a struct")
+        allowed = "a text such as 'int32:7', or a list or struct that is not empty"
+        raise ValueError(f"{json.dumps(value)} is no value; give {allowed}")
     members: list[KernelArgument] = []
     for label, member in value.items() if isinstance(value, Mapping) else enumerate(value):
         member_name = label if isinstance(label, str) and label.isidentifier() else "member"
@@ -210,7 +223,7 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
     from ..isa.textures import ADDRESSES, FILTERS, LAYOUTS, Surface, Texture  # noqa: PLC0415
 
     if not isinstance(array, np.ndarray):
-        raise LaunchError(f"{kind}: its value must be an array, as in {kind}:float32[64,64]")
+        raise ValueError(f"a {kind} needs an array, as in {kind}:float32[64,64]")
     classes: dict[str, type[ArrayDescriptor]] = {"texture": Texture, "surface": Surface, "tensor": TensorMap}
     fields = classes[kind].__dataclass_fields__
     # A word -> the option of the class and its value, as in "wrap" -> ("address", "wrap").
@@ -230,11 +243,14 @@ def _make_descriptor(kind: str, words: Sequence[str], array: object) -> ArrayDes
         else:
             numbers_text = "the number of channels" if options_by_word else "the lengths of the box"
             allowed = ", ".join(options_by_word or ["swizzle=BYTES"])  # a tensor map has no other words
-            raise LaunchError(f"{kind}: {word!r} is no option; allowed are {allowed}, and {numbers_text}")
+            raise ValueError(f"{word!r} is no option of a {kind}; allowed are {allowed}, and {numbers_text}")
     if kind == "tensor":
         options["box"] = tuple(numbers)
     elif numbers:
         options["channels"], *others = numbers
         if others:
-            raise LaunchError(f"{kind}: {others[0]} is a second number; give only the number of channels")
-    return classes[kind](array, **options)
+            raise ValueError(f"{others[0]} is a second number; give only the number of channels")
+    try:
+        return classes[kind](array, **options)
+    except LaunchError as error:
+        raise ValueError(str(error)) from None

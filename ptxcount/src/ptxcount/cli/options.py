@@ -19,7 +19,7 @@ def is_gate_command(words: Sequence[str]) -> bool:
 def parse_dimensions(text: str) -> Index3:
     """Parse one to three numbers of at most 10 digits: "32,8" -> (32, 8, 1). Raise `ArgumentTypeError` for others."""
     if not re.fullmatch(r"\d{1,10}(,\d{1,10}){0,2}", text, re.ASCII):
-        raise ArgumentTypeError(f"{text[:60]!r}: give one to three numbers, as in 64,64")
+        raise ArgumentTypeError(f"{text[:60]!r} is no size; give one to three numbers, as in 64,64")
     x, y, z = ([int(word) for word in text.split(",")] + [1, 1])[:3]
     return x, y, z
 

@@ -51,7 +51,7 @@ class CountedLoop:
 
     @property
     def step(self) -> int:
-        """Step of the counter; 0 if the loop compares something else."""
+        """Step of the counter; 0 if the first compared operand is none."""
         operands = self.comparison.operands[1:2]
         return self.steps.get(getattr(operands[0], "name", ""), 0) if operands else 0
 

@@ -62,7 +62,7 @@ class Dominators:
         return a
 
     def find_between(self, first: int, last: int) -> set[int]:
-        """Return the blocks between the end of ``first`` and ``last``, on any path.
+        """Return the blocks on any path from the end of ``first``, a dominator of ``last``, to ``last``.
 
         ``last`` itself is included if a loop leads back to it without passing ``first``.
         """

@@ -64,13 +64,13 @@ class Executable:
     code: list[CodeBlock]
     #: Variables that the code names, and variables whose addresses are in the initial values of such variables.
     variables: list[Variable]
-    #: Bytes of the smallest element accessed in shared memory: at most 8; 1 without accesses.
+    #: Bytes of the smallest element of accesses that may be to shared memory: at most 8; 1 without such accesses.
     shared_unit: int
     #: Number of registers that the code writes.
     registers: int
     #: True if thread blocks may wait for each other (cooperative launch).
     syncs_grid: bool
-    #: Names of the functions and kernels whose address the code takes.
+    #: Names of the functions and kernels whose addresses the code takes, or initial values of `variables` have.
     functions: list[str]
     #: Groups of accesses to shared memory that ptxas may merge.
     mergeable_groups: list[MergeableGroup]

@@ -185,7 +185,7 @@ def count_compiled(  # noqa: PLR0913 -- options of a launch, by keyword
         kernel_entry = parse_cached(ptx).entries.get(entry)
         block = kernel_entry.exact_block if kernel_entry else None
     if block is None:
-        raise LaunchError("block is None, but the kernel has no .reqntid: give a block")
+        raise LaunchError("block is None, but the kernel has no .reqntid; give a block")
     threads = _parse_extent("block", block)
     chip = find_chip(ptx, arch)
     require_launchable(ptx, entry, threads, dynamic_shared, flags, chip)
@@ -246,7 +246,7 @@ def _refuse_template(source: Path | str, name: str | None) -> None:
         if declaration.template and (name is None or f"::{declaration.name}".endswith(f"::{name}")):
             problem = "no kernel is named; " if name is None else ""
             instance = f"name an instance, such as '{guess_instance(declaration)}' (--entry)"
-            raise LaunchError(f"{problem}{name or declaration.name} is a template: {instance}")
+            raise LaunchError(f"{problem}{name or declaration.name} is a template; {instance}")
 
 
 def qualify_name(source: Path | str, name: str) -> str:

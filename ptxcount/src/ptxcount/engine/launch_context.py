@@ -179,7 +179,10 @@ def _make_initial_content(variable: Variable) -> Array:
 
 
 def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, int]) -> int:
-    """Raise `LaunchError` for too much shared or local memory; return the bytes of shared memory per block."""
+    """Return the bytes of shared memory per block; raise `LaunchError` for too much or negative shared memory.
+
+    Also raise it for too much local memory.
+    """
     shared_size = sizes["shared"] + dynamic_shared
     own_bytes = shared_size - kernel.reserved
     static_bytes = sizes["shared"] - kernel.reserved
@@ -202,7 +205,7 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
 def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
     if all(variable.size is not None for variable in kernel.variables if not variable.problem):
         return ""
-    return f", {size} of them dynamic (--dynamic-shared)" if size else ": give --dynamic-shared BYTES"
+    return f", {size} of them dynamic (--dynamic-shared)" if size else "; give --dynamic-shared BYTES"
 
 
 def _watch_races(

@@ -173,9 +173,9 @@ class _Inliner:
         elif function is None:  # of the runtime
             problem = ""
         elif not function.accepts(len(results), len(arguments)):
-            given = f"it has {count_noun(len(results), 'result')} and {count_noun(len(arguments), 'argument')}"
-            needed = f"the function {demangle(name)!r} has {len(function.results)} and {len(function.parameters)}"
-            problem = f"{given}; {needed}"
+            needed = _describe_counts(len(function.results), len(function.parameters))
+            given = _describe_counts(len(results), len(arguments))
+            problem = f"it has {given}; the function {demangle(name)!r} has {needed}"
         elif "" in operands:
             problem = "a result or an argument is no variable; declare a .param variable for each"
         elif sum(name == caller for caller, _ in self._callers) > 1:
@@ -254,6 +254,10 @@ def split_call(call: Instruction) -> tuple[list[str], Operand | None, list[str]]
     results = list_symbol_names(operands.pop(0)) if operands and isinstance(operands[0], Group) else []
     callee, arguments = (*operands, None, None)[:2]  # some are missing in a call without operands
     return results, callee, list_symbol_names(arguments)
+
+
+def _describe_counts(results: int, arguments: int) -> str:
+    return f"{count_noun(results, 'result')} and {count_noun(arguments, 'argument')}"
 
 
 def list_symbol_names(operand: Operand | None) -> list[str]:

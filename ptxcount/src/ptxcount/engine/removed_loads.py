@@ -33,27 +33,29 @@ def find_removed_loads(code: Sequence[Instruction], blocks: Sequence[BasicBlock]
     Repeated loads are found in global memory only.
     """
     read = {name for instruction in code for name in instruction.reads}
-    loads = {place for place, load in enumerate(code) if load.opcode == "ld" and len(load.operands) == 2}
-    weak = {place for place in loads if code[place].writes and not is_strong(code[place])}
-    unread = {place for place in weak if read.isdisjoint(code[place].writes)}
-    modifiers = {place: _normalize(code[place]) for place in weak - unread if "global" in code[place].modifiers}
-    times = Counter(modifiers.values())
-    modifiers = {place: names for place, names in modifiers.items() if times[names] > 1}
-    addresses = {place: address for place in modifiers if isinstance(address := code[place].operands[1], Address)}
-    bases = [address.base for address in addresses.values()]
-    sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
-    policies = _find_policies(code)
-    sources = {
-        place: _Source(
-            modifiers[place], _sum_address(address, sums), policies.get(code[place].policy, code[place].policy)
-        )
-        for place, address in addresses.items()
-    }
-    always = _find_true_guards(code)
-    removed = {place: place for place in unread}
+    loads = [place for place, load in enumerate(code) if load.opcode == "ld" and len(load.operands) == 2]
+    weak = [place for place in loads if code[place].writes and not is_strong(code[place])]
+    removed = {place: place for place in weak if read.isdisjoint(code[place].writes)}
+    sources, always = _find_sources(code, [place for place in weak if place not in removed]), _find_true_guards(code)
     for block in blocks:
         removed |= _find_repeated(code, block, sources, always)
     return removed
+
+
+def _find_sources(code: Sequence[Instruction], loads: Sequence[int]) -> dict[int, _Source]:
+    """Return the source of each load of global memory, by its place; without loads whose modifiers no other has."""
+    modifiers = {place: _normalize(code[place]) for place in loads if "global" in code[place].modifiers}
+    times = Counter(modifiers.values())
+    operands = {place: code[place].operands[1] for place, names in modifiers.items() if times[names] > 1}
+    addresses = {place: operand for place, operand in operands.items() if isinstance(operand, Address)}
+    bases = [address.base for address in addresses.values()]
+    sums = trace_sums(code, [base.name for base in bases if isinstance(base, Register)])
+    known_policies = _find_policies(code)
+    policies = {place: known_policies.get(code[place].policy, code[place].policy) for place in addresses}
+    return {
+        place: _Source(modifiers[place], _sum_address(address, sums), policies[place])
+        for place, address in addresses.items()
+    }
 
 
 def _find_repeated(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..counting.counters import LaunchCounters
+from ..counting.counters import Access, LaunchCounters
 from ..counting.transactions import LINE, SECTOR
 from ..lanes.warps import Array
 from ..machine.argument_layout import KernelArgument
@@ -150,10 +150,10 @@ def _judge_global(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     return _Verdict(verdict.code, f"{verdict.text} ({actual:.3g} sectors per request, ideal {ideal:.3g})")
 
 
-_MISALIGNED = f"warps start inside a sector: align the data and its rows to {SECTOR} bytes"
-_WALK = "each lane iterates over its own row: let the lanes of a warp share one row"
+_MISALIGNED = f"warps start inside a sector; align the data and its rows to {SECTOR} bytes"
+_WALK = "each lane iterates over its own row; let the lanes of a warp share one row"
 _SCATTERED = (
-    "irregular addresses, as from indices in memory, or from lanes in different iterations: sort or group them, or "
+    "irregular addresses, as from indices in memory, or from lanes in different iterations; sort or group them, or "
     "stage the data in shared memory"
 )
 
@@ -171,36 +171,45 @@ def _explain_waste(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None
     if pattern.run_length < 2:
         return _Verdict("PC108", _SCATTERED)
     use = f"{pattern.run_text} use {length:.3g} of {SECTOR} bytes of a sector"
-    return _Verdict("PC107", f"{use}: use more threads along x")
+    return _Verdict("PC107", f"{use}; use more threads along x")
 
 
 def _explain_stride(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict:
     """Return the first cause that explains a lane stride; its text continues "lanes are 64 bytes apart"."""
-    access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
-    # Accesses less than one stride away; `offsets` are the distances to those of the same kind and width.
+    stride, width, line = pattern.lane_distance, pattern.access.width, pattern.access.source.line
+    # Accesses less than one stride away, with their distances.
     fields = [(offset, field.access) for offset, field in launch.find_neighbours(pattern) if abs(offset) < stride]
+    if count := _count_vector_parts(pattern, fields):
+        text = f", and {count} accesses fill these bytes; use one of {stride}; ptxas may merge them already"
+        return _Verdict("PC106", text)
+    is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
+    unrolled = "loop iteration" if stride > SECTOR and is_next_in_line else ""
+    if walker := pattern.find_unit_at_stride(width) or unrolled:
+        text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
+        return _Verdict("PC102", f"; the next {walker} is {width} bytes away; {text}")
+    advice, pitch = "let neighbouring lanes access consecutive elements", launch.describe_pitch(pattern)
+    if stride <= _MAX_STRUCT_BYTES and launch.has_row_stride(pattern):
+        return _Verdict("PC103", f", {pitch}; {advice}, as with one array per column, or use shared memory")
+    place_count = len({offset % stride for offset, _ in fields})
+    if stride <= _MAX_STRUCT_BYTES and place_count > 1:
+        fact = f"and {place_count} elements in each {stride} bytes are accessed"
+        return _Verdict("PC103", f", {fact}; {advice}, as with one array per struct member, or use shared memory")
+    if pitch:
+        return _Verdict("PC102", f", {pitch}; let a warp access consecutive elements, or use a tile in shared memory")
+    return _Verdict("PC101", f"; {advice}")
+
+
+def _count_vector_parts(pattern: Pattern, fields: Sequence[tuple[int, Access]]) -> int:
+    """Return the number of accesses that fill the bytes between lanes, if one vector can replace them; else 0.
+
+    ``fields`` are accesses, also this one, and their distances from it.
+    """
+    access, stride, width = pattern.access, pattern.lane_distance, pattern.access.width
     offsets = sorted({offset for offset, field in fields if (field.kind, field.width) == (access.kind, width)})
     lowest_address = int(pattern.addresses[pattern.lanes].min()) + offsets[0]
     covers_gap = [offset - offsets[0] for offset in offsets] == list(range(0, stride, width))
     fits_vector = stride in (2 * width, 4 * width) and stride <= _MAX_ACCESS_BYTES and lowest_address % stride == 0
-    if covers_gap and fits_vector:
-        text = f", and {len(offsets)} accesses fill these bytes: use one of {stride}; ptxas may merge them already"
-        return _Verdict("PC106", text)
-    line = access.source.line
-    is_next_in_line = any(abs(offset) == width and field.source.line == line for offset, field in fields)
-    is_unrolled = stride > SECTOR and is_next_in_line
-    if walker := pattern.find_unit_at_stride(width) or ("loop iteration" if is_unrolled else ""):
-        text = f"exchange the axes of lane and {walker}, or use a tile in shared memory"
-        return _Verdict("PC102", f"; the next {walker} is {width} bytes away: {text}")
-    place_count, pitch = len({offset % stride for offset, _ in fields}), launch.describe_pitch(pattern)
-    if stride <= _MAX_STRUCT_BYTES and (place_count > 1 or launch.has_row_stride(pattern)):
-        members = f"and {place_count} elements in each {stride} bytes are accessed"
-        fact, part = (pitch, "column") if launch.has_row_stride(pattern) else (members, "struct member")
-        text = f"let neighbouring lanes access consecutive elements, as with one array per {part}"
-        return _Verdict("PC103", f", {fact}: {text}, or use shared memory")
-    if pitch:
-        return _Verdict("PC102", f", {pitch}: let a warp access consecutive elements, or use a tile in shared memory")
-    return _Verdict("PC101", ": let neighbouring lanes access consecutive elements")
+    return len(offsets) if covers_gap and fits_vector else 0
 
 
 def _is_misaligned(pattern: Pattern, launch: _LaunchPatterns) -> bool:
@@ -243,5 +252,5 @@ def _judge_narrow(pattern: Pattern, launch: _LaunchPatterns) -> _Verdict | None:
     is_consecutive = pattern.lane_stride == access.width and pattern.run_length >= 16
     if access.width > 2 or not is_consecutive or access.requests < 0.1 * launch.requests:
         return None
-    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request: use vectors of 4 bytes"
+    text = f"{count_noun(access.width, 'byte')} per lane, {access.width * 32} per request; use vectors of 4 bytes"
     return _Verdict("PC106", f"{text}; ptxas may merge the accesses already")

@@ -1,6 +1,7 @@
 """Bank conflicts, and a padding of rows that avoids them."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -35,33 +36,50 @@ def find_padding(pattern: Pattern, patterns: Sequence[Pattern]) -> tuple[int, in
     A padding must at least halve the conflicts of the access, and of the tile; None if none does. None also if the
     distances between lanes differ from request to request: then the samples do not stand for all requests.
     """
-    distances, both_active = np.diff(pattern.addresses, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]
-    shortest = np.where(both_active, distances, _UNREACHABLE).min(axis=0)
-    longest = np.where(both_active, distances, -_UNREACHABLE).max(axis=0)
-    if (shortest < longest).any():
+    if _has_varying_distances(pattern):
         return None
-    # The tile: all accesses whose address range overlaps the range of this one.
-    addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
-    lowest, highest = addresses[pattern].min(), addresses[pattern].max()
-    tile = [candidate for candidate, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
-    base = min(int(addresses[candidate].min()) for candidate in tile)
-    unit = max(WORD, *(candidate.access.width for candidate in tile))
-    conflicts = {candidate: _count_conflicts(candidate, base, _MIN_ROW_BYTES, 0) for candidate in tile}
+    tile = _Tile(pattern, patterns)
+    unit = max(WORD, *(candidate.access.width for candidate in tile.patterns))
+    conflicts = tile.count_conflicts(_MIN_ROW_BYTES, 0)
     options = []
-    for row_bytes in _guess_row_bytes(pattern):
-        for pad_bytes in (unit, 2 * unit, 4 * unit, 8 * unit, 16 * unit):
-            padded = {candidate: _count_conflicts(candidate, base, row_bytes, pad_bytes) for candidate in tile}
-            tile_conflicts = sum(padded.values())
-            if tile_conflicts <= sum(conflicts.values()) / 2 and padded[pattern] <= conflicts[pattern] / 2:
-                options.append((tile_conflicts, pad_bytes, row_bytes, padded[pattern]))
+    for row_bytes, pad_bytes in product(_guess_row_bytes(pattern), (unit, 2 * unit, 4 * unit, 8 * unit, 16 * unit)):
+        padded = tile.count_conflicts(row_bytes, pad_bytes)
+        tile_conflicts = sum(padded.values())
+        if tile_conflicts <= sum(conflicts.values()) / 2 and padded[pattern] <= conflicts[pattern] / 2:
+            options.append((tile_conflicts, pad_bytes, row_bytes, padded[pattern]))
     if not options:
         return None
     _, pad_bytes, row_bytes, remaining_conflicts = min(options)
     return row_bytes, pad_bytes, remaining_conflicts
 
 
+def _has_varying_distances(pattern: Pattern) -> bool:
+    """Tell if the distance between two neighbouring lanes, both active, differs between requests."""
+    distances, both_active = np.diff(pattern.addresses, axis=1), pattern.lanes[:, 1:] & pattern.lanes[:, :-1]
+    shortest = np.where(both_active, distances, _UNREACHABLE).min(axis=0)
+    longest = np.where(both_active, distances, -_UNREACHABLE).max(axis=0)
+    return bool((shortest < longest).any())
+
+
+class _Tile:
+    """All accesses whose address range overlaps the range of one access."""
+
+    def __init__(self, pattern: Pattern, patterns: Sequence[Pattern]) -> None:
+        addresses = {candidate: candidate.addresses[candidate.lanes] for candidate in patterns}
+        lowest, highest = addresses[pattern].min(), addresses[pattern].max()
+        self.patterns = [other for other, own in addresses.items() if own.min() <= highest and own.max() >= lowest]
+        self._base = min(int(addresses[other].min()) for other in self.patterns)
+
+    def count_conflicts(self, row_bytes: int, pad_bytes: int) -> dict[Pattern, float]:
+        """Estimate the bank conflicts of each access from samples, with ``pad_bytes`` after each row of the tile."""
+        return {pattern: _count_conflicts(pattern, self._base, row_bytes, pad_bytes) for pattern in self.patterns}
+
+
 def _guess_row_bytes(pattern: Pattern) -> list[int]:
-    """Return the up to six most frequent distances, of a row or more, of neighbouring lanes or starts of runs."""
+    """Guess the bytes of a row: the most frequent distances between neighbouring lanes, or between starts of runs.
+
+    At most six distances, each at least `_MIN_ROW_BYTES`. In a run, each lane accesses the element after the last one.
+    """
     distances = np.diff(pattern.addresses, axis=1)
     distances[~(pattern.lanes[:, 1:] & pattern.lanes[:, :-1])] = 0
     run_distances = []

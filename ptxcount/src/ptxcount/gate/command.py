@@ -160,7 +160,7 @@ def _list_changes(lock: pins.Lock, launch_counts: Sequence[LaunchCounts], *, is_
 
 def _find_unwaived(folder: Path, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
     """Find exceeded limits, and warnings other than advice, that no waiver in the source suppresses."""
-    directives = Directives(folder, (file for counts in launch_counts for file in counts.files))
+    directives = Directives(folder, launch_counts)
     findings = [finding for counts in launch_counts for finding in limits.check_limits(counts, directives)]
     findings += [warning for counts in launch_counts for warning in counts.warnings if not warning.is_advice]
     unwaived = directives.apply_waivers(findings, counted_lines=set())
@@ -172,7 +172,7 @@ def _check_counts(options: argparse.Namespace) -> int:
     changed_lock = pins.read_lock_at(options.changed) if options.changed else None
     launches = read_launches(options.folder)
     launch_counts, failures = count_launches(launches)
-    directives = Directives(options.folder, (file for counts in launch_counts for file in counts.files))
+    directives = Directives(options.folder, launch_counts)
     findings, counted_lines = [*failures], set[tuple[str, int]]()
     for counts in launch_counts:
         findings += limits.check_limits(counts, directives)
@@ -194,14 +194,14 @@ def _check_counts(options: argparse.Namespace) -> int:
 
 
 def _list_gone(lock: pins.Lock, launch_counts: Sequence[LaunchCounts]) -> list[Diagnostic]:
-    text = f"pinned, but no longer in {FILE}: run {_PIN}"
+    text = f"pinned, but no longer in {FILE}; run {_PIN}"
     return [Diagnostic(pins.FILE, 1, GONE, text, launch=label) for label in lock.list_removed(launch_counts)]
 
 
 def _judge_lock(lock: pins.Lock | None, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Return a finding if there is no lock file, or a note if counts changed that another nvcc pinned."""
     if lock is None:
-        return [Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned: run {_PIN}, and commit {pins.FILE}")]
+        return [Diagnostic(FILE, 1, NOT_PINNED, f"no counts are pinned; run {_PIN}, and commit {pins.FILE}")]
     if lock.nvcc in ("", nvcc_release()) or not any(finding.code in (RISE, FALL) for finding in findings):
         return []
     now = f"nvcc is {nvcc_release() or 'none'} now"

@@ -28,13 +28,13 @@ class LaunchCounts(NamedTuple):
     description: str
     #: `LaunchCounters.totals`, plus the bytes of the stack frame and of spills.
     totals: dict[str, int]
-    #: Result of `list_lines` with paths as from `_format_path`; the kernel's declaration has stack frame and spills.
+    #: Result of `list_lines` with paths as from `format_path`; the kernel's declaration has stack frame and spills.
     lines: list[dict[str, Any]]
     #: The advice, and the findings of the launch.
     warnings: list[Diagnostic]
-    #: The source files in the launch's folder.
+    #: Files in the launch's folder that the compilation read, as paths relative to the folder.
     files: list[str]
-    #: The file and line that declare the kernel.
+    #: The file and line that declare the kernel; line 1 of the source if none does.
     declared_at: tuple[str, int]
 
     @property
@@ -45,7 +45,7 @@ class LaunchCounts(NamedTuple):
 
 #: Location of the first error in the output of nvcc or gcc.
 _COMPILER_ERROR = re.compile(r"^([^\s:(][^\n:(]*)(?:\((\d+)\)|:(\d+)(?::\d+)?): (?:\w+ )?error\b", re.MULTILINE)
-_IDLE = "the launch accesses no memory, so there is nothing to check: correct grid, block or arguments"
+_IDLE = "the launch accesses no memory, so there is nothing to check; correct grid, block or arguments"
 
 
 def count_launches(launches: Sequence[Launch]) -> tuple[list[LaunchCounts], list[Diagnostic]]:
@@ -69,14 +69,14 @@ def _iter_outcomes(launches: Sequence[Launch]) -> Iterator[LaunchCounts | Diagno
             no_accesses = Diagnostic(FILE, launch.line, NOT_COUNTED, _IDLE, launch=launch.label)
             yield launch_counts if has_accesses else no_accesses
         except KernelFaultError as error:
-            path = _format_path(error.source.file or launch.file, launch.folder)
+            path = format_path(error.source.file or launch.file, launch.folder)
             yield Diagnostic(path, error.source.line or 1, WRONG_KERNEL, error.what, launch=launch.label)
         except LaunchError as error:
             yield Diagnostic(FILE, launch.line, NOT_COUNTED, f"LaunchError: {error}", launch=launch.label)
         except CompileError as error:  # no launch name: all launches of the file have the same error
             match = _COMPILER_ERROR.search(str(error))
             path, line = (match[1], match[2] or match[3]) if match else (launch.file, 1)
-            yield Diagnostic(_format_path(path, launch.folder), int(line), NOT_COUNTED, f"CompileError: {error}")
+            yield Diagnostic(format_path(path, launch.folder), int(line), NOT_COUNTED, f"CompileError: {error}")
         except Exception as error:  # noqa: BLE001 - one launch that cannot be counted hides no other
             yield Diagnostic(launch.file, 1, NOT_COUNTED, f"{type(error).__name__}: {error}", launch=launch.label)
 
@@ -129,7 +129,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     cached = count_cache.load_or_count(
         launch, compilation.ptx, declared_names, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
-    declaration = _find_declaration(cached["kernel"], files, launch.folder)
+    declaration = _find_declaration(cached["kernel"], launch, files)
     rows = _add_line_texts(cached["lines"], recipe)
     if cached["machine"]:
         rows.append(declaration | {"accesses": cached["machine"]})
@@ -138,10 +138,10 @@ def _count_launch(launch: Launch) -> LaunchCounts:
         launch,
         _describe_launch(launch, cached["kernel"]),
         cached["totals"] | resources,
-        [row | {"file": _format_path(row["file"] or launch.file, launch.folder)} for row in rows],
+        [row | {"file": format_path(row["file"] or launch.file, launch.folder)} for row in rows],
         [_make_warning(launch, *warning) for warning in cached["warnings"]],
         files,
-        (declaration["file"] or launch.file, declaration["line"]),
+        (declaration["file"], declaration["line"]),
     )
 
 
@@ -153,7 +153,7 @@ def _add_line_texts(rows: list[dict[str, Any]], recipe: Recipe) -> list[dict[str
 
 
 def _make_warning(launch: Launch, code: str, text: str, places: Sequence[tuple[str | None, int | None]]) -> Diagnostic:
-    paths = [(_format_path(file or launch.file, launch.folder), line or 1) for file, line in places]
+    paths = [(format_path(file or launch.file, launch.folder), line or 1) for file, line in places]
     return Diagnostic(*paths[0], code, text, "warning", launch.label, tuple(paths[1:]))
 
 
@@ -165,7 +165,7 @@ def _describe_launch(launch: Launch, kernel: str) -> str:
 
 
 def list_files(launch: Launch) -> list[str]:
-    """List the files in the launch's folder that the compilation read, as relative paths, the source first."""
+    """List the files in the launch's folder that the compilation read, as relative paths; a source there is first."""
     root = f"{launch.folder}/"
     paths = _resolve_files(_make_recipe(launch))
     return [path.removeprefix(root) for path in paths if path.startswith(root)]
@@ -187,13 +187,13 @@ def _resolve_file(file: str) -> str:
 _resolve_folder = lru_cache(maxsize=1 << 12)(os.path.realpath)
 
 
-def _find_declaration(kernel: str, files: list[str], root: Path) -> dict[str, Any]:
+def _find_declaration(kernel: str, launch: Launch, files: list[str]) -> dict[str, Any]:
     """Return the file, line and text of a kernel's declaration. If there is none, return line 1 of the source."""
     name = source_name(kernel)
-    for file in files:
-        if name in (lines := _read_declarations(root / file).lines):
-            return {"file": file, **lines[name]}
-    return {"file": files[0] if files else "", "line": 1, "text": ""}
+    for file in (launch.file, *files):
+        if name in (lines := _read_declarations(launch.folder / file).lines):
+            return {"file": format_path(file, launch.folder), **lines[name]}
+    return {"file": format_path(launch.file, launch.folder), "line": 1, "text": ""}
 
 
 class _FileDeclarations(NamedTuple):
@@ -218,7 +218,7 @@ def _read_declarations(path: Path) -> _FileDeclarations:
     )
 
 
-def _format_path(file: Path | str, root: Path) -> str:
+def format_path(file: Path | str, root: Path) -> str:
     """Return a file's path relative to a folder, ``src/k.cu``; for a file outside, only the name."""
     path = (root / file).resolve()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

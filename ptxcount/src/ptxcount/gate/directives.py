@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..util.errors import LaunchError
+from .counting import LaunchCounts, format_path
 from .diagnostics import CODES, DIRECTIVE, Diagnostic
 
 _DIRECTIVE = re.compile(r"//\s*ptxcount:\s*(.*?)\s*$")
@@ -55,17 +56,20 @@ class Waiver(NamedTuple):
 
 
 class Directives:
-    """The directives in files. `check_lines` adds to ``used_limits`` the limits that it compares an access with.
+    """The directives in the files of launches.
 
-    Creation raises `DirectiveError` for an invalid directive.
+    `check_lines` adds to ``used_limits`` the limits that it compares an access with. Creation raises `DirectiveError`
+    for an invalid directive.
     """
 
-    def __init__(self, folder: Path, files: Iterable[str]) -> None:
+    def __init__(self, folder: Path, launch_counts: Iterable[LaunchCounts]) -> None:
         self.used_limits: set[LineLimit] = set()
         self._waivers: list[Waiver] = []
         self._limits: dict[tuple[str, int], list[LineLimit]] = {}
-        for file in dict.fromkeys(files):
-            self._read_file(file, (folder / file).read_text(encoding="utf-8", errors="replace").splitlines())
+        files = (file for counts in launch_counts for file in (counts.launch.file, *counts.files))
+        for path in dict.fromkeys((folder / file).resolve() for file in files):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            self._read_file(format_path(path, folder), lines)
 
     def find_limits(self, file: str, line: int | None) -> list[LineLimit]:
         """Return the limits that apply to a line."""

@@ -56,6 +56,7 @@ _KEYS = ", ".join(_LaunchTable.__struct_fields__)
 _TERMS = {
     " | null": "", "`object`": "`table`", " matching regex '^[^\\\\0]*$'": " without NUL",
     " matching regex '^[^\\\\0]+$'": ", not empty and without NUL",
+    "Object contains unknown field ": "it has the unknown key ", "Object missing required field ": "it lacks the key ",
 }  # fmt: skip
 _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*launch[ \t]*\]\]", re.MULTILINE)
 _ERROR_LINE = re.compile(r"\(at line (\d+),")
@@ -123,10 +124,10 @@ def _parse_launch(folder: Path, number: int, table: Any, line: int) -> Launch:
 def _explain_invalid(error: Exception) -> str:
     """Return msgspec's text about a launch, after the key of the value; about wrong keys, with the allowed ones."""
     text, _, place = str(error).partition(" - at ")
-    if not place or "field" in text:
-        return f"{text}; the keys of a launch are {_KEYS}"
     for term, plain in _TERMS.items():
         text = text.replace(term, plain)
+    if not place or " key " in text:
+        return f"{text}; the keys of a launch are {_KEYS}"
     return f"{place.strip('`').removeprefix('$.')}: {text}"
 
 

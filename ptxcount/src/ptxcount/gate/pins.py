@@ -204,12 +204,12 @@ def compare_launch(counts: LaunchCounts, lock: Lock) -> Iterator[Diagnostic]:
     pinned_lines, label = lock.find_launch(counts), counts.launch.label
     if pinned_lines is None:
         key = "" if counts.launch.name else "; a launch without a name is identified by its grid, block and arguments"
-        yield Diagnostic(*counts.declared_at, NOT_PINNED, f"no counts are pinned: run ptxcount pin{key}", launch=label)
+        yield Diagnostic(*counts.declared_at, NOT_PINNED, f"no counts are pinned; run ptxcount pin{key}", launch=label)
         return
     pinned = _find_spaces(pinned_lines) & MACHINE
     if pinned > _find_spaces(pin_lines(counts.lines)[0]) & MACHINE:
         problem = f"{' and '.join(sorted(pinned))} bytes are pinned, but ptxas failed or is missing"
-        text = f"{problem}: set NVCC to an nvcc that comes with ptxas"
+        text = f"{problem}; set NVCC to an nvcc that comes with ptxas"
         yield Diagnostic(counts.launch.file, 1, NOT_COUNTED, text, launch=label)
     for change in iter_changes(counts.lines, pinned_lines):
         if change.now > change.before:

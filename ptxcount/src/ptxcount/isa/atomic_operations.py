@@ -135,14 +135,9 @@ def apply_operation(
         operation.ufunc.at(units, index, values[0])
         return np.zeros(len(index), units.dtype)
     order = np.argsort(index, kind="stable")  # the threads, address by address
-    sorted_index = index[order]
-    is_start = np.ones(len(order), bool)
-    is_start[1:] = sorted_index[1:] != sorted_index[:-1]
-    starts = np.flatnonzero(is_start)  # the place in `order` of the first thread of each address
-    lengths = np.diff(np.append(starts, len(order)))  # the number of threads of each address
-    old = np.zeros(len(index), units.dtype)
-    queue = operation.queue
-    turn_count = int(lengths.max(initial=0))
+    # For each address: the place in `order` of its first thread, and its number of threads.
+    _, starts, lengths = np.unique(index[order], return_index=True, return_counts=True)
+    old, queue, turn_count = np.zeros(len(index), units.dtype), operation.queue, int(lengths.max(initial=0))
     if queue is not None and turn_count > _QUEUE_COST:
         turn_count = _count_parallel_turns(lengths)
     for turn in range(turn_count):

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..lanes.warps import Array, spread
+from ..lanes.symbolic_values import dense
+from ..lanes.warps import LANES, Array, spread
 from ..machine.chunk import Chunk
 from ..machine.warp_clocks import is_warp_barrier
 from ..ptx.flow import is_elect_wait
@@ -14,6 +15,9 @@ from ..ptx.program import TYPES, Instruction
 from ..util.errors import LaunchError, TrapError
 from .opcode_registry import Step, binds, make_step, op
 from .operands import Reader, choose_modifier, expect_count, expect_modifiers, make_reader, split_name, unsupported
+
+#: Maximum number of a block barrier.
+_MAX_NUMBER = 15
 
 
 class Barrier(NamedTuple):
@@ -71,11 +75,27 @@ def _parse_block_barrier(instruction: Instruction) -> Barrier:
 
 @binds("bar", "barrier")
 def _bind_barrier(instruction: Instruction) -> Step | None:
-    """Check the form of a block or cluster barrier; the scheduler makes threads wait."""
+    """Check the form and the operands of a block or cluster barrier; the scheduler makes threads wait."""
     if is_warp_barrier(instruction):
         return None  # its step checks the mask
-    parse_barrier(instruction)
-    return lambda chunk: None
+    barrier = parse_barrier(instruction)
+
+    def check(chunk: Chunk) -> None:
+        for number in _find_wrong(chunk, barrier.number, lambda numbers: numbers > _MAX_NUMBER):
+            raise unsupported(instruction, f"the barrier is {number}; allowed are 0 to {_MAX_NUMBER}")
+        for count in _find_wrong(chunk, barrier.threads, lambda counts: (counts == 0) | (counts % LANES != 0)):
+            raise unsupported(instruction, f"it expects {count} threads; the number must be a multiple of {LANES}")
+
+    return check
+
+
+def _find_wrong(chunk: Chunk, reader: Reader | None, is_wrong: Callable[[Array], Array]) -> list[int]:
+    """Return the values of an operand, if there is one, that are wrong for active threads."""
+    values = np.zeros((1, 1), np.uint32) if reader is None else dense(reader(chunk))
+    wrong = is_wrong(values)
+    if reader is None or not wrong.any():
+        return []
+    return [*spread(values, chunk.shape)[spread(wrong & chunk.active, chunk.shape)].tolist()]
 
 
 #: Reductions of ``bar.red``: functions of the predicates (false for other threads) and the mask of arrived threads.

@@ -116,8 +116,8 @@ def _bind_conversion(instruction: Instruction) -> Step | None:
     unknown = [name for name in names if name not in ROUNDINGS | {"ftz", "sat", "relu", "satfinite"}]
     unknown += [kind.name for kind in types if kind.kind not in ("s", "u", "f", "bf16") or kind.name == "bf16x2"]
     if unknown:
-        forms = explain_forms("cvt", *instruction.modifiers[-2:])
-        raise unsupported(instruction, forms or f"the modifier .{unknown[0]} is not allowed")
+        forms, form = explain_forms("cvt", *instruction.modifiers[-2:]), "cvt{.rounding}{.ftz}{.sat}.dtype.atype"
+        raise unsupported(instruction, forms or f"the modifier .{unknown[0]} is not allowed; the form is {form}")
     _, (target, source) = split_name(instruction, 2)
     expect_count(instruction, 2)
     _refuse_undefined_half(instruction, names, target, source)
@@ -145,7 +145,8 @@ def _refuse_undefined_half(instruction: Instruction, modifiers: list[str], targe
     """Raise for undefined forms of bfloat16, and for ``.relu`` and ``.satfinite`` except from f32 to a 16-bit float."""
     to_half = target.size == 2 and target.is_float
     if not {"relu", "satfinite"}.isdisjoint(modifiers) and not (to_half and source.name == "f32"):
-        raise unsupported(instruction, ".relu and .satfinite need a 16-bit result of .f32")
+        given = f"it converts .{source.name} to .{target.name}"
+        raise unsupported(instruction, f"{given}; .relu and .satfinite need .f32 to .f16 or .bf16")
     if "bf16" not in (target.kind, source.kind):
         return
     if "sat" in modifiers:

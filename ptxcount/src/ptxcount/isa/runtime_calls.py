@@ -4,6 +4,7 @@ A call passes its arguments in variables of the ``.param`` space, which are priv
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -67,12 +68,12 @@ class _CallArguments(NamedTuple):
 def _fail_assertion(arguments: _CallArguments) -> Value:
     """Execute ``__assertfail(message, file, line, function, size of a character)``: end the kernel."""
     message, file, function = (arguments.load_text(arguments.load_first(place)) for place in (0, 1, 3))
-    text = f"assertion {message!r} failed in {function}, {file}:{arguments.load_first(2)}"
+    text = f"assertion {message!r} failed in {function}, {Path(file).name}:{arguments.load_first(2)}"
     raise arguments.chunk.make_fault(TrapError, text)
 
 
 def _allocate_heap(chunk: Chunk, size: Value) -> Value:
-    """Execute ``malloc(size)``. No block is reused; NULL if the rest of the heap is too small."""
+    """Execute ``malloc(size)``. No block is reused; NULL if this and earlier requests exceed the heap."""
     active = spread(chunk.active, chunk.shape)
     requested = spread(dense(size).astype(np.uint64), chunk.shape)
     can_fit = requested <= HEAP - chunk.context.heap_used

@@ -17,8 +17,8 @@ SPACES = {
 #: First bit of the part of a generic address that selects its state space in `WINDOWS`.
 WINDOW_BITS = 56
 WINDOWS = ("global", "shared", "local", "constant", "parameter")
-#: Cache and ordering modifiers. They do not change results, requests or sectors. Those of `FETCHED` change
-#: `fetched_sectors`, the reads from DRAM. Modifiers of order change race checks.
+#: Cache and ordering modifiers. They do not change the cost of an execution. Modifiers of order change race checks, and
+#: some keep ptxas from removing a repeated load. Those of `FETCHED` change `fetched_sectors`, the reads from DRAM.
 CACHE_AND_ORDER = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed", "acquire", "release", "acq_rel",
     "sc", "cta", "cluster", "gpu", "sys", "mmio",

@@ -83,8 +83,8 @@ class AddressMap:
         """Split an access by array: ``width`` bytes per active thread, in elements of ``size``; report bad addresses.
 
         Return the broadcast shape of addresses, mask and ``shapes``, and a part for each array. The ``places`` of a
-        part are indices in this shape. If a mask of one element has all threads, and all access one array, ``places``
-        are None, and the shape is (1, 1).
+        part are indices in this shape. If a mask of one element has all threads, and all make aligned accesses to one
+        array, ``places`` may be None, and the shape (1, 1).
         """
         low, high = _find_bounds(address)
         region = self._find_region(low, high, width) if active.size == 1 else None

@@ -141,7 +141,7 @@ class Chunk:
         return self._tensor
 
     def note_waits(self, threads: Array, places: Value) -> None:
-        """Order the blocks of threads that have waited for a phase of the mbarriers at shared addresses ``places``."""
+        """Order the blocks of ``threads`` after all earlier accesses: they have waited for mbarriers at ``places``."""
         self.shared.reset_races(threads)
         self.order_blocks(threads)
         self.shared.order_blocks(threads)

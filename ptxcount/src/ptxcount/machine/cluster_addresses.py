@@ -35,7 +35,7 @@ class ClusterAddresses:
         return self._cluster > 1
 
     def find_remote(self, address: Value) -> Array:
-        """Return the mask of addresses in another block of the cluster; broadcastable to (blocks, threads)."""
+        """Return the mask of addresses with another rank than the block's own; broadcastable to (blocks, threads)."""
         rank = find_rank(dense(address).astype(np.int64))
         own = np.arange(self._shape[0])[:, None] % self._cluster
         return np.asarray((rank >= 0) & (rank != own))

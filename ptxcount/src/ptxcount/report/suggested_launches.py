@@ -133,23 +133,23 @@ def _make_overview(
         f"\nconstexpr int {name} = {value};" for name, value in template_arguments.items() if value[:1].isdigit()
     ]
     uses = KernelUses(declaration, "".join([source, *constants]))
-    entry = program.entries[entry_name] if entry_name else None
-    guesser, words = _ArgumentGuesser(uses), []
+    guesser = _ArgumentGuesser(uses)
+    max_threads, exact_block, parameters = declaration.max_threads, None, list[Variable]()
+    shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
+    if entry_name:  # the PTX tells more than the declaration
+        entry, kernel_name = program.entries[entry_name], find_unique_name(program.entries, entry_name, kernel_name)
+        max_threads, exact_block, parameters = entry.max_threads, entry.exact_block, entry.parameters
+        shared = guess_dynamic_shared(program, entry_name)
+    words = []
     for n, (kind, name) in enumerate(declaration.parameters):
         substituted = re.sub(r"\w+", lambda word: template_arguments.get(word[0], word[0]), kind)
-        size = entry.parameters[n].size if entry and n < len(entry.parameters) else None
+        size = parameters[n].size if n < len(parameters) else None
         words.append(guesser.describe_argument(substituted, name or f"p{n}", size or 8))
     needs_plane = declaration.planar and (uses.is_used("y") or not uses.is_used("x"))
-    if entry and entry_name:
-        max_threads, exact_block = entry.max_threads, entry.exact_block
-        shared = guess_dynamic_shared(program, entry_name)
-    else:
-        max_threads, exact_block = declaration.max_threads, None
-        shared = STATIC_SHARED if re.search(r"\bextern\s+__shared__", declaration.body) else 0
     block = guess_block(needs_plane, max_threads, exact_block, uses.find_block())
     return KernelOverview(
         declaration,
-        find_unique_name(program.entries, entry_name, kernel_name) if entry_name else kernel_name,
+        kernel_name,
         guesser.guess_grid(block),
         ",".join(map(str, block)),
         words,

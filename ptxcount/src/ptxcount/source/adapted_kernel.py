@@ -79,7 +79,7 @@ def describe_shape(array: Any, lengths: str = "i4", strides: str = "i8") -> tupl
     if any(stride % array.itemsize for stride in array.strides):
         problem = f"the strides of the array of shape {array.shape} are {array.strides} bytes"
         needed = f"the kernel takes strides in elements, of {array.itemsize} bytes"
-        raise LaunchError(f"{problem}; {needed}: pass a copy, numpy.ascontiguousarray(array)")
+        raise LaunchError(f"{problem}; {needed}; pass a copy, numpy.ascontiguousarray(array)")
     steps = [stride // array.itemsize for stride in array.strides]
     return [np.dtype(lengths).type(n) for n in array.shape], [np.dtype(strides).type(n) for n in steps]
 

@@ -78,7 +78,7 @@ def _read_map(fields: Any, array: Any) -> TensorMap:
     if not views or fields["steps"].any() or flags & ~_KNOWN_FLAGS != _VERSION:
         raise LaunchError(
             f"cuTile made a tensor map of {lengths} with strides of {strides} bytes and flags {flags:#x}, of an array "
-            f'of {array.shape}; ptxcount does not know this form: pass arch="sm_80", which has no tensor maps'
+            f'of {array.shape}; ptxcount does not know this form; pass arch="sm_80", which has no tensor maps'
         )
     box = (*(fields["box"][:rank].astype(int)[::-1] + 1),)
     swizzle = [*SWIZZLES][flags >> 13 & 3]

@@ -40,7 +40,7 @@ def adapt_cute(kernel: Any, entry: str | None, arguments: Sequence[Any], arch: s
     """Adapt the result of ``cute.compile`` with ``options="--keep-ptx"``; arrays become CuTe tensors."""
     ptx = kernel.__ptx__
     if not ptx:
-        raise LaunchError('this CuTe DSL function has no PTX: compile it with options="--keep-ptx"')
+        raise LaunchError('this CuTe DSL function has no PTX; compile it with options="--keep-ptx"')
     name = find_entry(ptx, entry)
     kernel_entry = parse_cached(ptx).entries.get(name)
     parameters = kernel_entry.parameters if kernel_entry else []
@@ -80,7 +80,7 @@ def adapt_cutile(kernel: Any, entry: str | None, arguments: Sequence[Any], arch:
     annotations = kernel._annotated_function.parameter_annotations
     if len(arguments) < len(annotations):
         count = count_noun(len(annotations), "argument")
-        raise LaunchError(f"this kernel of cuTile takes {count}, not {len(arguments)}: pass constants, too")
+        raise LaunchError(f"this kernel of cuTile takes {count}, not {len(arguments)}; pass constants, too")
     constraints, flat = _constrain_arguments(arguments, annotations, tile, compilation)
     conventions = compilation.CallingConvention
     has_constant_length = any(1 in argument.shape for argument in arguments if isinstance(argument, np.ndarray))

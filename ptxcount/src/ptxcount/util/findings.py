@@ -26,7 +26,8 @@ class Finding:
     message : str
         Description of the first occurrence.
     times : int
-        Number of threads affected. Races, stale and unwritten reads count once per execution by a group of blocks.
+        Number of executions by threads. Races, stale and unwritten reads count once per execution by a group of
+        blocks; ``lost-alignment`` and ``unknown-limits`` never.
     """
 
     code: str

@@ -67,7 +67,7 @@ def make_handle(chunk: Chunk, fields: MapFields) -> int:
 def _change_field(fields: MapFields, name: str, axis: int, value: int) -> MapFields:
     """Return the fields with ``name`` of PTX replaced, at the ordinal ``axis``; raise ValueError if it cannot be."""
     if fields.column:
-        raise ValueError("ptxcount does not change im2col maps, only tile maps")
+        raise ValueError("the tensor map is for im2col mode; pass a ptxcount.TensorMap to tensormap.replace")
     changes: dict[str, Any]
     if name == "global_address":
         changes = {"address": value}

@@ -159,7 +159,10 @@ class MapFields:
         return [-(-count // step) for count, step in zip(self.box, (1, *self.steps[1:]), strict=True)]
 
     def _locate_column(self, column: Column, start: Sequence[int], offsets: Sequence[int]) -> Elements:
-        """Enumerate pixels along width, then height and depth, then images; each line begins at the lower corner."""
+        """Enumerate pixels along width, then height and depth, then images.
+
+        The first line begins at ``start``, all others at the lower corner.
+        """
         # `carry` is the number of pixels after the first one, then of lines after the first line, and so on.
         carry, axes = np.arange(column.pixels)[:, None], [start[0] + np.arange(column.channels)]
         shifts = offsets or (0,) * len(column.lower)

@@ -24,6 +24,7 @@ from ..spaces import make_shared_reader
 _U32, _U64, _PRED = TYPES["u32"], TYPES["u64"], TYPES["pred"]
 #: Bits of each field, from bit 0: pending arrivals and expected arrivals, then pending bytes. Bit 63 is the parity.
 _COUNT, _BYTES = 20, 21
+_MAX_COUNT = (1 << _COUNT) - 1
 _PHASE = np.uint64(63)
 _ONE = np.ones((1, 1), np.uint32)
 #: Weight of a poll towards the spin limit: see `Schedule`.
@@ -150,6 +151,9 @@ def _bind_init(instruction: Instruction) -> Step:
     place = _make_mbarrier_reader(instruction, instruction.operands[0])
 
     def init(chunk: Chunk, count: Array) -> list[Array]:
+        active_counts = spread(count, chunk.shape)[spread(chunk.active, chunk.shape)]
+        for number in active_counts[(active_counts == 0) | (active_counts > _MAX_COUNT)].tolist()[:1]:
+            raise unsupported(instruction, f"the count is {number}; allowed are 1 to {_MAX_COUNT}")
         word = count.astype(np.uint64) | count.astype(np.uint64) << np.uint64(_COUNT)  # pending and expected
         chunk.shared.store(place(chunk), 8, [word], chunk.active, chunk.make_reporter())
         return []

@@ -185,7 +185,10 @@ class BulkCopy:
         return self._chunk.shared.view_bytes(row, offset, self._numbers["size"], self._report, is_written=False).copy()
 
     def store_shared(self, data: Array) -> None:
-        """Store bytes in the destination block, or in each block of a multicast, and signal the mbarriers."""
+        """Store bytes in the destination block, or in each block of a multicast, and signal any mbarriers.
+
+        A reduction combines the bytes with those in memory.
+        """
         shared, numbers = self._chunk.shared, self._numbers
         rows = [shared.find_owner(self._row, numbers["to"], self._report)[0]]
         if "ranks" in numbers:

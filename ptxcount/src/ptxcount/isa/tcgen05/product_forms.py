@@ -85,8 +85,8 @@ class ProductForm(NamedTuple):
 
 def _check_modifiers(instruction: Instruction) -> None:
     if "ashift" in instruction.modifiers:
-        problem = ".ashift: the PTX ISA does not tell if the product reads the rows before or after their shift"
-        raise unsupported(instruction, problem)
+        problem = "the PTX ISA does not tell if a product with .ashift reads the rows before or after their shift"
+        raise unsupported(instruction, f"{problem}; remove .ashift")
     checked = [name for name in instruction.modifiers if not name.startswith("collector::")]
     expect_modifiers(instruction, checked, _OPTIONS)
 

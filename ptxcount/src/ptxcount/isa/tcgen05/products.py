@@ -114,8 +114,9 @@ class _Product:
         self._idesc, self._column_mask, self._stored_k = idesc, mask, idesc.k // (2 if form.is_sparse else 1)
         self._path = DATA_PATHS[idesc.rows, form.group_size, form.is_stationary]
         if form.is_sparse and self._path.rows != 128 and not form.is_stationary:
-            problem = "the text of the PTX ISA does not specify where its metadata lies"
-            raise unsupported(chunk.instruction, f"a sparse product with {self._path.rows} rows in a block: {problem}")
+            given = f"it is a sparse product with {self._path.rows} rows in a block"
+            problem = "the PTX ISA does not specify where its metadata lies; use 128 rows"
+            raise unsupported(chunk.instruction, f"{given}; {problem}")
         if idesc.k == LONG and not form.block:
             text = "K is 96 (bit 31 of the instruction descriptor); use .block16 or .block32 instead of .scale_vec"
             raise unsupported(chunk.instruction, text)

@@ -185,6 +185,16 @@ class _Form(NamedTuple):
             types[1:3] = (PADDED if name == "e2m1" else name for name in types[1:3])
         return cls(shape, types, names, is_sparse, is_scaled)
 
+    def parse_matrices(self, instruction: Instruction) -> list[RegisterMatrix]:
+        """Parse the operands d, a, b and c; a sparse A stores half of its columns."""
+        stored = self.shape._replace(k=self.shape.k // 2) if self.is_sparse else self.shape
+        shapes, orders = (self.shape, stored, self.shape, self.shape), _parse_orders(instruction, self.shape)
+        roles = zip("dabc", instruction.operands[:4], shapes, self.types, (False, *orders, False), strict=True)
+        return [
+            RegisterMatrix.parse(instruction, operand, role, shape, element, transposed=transposed)
+            for role, operand, shape, element, transposed in roles
+        ]
+
 
 @binds("mma", "wmma")
 def _bind_product(instruction: Instruction) -> Step | None:
@@ -194,20 +204,19 @@ def _bind_product(instruction: Instruction) -> Step | None:
     """
     if instruction.opcode == "wmma" and "mma" not in instruction.modifiers:
         return None
-    shape, (d_type, a_type, b_type, c_type), names, is_sparse, is_scaled = _Form.parse(instruction)
-    a_transposed, b_transposed = _parse_orders(instruction, shape)
-    first_scale = 6 if is_sparse else 4
-    expect_count(instruction, first_scale + (4 if is_scaled else 0))
-    d, a, b, c, *rest = instruction.operands
-    stored = shape._replace(k=shape.k // 2) if is_sparse else shape
-    target = RegisterMatrix.parse(instruction, d, "d", shape, d_type)
-    sources = (
-        RegisterMatrix.parse(instruction, a, "a", stored, a_type, transposed=a_transposed),
-        RegisterMatrix.parse(instruction, b, "b", shape, b_type, transposed=b_transposed),
-        RegisterMatrix.parse(instruction, c, "c", shape, c_type),
-    )
-    metadata = Metadata.locate(instruction, shape.k, ELEMENTS[a_type].bits, rest[1]) if is_sparse else None
-    scales = _BlockScales.parse(instruction, instruction.operands[first_scale:]) if is_scaled else None
+    form = _Form.parse(instruction)
+    first_scale = 6 if form.is_sparse else 4
+    expect_count(instruction, first_scale + (4 if form.is_scaled else 0))
+    target, *sources = form.parse_matrices(instruction)
+    reads = [read for source in sources for read in source.typed_registers]
+    metadata = scales = None
+    if form.is_sparse:
+        words, selector = instruction.operands[4:6]
+        metadata = Metadata.locate(instruction, form.shape.k, ELEMENTS[form.types[1]].bits, selector)
+        reads.append((words, TYPES["b32"]))
+    if form.is_scaled:
+        scales = _BlockScales.parse(instruction, instruction.operands[first_scale:])
+        reads += scales.operands
 
     def multiply(chunk: Chunk, *values: Array) -> list[Array]:
         remaining = iter(values)
@@ -216,9 +225,7 @@ def _bind_product(instruction: Instruction) -> Step | None:
             a = metadata.expand(chunk, a, reshape_to_lanes(chunk, next(remaining)))
         if scales:
             a, b = scales.scale_factors(chunk, a, b, [*remaining])
-        return target.encode_numbers(chunk, _add_products(a, b, c, d_type, names), saturate="satfinite" in names)
+        total = _add_products(a, b, c, form.types[0], form.names)
+        return target.encode_numbers(chunk, total, saturate="satfinite" in form.names)
 
-    reads = [read for source in sources for read in source.typed_registers]
-    reads += [(rest[0], TYPES["b32"])] if is_sparse else []
-    reads += scales.operands if scales else []
     return make_step(instruction, target.typed_registers, reads, multiply)

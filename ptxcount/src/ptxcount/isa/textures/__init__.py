@@ -154,7 +154,7 @@ class Texture(Surface):
     normalized : bool
         Whether coordinates are in [0, 1).
     fractions : bool
-        Whether integers are read as floats in [0, 1] or [-1, 1].
+        Whether integers of 8 or 16 bits are read as floats in [0, 1] or [-1, 1].
     """
 
     filter: str = FILTERS[0]
@@ -170,6 +170,9 @@ class Texture(Surface):
         if self.address in ("wrap", "mirror") and not self.normalized:
             remedy = "set normalized=True, or use clamp or border"
             raise LaunchError(f"address {self.address!r} needs normalized coordinates; {remedy}")
+        if self.fractions and self.array.dtype.kind != "f" and self.array.dtype.itemsize > 2:
+            remedy = "pass integers of 8 or 16 bits, or floats"
+            raise LaunchError(f"fractions do not exist for {self.array.dtype}; {remedy}")
         if self.filter == "linear" and self.array.dtype.kind != "f" and not self.fractions:
             remedy = "pass floats, or set fractions=True (normalized-float read mode)"
             raise LaunchError(f"filter 'linear' needs floats, not {self.array.dtype}; {remedy}")
