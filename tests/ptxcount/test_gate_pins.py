@@ -78,6 +78,10 @@ def test_source_outside_of_the_folder_has_declaration_and_limits(repository: Rep
     (pinned_lines,) = json.loads((folder / "ptxcount.lock").read_text())["launches"].values()
     (line,) = [line for line, counts in pinned_lines.items() if "stack frame bytes" in counts]
     assert line == "scale.cu: __global__ void scale(T* out, const T* in, int n) {"
+    swaps = ("T* out, const T* in", "T* in, const T* out"), ("out[i]", "in[i]"), ("2 * in[", "2 * out[")
+    repository.write_kernel(2, *swaps)
+    code, lines = repository.run("check", "in")  # the PTX is the same, but the cached counts must not be used
+    assert (code, "the kernel's order is in, out, n" in lines[0]) == (2, True)
 
 
 def test_failing_launch_keeps_its_counts(repository: Repository) -> None:
