@@ -71,13 +71,18 @@ def test_source_outside_of_the_folder_has_declaration_and_limits(repository: Rep
     (folder / "empty.h").write_text("")
     (folder / "ptxcount.toml").write_text(LAUNCH.replace('"scale.cu"', '"../scale.cu"'))
     limited = ("* STRIDE];", "* STRIDE];  // ptxcount: sectors <= 7")
-    repository.write_kernel(2, ("namespace", '#include "in/empty.h"\nnamespace'), limited)
+    edits = [("namespace", '#include "in/empty.h"\nnamespace'), limited]
+    repository.write_kernel(2, *edits)
     assert repository.run("pin", "in")[0] == 0
     code, (finding,) = repository.run("check", "in")
     assert (code, "scale.cu:7: error: PC002 sectors per request are 8; at most 7" in finding) == (1, True)
     (pinned_lines,) = json.loads((folder / "ptxcount.lock").read_text())["launches"].values()
     (line,) = [line for line, counts in pinned_lines.items() if "stack frame bytes" in counts]
     assert line == "scale.cu: __global__ void scale(T* out, const T* in, int n) {"
+    edits += [("T* out, const T* in", "T* in, const T* out"), ("out[i]", "in[i]"), ("2 * in[", "2 * out[")]
+    repository.write_kernel(2, *edits)
+    code, lines = repository.run("check", "in")  # the PTX is the same, but the cached counts must not be used
+    assert (code, "the kernel's order is in, out, n" in lines[0]) == (2, True)
 
 
 def test_failing_launch_keeps_its_counts(repository: Repository) -> None:

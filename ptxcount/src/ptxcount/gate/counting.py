@@ -125,7 +125,7 @@ def _count_launch(launch: Launch) -> LaunchCounts:
     recipe = _make_recipe(launch)
     compilation, name = _compile_once(recipe)
     files = list_files(launch)
-    declared_names = [_read_declarations(launch.folder / file).names for file in files]
+    declared_names = [_read_declarations(launch.folder / file).names for file in (launch.file, *files)]
     cached = count_cache.load_or_count(
         launch, compilation.ptx, declared_names, lambda: _import_compute().compute_counts(launch, compilation, name)
     )
