@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports; most of what is installed is never imported.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
-# The checkout itself, by the setuptools that is there.
+# The checkout itself, by the setuptools that is there. It imports what other packages install, so it comes after them.
 CHECKOUT := $(PIP) --no-index --no-deps --no-build-isolation --editable . --editable ./ptxcount --editable ./kernelwatch
 # A run's processes import the same: without bytecode each of them compiles all of it.
 unexport PYTHONDONTWRITEBYTECODE
@@ -37,7 +37,8 @@ COMMITS ?= 20
 $(VENV)/installed: pyproject.toml ptxcount/pyproject.toml kernelwatch/pyproject.toml requirements/asv.txt requirements/environment.txt requirements/gpu.txt requirements/nvcc.txt
 	$(BIN)/python -m pip install --quiet --no-index pip 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
 	printf '%s\n' '$(PIP) -r requirements/environment.txt -r requirements/asv.txt' \
-	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77" && $(CHECKOUT)' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
+	  '$(PIP) $(NVCC_WHEEL) "setuptools>=77"' | xargs --delimiter='\n' --max-procs=2 -n 1 sh -c
+	$(CHECKOUT)
 	if $(BIN)/python -c 'import ctypes; ctypes.CDLL("libcuda.so.1")' 2>/dev/null; then \
 	  $(BIN)/kernelwatch pycuda-wheel && $(PIP) -r requirements/gpu.txt; fi
 	touch $@
