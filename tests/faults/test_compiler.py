@@ -99,7 +99,7 @@ def test_pycuda_calls_nvcc_with_a_time_limit(fake: Path, monkeypatch: pytest.Mon
         monkeypatch.setitem(sys.modules, f"pycuda{name}", module)
     monkeypatch.setitem(sys.modules, "pytools", SimpleNamespace(prefork=prefork))
     with pytest.raises(CompileError, match=r"^nvcc took longer than 1 s: "):
-        nvcc_call.compile_with_pycuda(fake, "ptx", (), "sm_90", "")
+        nvcc_call.compile_with_pycuda(fake, (), "sm_90", "")
     assert prefork.forker is forker
 
 

@@ -25,6 +25,7 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
         ("stride_copy", "complex128", "-Xptxas -O3", "sm_80"),
         ("transpose_read_write_coalesced", "int8", "-Xptxas -O0", "sm_90"),
         ("transpose_write_coalesced", "float16", "-Xptxas -dlcm=cg", "sm_100"),
+        ("offset_copy", "float64", "-use_fast_math -Xptxas --warn-on-spills", "sm_90a"),
     ],
 )
 def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def _list_inputs() -> dict[str, tuple[str, tuple[str, ...]]]:
 @pytest.mark.pycuda
 @pytest.mark.parametrize(("text", "options"), _list_inputs().values(), ids=_list_inputs())
 def test_pycuda_and_nvcc_agree(text: str, options: tuple[str, ...]) -> None:
-    arguments: Any = (nvcc.find_nvcc(), "ptx", options, "sm_90", text)
+    arguments: Any = (nvcc.find_nvcc(), options, "sm_90", text)
     with_pycuda, with_nvcc = nvcc_call.compile_with_pycuda(*arguments), nvcc_call.compile_with_nvcc(*arguments)
     assert with_pycuda.data == with_nvcc.data
     assert resources.extract_remarks(with_pycuda.messages) == resources.extract_remarks(with_nvcc.messages) == ""
@@ -177,13 +178,7 @@ def test_pycuda_and_nvcc_agree(text: str, options: tuple[str, ...]) -> None:
 
 @pytest.mark.pycuda
 def test_installed_pycuda_compiles_ptx(monkeypatch: pytest.MonkeyPatch, empty_cache: object) -> None:
-    directly = nvcc_call.compile_with_nvcc
-
-    def assemble(nvcc: Path, target: str, *how: Any) -> NvccOutput:
-        assert target == "cubin"
-        return directly(nvcc, target, *how)
-
-    monkeypatch.setattr(nvcc_call, "compile_with_nvcc", assemble)
+    monkeypatch.setattr(nvcc_call, "compile_with_nvcc", pytest.fail)
     assert KERNELS["offset_copy"].compile_cubin("float32", arch="sm_90").data
     assert KERNELS["offset_copy"].compile_ptx("float32", arch="sm_90")
 

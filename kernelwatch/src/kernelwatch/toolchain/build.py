@@ -2,14 +2,15 @@
 
 The two steps of nvcc are separate, because compiling to PTX takes nine tenths of the time. The PTX is the same for all
 options of ptxas, and for all kernels of a source that are not templates. It is compiled with source lines, which are
-dropped for machine code. PyCUDA compiles CUDA C++ if it can be imported, else nvcc; nvcc assembles the PTX.
+dropped for machine code. PyCUDA compiles CUDA C++ if it can be imported, else nvcc; ptxas assembles the PTX.
 """
 
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def compile_to_ptx(
     has_lines = _MAY_ADD_LINES.search(" ".join([*options, *nvcc.environment_options()])) is not None
     options = options if has_lines else (*options, LINE_OPTION)
     words = (*options, *(f"-I{folder}" for folder in folders))
-    ptx = _compile_cached("ptx", text, words, arch, name, (*options, *included_texts)).data.decode()
+    compile_text = nvcc_call.compile_with_pycuda if nvcc_call.can_import_pycuda() else nvcc_call.compile_with_nvcc
+    ptx = _compile_cached(compile_text, text, words, arch, name, ("ptx", *options, *included_texts)).data.decode()
     return _rename_file(ptx, name) if has_lines else _SOURCE_LINES.sub("", ptx)
 
 
@@ -86,8 +88,8 @@ def assemble_cubin(text: str, entry: str, options: Sequence[str], *, arch: str, 
     `options` may also have options of ptxas.
     """
     # The cubin has only this kernel, so that its digest depends on nothing else. ptxas reports the resources.
-    words = (*options, "-e", entry, "-Xptxas", "-v")
-    compiled = _compile_cached("cubin", text, words, arch, name, words)
+    assemble, words = partial(nvcc_call.assemble_with_ptxas, entry), (*options, "-Xptxas", "-v")
+    compiled = _compile_cached(assemble, text, words, arch, name, ("cubin", entry, *words))
     return Cubin(entry, compiled.data, resources.parse_resources(compiled.messages, entry))
 
 
@@ -114,21 +116,24 @@ def keep_ptxas_options(options: Sequence[str]) -> Iterator[str]:
 
 
 def _compile_cached(
-    target: str, text: str, options: Sequence[str], arch: str, name: str, key_parts: Sequence[str]
+    compile_text: Callable[[Path, Sequence[str], str, str], nvcc_call.NvccOutput],
+    text: str,
+    options: Sequence[str],
+    arch: str,
+    name: str,
+    key_parts: Sequence[str],
 ) -> nvcc_call.NvccOutput:
-    """Return nvcc's output for `target`, "ptx" or "cubin".
+    """Return `compile_text(nvcc, options, arch, text)`, from the cache if possible.
 
-    The cache's key has the text, target, arch, compiler and `key_parts`. So `key_parts` must have the options, and the
-    texts of included files. nvcc's warnings are issued as CompilerWarning, also for cached outputs.
+    The cache's key has the text, arch, compiler and `key_parts`. So `key_parts` must have the kind of output, the
+    options, and the texts of included files. nvcc's warnings are issued as CompilerWarning, also for cached outputs.
     """
     if not (isinstance(arch, str) and re.fullmatch(r"sm_\d+[af]?", arch)):
         raise CompileError(f"arch {arch!r} is not an architecture; give one that nvcc knows, for example 'sm_90'")
-    is_through_pycuda = target == "ptx" and nvcc_call.can_import_pycuda()
-    call_nvcc = nvcc_call.compile_with_pycuda if is_through_pycuda else nvcc_call.compile_with_nvcc
     try:
         compiled = cache.lookup(
-            cache.make_key(text, target, *key_parts, arch, *compiler_identity()),
-            lambda: call_nvcc(nvcc.find_nvcc(), target, options, arch, text),
+            cache.make_key(text, *key_parts, arch, *compiler_identity()),
+            lambda: compile_text(nvcc.find_nvcc(), options, arch, text),
         )
     except CompileError as error:
         raise CompileError(_rename_file(str(error), name)) from None

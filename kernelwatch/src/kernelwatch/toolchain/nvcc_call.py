@@ -1,4 +1,4 @@
-"""Call nvcc through PyCUDA, or directly, for cubins or if PyCUDA cannot be imported. Both give the same PTX."""
+"""Call nvcc through PyCUDA, or directly if PyCUDA cannot be imported, and ptxas. Both ways give the same PTX."""
 
 import ctypes
 import re
@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kernelwatch.errors import CompileError
-from kernelwatch.toolchain.nvcc import run_nvcc
+from kernelwatch.toolchain.nvcc import environment_options, run_nvcc
 
 #: ptxas' error for PTX of a newer release, as recent Triton writes it. CUDA 13.N has PTX 9.N.
 _NEWER_PTX = re.compile(r"Unsupported \.version 9\.(\d+); current version is '[\d.]+'")
@@ -55,8 +55,8 @@ def can_import_pycuda() -> bool:
     return find_pycuda_problem() is None
 
 
-def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
-    """Compile CUDA C++ with `pycuda.compiler.compile`. Raises CompileError with nvcc's messages."""
+def compile_with_pycuda(nvcc: Path, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+    """Compile CUDA C++ to PTX with `pycuda.compiler.compile`. Raises CompileError with nvcc's messages."""
     import pycuda.compiler  # noqa: PLC0415 -- may be missing
     import pycuda.driver  # noqa: PLC0415 -- comes with it
     from pytools import prefork  # noqa: PLC0415 -- comes with PyCUDA
@@ -65,12 +65,12 @@ def compile_with_pycuda(nvcc: Path, target: str, options: Sequence[str], arch: s
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
         try:
-            arguments = {"options": list(options), "arch": arch, "target": target, "nvcc": str(nvcc)}
+            arguments = {"options": list(options), "arch": arch, "target": "ptx", "nvcc": str(nvcc)}
             data = pycuda.compiler.compile(text, **arguments, no_extern_c=True, cache_dir=False)
         except pycuda.driver.CompileError as error:
             raise _make_failure(error.command_line, f"{error.stdout or ''}{error.stderr or ''}") from None
         except (FileNotFoundError, UnboundLocalError):  # PyCUDA 2026.1 tries to read the missing output
-            raise _make_no_output([str(nvcc), f"--{target}", *options, "-arch", arch, "kernel.cu"]) from None
+            raise _make_no_output([str(nvcc), "--ptx", *options, "-arch", arch, "kernel.cu"]) from None
         finally:
             prefork.forker = forker
     return NvccOutput(data, "\n".join(str(warning.message) for warning in recorded))
@@ -88,21 +88,48 @@ class _TimedForker:
         return done.returncode, done.stdout, b"exit code %d" % done.returncode if is_silent else done.stderr
 
 
-def compile_with_nvcc(nvcc: Path, target: str, options: Sequence[str], arch: str, text: str) -> NvccOutput:
-    """Compile CUDA C++ to PTX, or PTX to a cubin, with nvcc. Raises CompileError with nvcc's messages."""
+def compile_with_nvcc(nvcc: Path, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+    """Compile CUDA C++ to PTX with nvcc. Raises CompileError with nvcc's messages."""
+    # kernel.cu is PyCUDA's file name, too; nvcc may write it into its output.
+    command = [str(nvcc), "--ptx", *options, "-arch", arch, "kernel.cu"]
+    return _run_command(command, command, text, "kernel.ptx")
+
+
+def assemble_with_ptxas(entry: str, nvcc: Path, options: Sequence[str], arch: str, text: str) -> NvccOutput:
+    """Assemble the kernel `entry` of PTX to a cubin as nvcc would. Raises CompileError with the messages."""
+    command = str(nvcc), "--cubin", *options, "-arch", arch, "kernel.ptx"
+    ptxas_command = command if environment_options() else _find_ptxas_command(command)
+    return _run_command([*ptxas_command, "-e", entry], [*command, "-e", entry], text, "kernel.cubin")
+
+
+@lru_cache
+def _find_ptxas_command(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the ptxas command that nvcc's dry run of a command shows; the command itself if there are other steps.
+
+    nvcc's own work takes a quarter of the time of a small kernel.
+    """
+    ptxas = Path(command[0]).with_name("ptxas")
     with tempfile.TemporaryDirectory() as folder:
-        # kernel.cu is PyCUDA's file name, too; nvcc may write it into its output.
-        name = "kernel.cu" if target == "ptx" else "kernel.ptx"
-        Path(folder, name).write_text(text, encoding="utf-8")
-        command = [str(nvcc), f"--{target}", *options, "-arch", arch, name]
+        lines = run_nvcc([*command, "--dryrun"], folder).stderr.decode("utf-8", "replace").splitlines()
+    # The other lines are assignments, such as "#$ TOP=/usr/local/cuda".
+    steps = [line.removeprefix("#$ ") for line in lines if not re.match(r"#\$ \w+=", line)]
+    is_single = len(steps) == 1 and steps[0].startswith("ptxas ") and ptxas.is_file()
+    return (str(ptxas), *shlex.split(steps[0])[1:]) if is_single else command
+
+
+def _run_command(command: Sequence[str], nvcc_command: Sequence[str], text: str, output: str) -> NvccOutput:
+    """Return the file `output` that a command writes for `text` in an empty folder; errors show `nvcc_command`."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = "kernel.cu" if output == "kernel.ptx" else "kernel.ptx"
+        Path(folder, source).write_text(text, encoding="utf-8")
         done = run_nvcc(command, folder)
         messages = (done.stdout + done.stderr).decode("utf-8", "replace")
         if done.returncode != 0:
-            raise _make_failure(command, messages or f"exit code {done.returncode}")
-        output = Path(folder, f"kernel.{target}")
-        if not output.exists():
-            raise _make_no_output(command)
-        return NvccOutput(output.read_bytes(), messages)
+            raise _make_failure(nvcc_command, messages or f"exit code {done.returncode}")
+        path = Path(folder, output)
+        if not path.exists():
+            raise _make_no_output(nvcc_command)
+        return NvccOutput(path.read_bytes(), messages)
 
 
 def _make_failure(command: Sequence[str], text: str) -> CompileError:
