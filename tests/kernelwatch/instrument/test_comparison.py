@@ -17,6 +17,7 @@ from kernelwatch.instrument.session import Session
 from kernelwatch.instrument.timed_job import TimedJob
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
 from kernelwatch.kernel import Launch
+from kernelwatch.kernel.arguments import to_dtype
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import measure_launch
 from tests.wrong_kernels import WRITING, WRONG
@@ -166,7 +167,7 @@ def test_float16_tolerance_is_in_ulps(actual: float, expected: float, ulp: float
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_tolerance_of_the_largest_value_is_finite(dtype: str) -> None:
     """No finite value is above the largest, so the distance to the value below it is the unit in the last place."""
-    infinity, zero = np.array([np.inf, 0.0], dtype)
+    infinity, zero = np.array([np.inf, 0.0], to_dtype(dtype))
     largest = np.nextafter(infinity, zero)
     second = np.nextafter(largest, zero)
     third = np.nextafter(second, zero)

@@ -18,7 +18,7 @@ from kernelwatch.instrument.buffers import Rotation
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.instrument.job_messages import DeviceArray
 from kernelwatch.kernel import Launch, geometry
-from kernelwatch.kernel.arguments import ArrayArgument
+from kernelwatch.kernel.arguments import ArrayArgument, to_dtype
 from tests.fake_cuda import FakeGpu
 from tests.on_fake_gpu import FACTS
 from tests.own_kernels import CASES
@@ -38,7 +38,7 @@ def test_input_repeats_the_random_block(start: int, length: int) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex128", "bfloat16"])
 def test_inputs_have_exact_sums_and_products(dtype: str) -> None:
     """Inputs are finite and symmetric, and have LEVELS values. Products are exact in float32 and float64."""
-    kind = np.dtype(dtype)
+    kind = to_dtype(dtype)
     block = inputs.input_block(dtype)[: 16 * 6000].view(kind)
     cpu = [inputs.make_counter_input((40, 150), dtype, place, is_exact=True).reshape(-1) for place in (0, 1)]
     assert not np.array_equal(cpu[0], cpu[1])

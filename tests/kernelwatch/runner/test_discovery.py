@@ -84,8 +84,8 @@ def test_benchmarks_import_no_package(path: Path) -> None:
     assert not [name for name in imported if name.partition(".")[0] == "gpu_kernels"]
 
 
-#: A program that fails if an import starts a process, or loads CUDA without need. It also fails if benchmark classes
-#: import asv: asv 0.6.1 has a module that hides Python's `statistics` in its processes.
+#: A program that fails if an import starts a process, or loads CUDA or ml_dtypes, whose import is slow, without need.
+#: It also fails if benchmark classes import asv: asv 0.6.1 has a module that hides Python's `statistics`.
 _WATCHED = """
 import sys
 def watch(event, args):
@@ -97,6 +97,9 @@ import benchmarks.suite, kernelwatch.runner.commit_worker
 assert not [name for name in sys.modules if name.partition(".")[0] == "asv"]
 import {modules}
 assert not [name for name in sys.modules if name.startswith(("pycuda", "cuda.bindings"))] or {driver}
+from kernelwatch.kernel.arguments import to_dtype
+assert "ml_dtypes" not in sys.modules
+assert [to_dtype(name).itemsize for name in ("bfloat16", "float8_e5m2")] == [2, 1]
 """
 
 

@@ -19,6 +19,7 @@ from kernelwatch.instrument.graph_replay import run_once
 from kernelwatch.instrument.inputs import Bytes
 from kernelwatch.instrument.job_messages import DeviceArray, Job
 from kernelwatch.instrument.tolerance import UlpTolerance, WrongOutputError
+from kernelwatch.kernel.arguments import to_dtype
 
 #: Bytes to upload and compare at a time, if the reference is not stored on the device.
 _PIECE_BYTES = 64 << 20
@@ -188,7 +189,7 @@ class _OutputComparison:
         actual, expected = self._read_bytes(array, piece, word, word + helper_kernels.WIDTH)
         byte = word + int(np.flatnonzero(actual != expected)[0])
         # The element, or the part of it that lies in the same repetition of the expected bytes.
-        repetition, itemsize = byte - byte % piece.pitch, np.dtype(array.dtype).itemsize
+        repetition, itemsize = byte - byte % piece.pitch, to_dtype(array.dtype).itemsize
         element = byte - (piece.start + byte) % self._rotation.set_pitch(array) % itemsize
         begin, end = max(element, repetition), min(element + itemsize, repetition + piece.length)
         actual, expected = self._read_bytes(array, piece, begin, end)
@@ -214,7 +215,7 @@ class _OutputComparison:
         message = f"{self._job.name}, buffer {index}: wrote to {array.name}"
         if distance >= 0:
             return WrongOutputError(f"{message}, past its end; the first wrong byte is {distance} bytes after the end")
-        index_in_array = [int(axis) for axis in np.unravel_index(byte // np.dtype(array.dtype).itemsize, array.shape)]
+        index_in_array = [int(axis) for axis in np.unravel_index(byte // to_dtype(array.dtype).itemsize, array.shape)]
         if array.is_written:
             return WrongOutputError(tolerance.format_difference(name, index_in_array, actual, expected))
         values = f"{actual.hex()}, it was {expected.hex()} (bytes in memory order)"

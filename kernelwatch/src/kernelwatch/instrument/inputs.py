@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from kernelwatch.errors import ArgumentError
 from kernelwatch.instrument import parallel_copy
 from kernelwatch.kernel import expressions
-from kernelwatch.kernel.arguments import ArrayArgument
+from kernelwatch.kernel.arguments import ArrayArgument, to_dtype
 from ptxcount.util import host_memory
 
 Bytes = NDArray[np.uint8]
@@ -47,7 +47,7 @@ def input_block(exact_dtype: str | None = None) -> Bytes:
 
 
 def _component_dtype(dtype: DTypeLike) -> np.dtype[Any]:
-    element = np.dtype(dtype)
+    element = to_dtype(dtype)
     return np.dtype(f"f{element.itemsize // 2}") if element.kind == "c" else element
 
 
@@ -99,7 +99,7 @@ def make_counter_input(shape: tuple[int, ...], dtype: DTypeLike, ordinal: int, *
     or 8 bytes, at most as large as an element. So elements of 4, 8 or 16 bytes differ from each other. Two inputs of a
     launch differ, unless they have one element, are exact with at most a few hundred, or are bytes 128 inputs apart.
     """
-    element, step = np.dtype(dtype), 2654435761 + 2 * ordinal
+    element, step = to_dtype(dtype), 2654435761 + 2 * ordinal
     nbytes = math.prod(shape) * element.itemsize
     if is_exact:
         hashed = host_memory.make_range(nbytes // _component_dtype(element).itemsize, np.uint32, step=step)

@@ -10,11 +10,10 @@ import math
 from typing import Literal
 
 import msgspec
-import numpy as np
 
 from kernelwatch.instrument import inputs
 from kernelwatch.instrument.inputs import Bytes
-from kernelwatch.kernel.arguments import Direction
+from kernelwatch.kernel.arguments import Direction, to_dtype
 from kernelwatch.kernel.geometry import Extent
 
 
@@ -38,7 +37,7 @@ class DeviceArray(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def nbytes(self) -> int:
         """The bytes of the array."""
-        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        return math.prod(self.shape) * to_dtype(self.dtype).itemsize
 
     @property
     def is_written(self) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kernelwatch.instrument.inputs import POISON
 from kernelwatch.kernel import Array
+from kernelwatch.kernel.arguments import to_dtype
 
 #: Function that reads an output or its guard. Its arguments are the index of the first byte, and the array to fill.
 ReadOutput = Callable[[int, Array], None]
@@ -53,7 +54,7 @@ def check_within_tolerance(
     WrongOutputError
         An element is outside the tolerance, or the kernel wrote past the end of the output.
     """
-    itemsize, flat = np.dtype(tolerance.dtype).itemsize, expected.reshape(-1)
+    itemsize, flat = to_dtype(tolerance.dtype).itemsize, expected.reshape(-1)
     for first in range(0, len(flat), _CHUNK_ELEMENTS):
         part = flat[first : first + _CHUNK_ELEMENTS]
         raw = np.empty(len(part) * itemsize, np.uint8)
