@@ -58,9 +58,8 @@ def test_ptx_is_that_of_nvcc_with_the_same_options(
 ) -> None:
     """With lines, nvcc writes the names of inlined functions, and a label at the end of libdevice's functions."""
     text = """
-    #include <cuda/std/cmath>
     __device__ __noinline__ float halve(float x) { return x / 2; }
-    __device__ __forceinline__ double raise(double x) { return cuda::std::pow(x, 1.5); }
+    __device__ __forceinline__ double raise(double x) { return pow(x, 1.5); }
     template <typename T> __global__ void raise_halves(T *x) { x[threadIdx.x] = raise(halve(x[threadIdx.x])); }
     template __global__ void raise_halves<float>(float *);
     template __global__ void raise_halves<double>(double *);
