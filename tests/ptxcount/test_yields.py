@@ -64,6 +64,20 @@ def test_branches_of_a_loop_share_searches(name: str, label: str, most: int, mon
     assert 0 < searches < most
 
 
+def test_nested_loops_with_two_branches_back_stay_contiguous() -> None:
+    text = ""
+    for k in range(3):
+        first = f"L{k}: setp.eq.u32 %p1, %r2, {k}; @%p1 bra M{k}; add.u32 %r2, %r2, 1; bra L{k};"
+        last = f"setp.eq.u32 %p2, %r2, {k}; @%p2 bra E{k}; add.u32 %r2, %r2, 1; bra L{k};"
+        text = f"{first}\nM{k}: {text}{last}\nE{k}: "
+    kernel = prepare_executable(parse(module(text, 0)), "snippet")
+    loops = find_paths(kernel.entry.instructions, kernel.flow).dominators.loops
+    assert len(loops) == 3
+    for head, loop in loops.items():
+        ranks = sorted(kernel.order.rank[block] for block in loop)
+        assert ranks == [*range(kernel.order.rank[head], kernel.order.rank[head] + len(loop))]
+
+
 def test_predicated_return_is_no_end() -> None:
     text = module("bra L;\nL: @%p1 ret;\nM: mov.u32 %r1, 0;\nbra N;\nN: bra O;\nO:", 0)
     kernel = prepare_executable(parse(text), "snippet")

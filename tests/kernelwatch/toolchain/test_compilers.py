@@ -25,7 +25,7 @@ from kernelwatch.toolchain.nvcc_call import NvccOutput
         ("stride_copy", "complex128", "-Xptxas -O3", "sm_80"),
         ("transpose_read_write_coalesced", "int8", "-Xptxas -O0", "sm_90"),
         ("transpose_write_coalesced", "float16", "-Xptxas -dlcm=cg", "sm_100"),
-        ("offset_copy", "float64", "-use_fast_math -Xptxas --warn-on-spills", "sm_90a"),
+        ("offset_copy", "float64", "-use_fast_math --threads 2 -Xptxas --warn-on-spills", "sm_90a"),
     ],
 )
 def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arch: str, tmp_path: Path) -> None:
@@ -43,6 +43,19 @@ def test_two_steps_equal_one_call_of_nvcc(name: str, dtype: str, flags: str, arc
     assert compiled == build.Cubin(name, data, resources.parse_resources(messages, name))
     from_library, from_nvcc = kernel.compile_ptx(dtype, flags, arch=arch), call_nvcc("ptx", "-lineinfo")[0].decode()
     assert from_library == from_nvcc.replace(str(tmp_path / "kernel.cu"), kernel.file)
+
+
+def test_wrapper_script_selects_the_ptxas_of_nvcc(tmp_path: Path) -> None:
+    scripts = {"nvcc": f'exec {nvcc.find_nvcc()} "$@"', "ptxas": "exit 1"}
+    for name, command in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    ptx = KERNELS["offset_copy"].compile_ptx("float32", arch="sm_90")
+    directly, through_script = (
+        nvcc_call.assemble_with_ptxas("offset_copy", path, (), "sm_90", ptx)
+        for path in (nvcc.find_nvcc(), tmp_path / "nvcc")
+    )
+    assert through_script == directly
 
 
 @pytest.mark.parametrize(

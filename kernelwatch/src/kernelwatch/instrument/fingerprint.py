@@ -26,7 +26,7 @@ from ptxcount.ptx.parser import list_essential_tokens
 VERSION = "1"
 
 #: Version of ptxcount's counting rules. Raise it with each change of ptxcount that may change a count but not a time.
-_COUNTING_VERSION = 15
+_COUNTING_VERSION = 16
 
 #: Number of hexadecimal digits. The probability that two of a million fingerprints are equal is 3e-8.
 DIGITS = 16

@@ -3,6 +3,7 @@
 import ctypes
 import re
 import shlex
+import shutil
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -108,13 +109,15 @@ def _find_ptxas_command(command: tuple[str, ...]) -> tuple[str, ...]:
 
     nvcc's own work takes a quarter of the time of a small kernel.
     """
-    ptxas = Path(command[0]).with_name("ptxas")
     with tempfile.TemporaryDirectory() as folder:
-        lines = run_nvcc([*command, "--dryrun"], folder).stderr.decode("utf-8", "replace").splitlines()
+        text = run_nvcc([*command, "--dryrun"], folder).stderr.decode("utf-8", "replace")
+    path = re.search(r"^#\$ PATH=(.*)", text, re.MULTILINE)
+    ptxas = shutil.which("ptxas", path=path and path[1])
     # The other lines are assignments, such as "#$ TOP=/usr/local/cuda".
-    steps = [line.removeprefix("#$ ") for line in lines if not re.match(r"#\$ \w+=", line)]
-    is_single = len(steps) == 1 and steps[0].startswith("ptxas ") and ptxas.is_file()
-    return (str(ptxas), *shlex.split(steps[0])[1:]) if is_single else command
+    steps = [line for line in text.splitlines() if not re.match(r"#\$ \w+=", line)]
+    # With --threads, a redirection follows the output's name.
+    is_ptxas_alone = len(steps) == 1 and re.fullmatch(r'#\$ ptxas .* -o "kernel\.cubin" *', steps[0])
+    return (ptxas, *shlex.split(steps[0])[2:]) if ptxas and is_ptxas_alone else command
 
 
 def _run_command(command: Sequence[str], nvcc_command: Sequence[str], text: str, output: str) -> NvccOutput:

@@ -69,8 +69,8 @@ def _nest_loops(paths: Paths) -> list[int]:
             if any(instruction.opcode in _KEPT for index in body for instruction in paths.blocks[index]):
                 break
             depths |= dict.fromkeys(body - depths.keys(), depth)
-        ordered = sorted(loop, key=lambda index: (depths.get(index, len(loop)), paths.rank[index]))
-        for index, rank in zip(ordered, sorted(paths.rank[index] for index in loop), strict=True):
+        ordered = sorted(loop, key=lambda index: (depths.get(index, len(loop)), ranks[index]))
+        for index, rank in zip(ordered, sorted(ranks[index] for index in loop), strict=True):
             ranks[index] = rank
     return ranks
 
