@@ -118,8 +118,11 @@ def test_scale(ptxcount):
     words = ["out=float32[1024]", "in=float32[8192]", "n=int32:1024"]
     counters = ptxcount("scale.cu", "scale<float>", 4, 256, words, flags="-DMORE", arch=None, time_limit=60)
     assert counters.loads.sectors_per_request == 8  # of every second float
-    with pytest.raises(LaunchError, match="pass float32"):
+    with pytest.raises(LaunchError, match="pass float32") as info:
         ptxcount("scale.cu", "scale<float>", 4, 256, ["out=float64[1024]", "in=float32[8192]", "n=int32:1024"])
+    assert len(info.traceback) == 2, "a failing test shows no line of the library"
+    with pytest.raises(LaunchError, match="argument 0 is not a text"):
+        ptxcount("scale.cu", "scale<float>", 4, 256, [b"out", "in=float32[8192]", "n=int32:1024"])
 """
     )
     plugin = ["-p", "no:ptxcount", "-p", "ptxcount.pytest_plugin", "-p", "no:cacheprovider"]

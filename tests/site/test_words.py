@@ -51,6 +51,9 @@ SENTENCES: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "a number": ([{"rose": 2, "evidence": ["machine code changed", "registers +3.0 %"]}],
                  "k: registers +3.0 % with -O3, at most registers 32 → 33 at 64x64 -O3; no other kernel changed."),
+    "numbers that rose and fell": ([{"rose": 1}, {"fell": 2}, {"kernel": "l", "fell": 1, "evidence": ["sectors -9 %"]}],
+                                   "k: registers +3.0 % with -O3, but other numbers fell; l: sectors -9 % with -O3; "
+                                   "no other kernel changed."),
     "what fails comes first": ([SLOWER, {"kernel": "l", "broken": 1}],
                                "l fails; k is 4.4 % slower in the mean of 4 times; no other kernel changed."),
     "the larger first": (

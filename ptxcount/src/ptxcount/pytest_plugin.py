@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from .counting.counters import LaunchCounters
 
+_ADVICE = "ptxcount.count takes arrays and numbers"
+
 
 @pytest.fixture
 def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
@@ -23,6 +25,7 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
     from .engine.kernel_counts import compile_entry, count_compiled  # noqa: PLC0415
     from .source.cpp_types import check_arguments  # noqa: PLC0415
     from .source.cuda_compiler import ARCH  # noqa: PLC0415
+    from .util.errors import LaunchError, PtxError  # noqa: PLC0415
 
     root = request.config.rootpath
 
@@ -34,12 +37,19 @@ def ptxcount(request: pytest.FixtureRequest) -> Callable[..., LaunchCounters]:
         words: Sequence[str],
         **options: Any,
     ) -> LaunchCounters:
+        __tracebackhide__ = True
         options = {name: value for name, value in options.items() if value is not None}
         flags, arch = options.get("flags", ""), options.get("arch", ARCH)
-        compilation, entry = compile_entry(root / file, kernel, flags, arch)
-        arguments = make_arguments(words, root)
-        check_arguments(arguments, words, entry, compilation.files)
-        options["names"] = name_arguments(words)
-        return count_compiled(compilation.ptx, entry, grid, block, arguments, **options)
+        try:
+            for position, word in enumerate(words):
+                if not isinstance(word, str):
+                    raise LaunchError(f"argument {position} is not a text such as x=float32[64]; {_ADVICE}")
+            compilation, entry = compile_entry(root / file, kernel, flags, arch)
+            arguments = make_arguments(words, root)
+            check_arguments(arguments, words, entry, compilation.files)
+            options["names"] = name_arguments(words)
+            return count_compiled(compilation.ptx, entry, grid, block, arguments, **options)
+        except PtxError as error:
+            raise error.with_traceback(None)  # noqa: B904 - pytest shows the line of the test, not the library's
 
     return count_file

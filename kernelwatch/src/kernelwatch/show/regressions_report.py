@@ -50,7 +50,7 @@ def render_text(regressions: Sequence[Regression], root: Path, fence: str) -> st
     if len(regressions) > _MAX_REGRESSIONS:
         lines += ["", f"{len(regressions) - _MAX_REGRESSIONS} more: kernelwatch regressions --json"]
     shown = [plain(line, _MAX_LINE_LENGTH).replace("`", "'") for line in lines]
-    end = "To accept a regression, add it to `acknowledged.toml`: docs/review-a-change.md."
+    end = "To accept a regression, add it to `acknowledged.toml`: docs/review-a-change.md of kernelwatch."
     if any(PASSING_OPTION in row.flags for regression in regressions for row in regression.rows):
         end += f" {SHORTENED_FLAGS}"
     return "\n".join([*([fence] if fence else []), *shown, fence, end, ""])

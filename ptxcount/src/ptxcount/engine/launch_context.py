@@ -205,7 +205,11 @@ def _check_sizes(kernel: Executable, dynamic_shared: int, sizes: Mapping[str, in
 def _describe_dynamic_shared(kernel: Executable, size: int) -> str:
     if all(variable.size is not None for variable in kernel.variables if not variable.problem):
         return ""
-    return f", {size} of them dynamic (--dynamic-shared)" if size else "; give --dynamic-shared BYTES"
+    return (
+        f", {size} of them dynamic (--dynamic-shared)"
+        if size
+        else "; give dynamic shared memory: --dynamic-shared or dynamic_shared="
+    )
 
 
 def _watch_races(

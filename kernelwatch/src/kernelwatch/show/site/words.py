@@ -202,7 +202,9 @@ def _describe_kernel(group: _Group, groups: Iterable[_Group]) -> str:
     facts = [fact for fact in group["evidence"] if not fact.startswith("machine code")][: 2 if word == "mixed" else 1]
     flags = f" with {shorten_flags(group['flags'])}" if group["flags"] not in ("", ANY_FLAGS) else ""
     most = f", at most {group['most']} at {group['at']}" if group["rose"] + group["fell"] > 1 else ""
-    return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}{most}"
+    peers = [peer for peer in groups if _machine_and_kernel(peer) == _machine_and_kernel(group)]
+    others = ", but other numbers fell" if word == "rose" and any(peer["verdict"] == "fell" for peer in peers) else ""
+    return f"{kernel}: {', '.join(facts) or group['configurations']}{flags}{most}{others}"
 
 
 def _machine_and_kernel(group: _Group) -> tuple[str, str]:

@@ -42,7 +42,7 @@ runPage(async function (choices, display) {
         (regenerated.size > 0 ? `${regenerated.size} not compared: other versions of the generator made their PTX. ` : '') +
         (kind === 'timed' ? describeNoise(machine, index) : ''));
     if (changed.length === 0) {
-        addParagraph(display, 'Nothing changed.');
+        addParagraph(display, 'No number of both commits changed.');
         return;
     }
     addParagraph(display, HEAT_NOTE);
